@@ -15,7 +15,6 @@ from pathlib import Path
 from benchmarks.promises import at_most, judge
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.regions import sequence_regions
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -68,7 +67,7 @@ def _opened(folder: Path, nodes: int) -> OpenModel:
     graph = Loader(folder, framework).load(source)
     decomposition = decompose(graph)
     wish = ModelSpec(source, graph.level, decomposition.cutting)
-    return OpenModel(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
+    return OpenModel(wish, graph, decomposition, Nesting(decomposition.regions))
 
 
 def _estimated(opened: OpenModel) -> Estimate:

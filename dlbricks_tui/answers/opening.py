@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 from dlbricks_tui.errors import UserError
@@ -74,7 +73,7 @@ def load_all(
             left_out.add(source, refusal)
         else:
             known[network] = graph
-            models.append(LoadedModel(source, replace(graph, name=source.name)))
+            models.append(LoadedModel(source, graph.named(source.name)))
     if left_out.first is not None and not models:
         raise left_out.first
     return LoadedModels(tuple(models), tuple(left_out.lines))

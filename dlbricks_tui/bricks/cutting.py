@@ -69,6 +69,12 @@ def sequence_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> tup
     return tuple(sorted(edges))
 
 
+def overlapping_edges(graph: LayerGraph, sequences: Sequence[LayerSequence]) -> tuple[tuple[int, int], ...]:
+    """Return pairs of sequence indices, ascending, where a sequence begins at every layer: those of their layers."""
+    beginning_at = {sequence.layers[0]: sequence.index for sequence in sequences}
+    return tuple(sorted((beginning_at[source], beginning_at[reader]) for source, reader in graph.edges))
+
+
 def _side_by_side(ends: Sequence[int], granularity: int) -> list[tuple[int, int]]:
     """Return disjoint windows (FindModelSubgraphs of the paper, with SplitModel unrolled).
 

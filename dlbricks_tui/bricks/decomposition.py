@@ -1,13 +1,17 @@
 """The decomposition of a model: its layer sequences, each with its brick and context."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.contexts import context_key
-from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut
+from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut, overlapping_edges, sequence_edges
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.regions import RegionTree, Row, regions_of, rows_of, tree_of
+from dlbricks_tui.models.cache import Cache, cache_key
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph
 
@@ -32,11 +36,15 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Decomposition:
-    """The sequences of a model, in order."""
+    """The sequences of a model, in order, and their connections."""
 
     graph: LayerGraph
     cutting: Cutting
     occurrences: tuple[Occurrence, ...]
+    # Pairs of sequence numbers, ascending: the second reads the first. The critical path leads along them.
+    edges: tuple[tuple[int, int], ...]
+    # A leaf is the number of a sequence, and sequences of one brick are equal.
+    regions: RegionTree = field(compare=False, repr=False)
 
     @cached_property
     def bricks(self) -> frozenset[str]:
@@ -49,13 +57,47 @@ class Decomposition:
         return frozenset((occurrence.brick.key, occurrence.context) for occurrence in self.occurrences)
 
 
-@without_cycle_search()
-def decompose(graph: LayerGraph, cutting: Cutting | None = None) -> Decomposition:
-    """Cut a model, and find the brick and context of each sequence."""
+def decompose(graph: LayerGraph, cutting: Cutting | None = None, cache: Cache | None = None) -> Decomposition:
+    """Cut a model, and find the brick and context of each sequence; a cache saves this the second time."""
     cutting = cutting or Cutting()
+    if cache is None or not graph.key:
+        return _decomposed(graph, cutting)
+    key = cache_key(graph.key, cutting.granularity, cutting.cut.value, cutting.order.value)
+    known = cache.read(key)
+    if isinstance(known, _Known):
+        return known.decomposition(graph, cutting)
+    found = _decomposed(graph, cutting)
+    columns = zip(*((it.sequence.layers, it.brick, it.context) for it in found.occurrences), strict=True)
+    cache.write(key, _Known(tuple(columns), found.edges, rows_of(found.regions)))
+    return found
+
+
+class _Known(NamedTuple):
+    """A decomposition without its graph, in plain columns: the layers, bricks and contexts of its sequences."""
+
+    columns: tuple[Any, ...]
+    edges: tuple[tuple[int, int], ...]
+    regions: Sequence[Row]
+
+    def decomposition(self, graph: LayerGraph, cutting: Cutting) -> Decomposition:
+        """Return it for its graph."""
+        rows = enumerate(zip(*self.columns, strict=True))
+        found = [Occurrence(LayerSequence(number, layers), *rest) for number, (layers, *rest) in rows]
+        return Decomposition(graph, cutting, tuple(found), self.edges, tree_of(self.regions))
+
+
+@without_cycle_search()
+def _decomposed(graph: LayerGraph, cutting: Cutting) -> Decomposition:
     layouts = output_layouts(graph)
     sequences = cut(graph, cutting.granularity, cutting.cut, cutting.order)
-    return Decomposition(graph, cutting, tuple([_occurrence(graph, it, layouts) for it in sequences]))
+    occurrences = tuple([_occurrence(graph, it, layouts) for it in sequences])
+    connected = overlapping_edges if cutting.cut is Cut.OVERLAP else sequence_edges
+    edges = connected(graph, sequences)
+    sources: list[list[int]] = [[] for _ in sequences]
+    for source, reader in edges:
+        sources[reader].append(source)
+    regions = regions_of(sources, [it.brick.key for it in occurrences])
+    return Decomposition(graph, cutting, occurrences, edges, regions)
 
 
 def _occurrence(graph: LayerGraph, sequence: LayerSequence, layouts: Layouts) -> Occurrence:

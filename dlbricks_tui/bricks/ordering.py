@@ -1,10 +1,11 @@
 """The order in which the layers of a model are cut: as in the file, or branch by branch."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.networks import depth_first
 
 # Layers and paths are compared by hashes below this prime (the largest of 61 bits). The hash of a path is a polynomial
 # over its layers, so that the hash of a part of it takes one subtraction, however long the part is.
@@ -51,24 +52,11 @@ def _by_need(sources: Sequence[Sequence[int]], chains: Sequence[tuple[int, ...]]
 
     So a constant comes right before its reader, and a recurrent network proceeds step by step.
     """
-    end = len(sources) - 1
     chain_of = {layer: number for number, chain in enumerate(chains) for layer in chain}
-    found: list[int] = []
-    seen = [False] * len(chains)
-    path: list[tuple[tuple[int, ...], Iterator[int]]] = [((), iter(sources[end]))]
-    while path:
-        chain, needs = path[-1]
-        for source in needs:
-            number = chain_of[source]
-            if not seen[number]:
-                seen[number] = True
-                # Only the first layer of a chain reads layers outside of the chain.
-                path.append((chains[number], iter(sources[chains[number][0]])))
-                break
-        else:
-            found += chain
-            path.pop()
-    return tuple(found)
+    # Only the first layer of a chain reads layers outside of it.
+    reads = [sources[chain[0]] for chain in chains]
+    *order, _ = depth_first([[chain_of[source] for source in read] for read in (*reads, sources[-1])])
+    return tuple([layer for number in order for layer in chains[number]])
 
 
 def _longest_chains(graph: LayerGraph, canonical: Sequence[int]) -> list[tuple[int, ...]]:

@@ -1,11 +1,10 @@
 """The regions of a model: chains, parallel modules and their branches, with equal keys for equal regions."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from dlbricks_tui.bricks.cutting import Cut, sequence_edges
-from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.repeats import repeated_runs
 from dlbricks_tui.bricks.series_parallel import Fork, Stretch, Tangle, decompose
 from dlbricks_tui.models.graph import LayerGraph
@@ -205,21 +204,28 @@ def _with_all_inside(whole: Stretch) -> list[Stretch]:
     return found
 
 
-def sequence_regions(decomposition: Decomposition) -> RegionTree:
-    """Return the regions of a cut model; a leaf is the index of a sequence, and sequences of one brick are equal."""
-    return regions_of(_predecessors(decomposition), [it.brick.key for it in decomposition.occurrences])
+# A region as a plain row: its class, its key, its size or the layer of a leaf, and its number of parts.
+Row = tuple[str, int, int, int]
 
 
-def _predecessors(decomposition: Decomposition) -> list[list[int]]:
-    graph = decomposition.graph
-    sequences = [occurrence.sequence for occurrence in decomposition.occurrences]
-    found: list[list[int]] = [[] for _ in sequences]
-    if decomposition.cutting.cut is Cut.OVERLAP:
-        # A sequence begins at every layer, and is connected as that layer is.
-        beginning_at = {sequence.layers[0]: sequence.index for sequence in sequences}
-        for sequence in sequences:
-            found[sequence.index] = [beginning_at[layer] for layer in graph.predecessors[sequence.layers[0]]]
-        return found
-    for source, reader in sequence_edges(graph, sequences):
-        found[reader].append(source)
-    return found
+def rows_of(tree: RegionTree) -> list[Row]:
+    """Return all regions in pre-order, as rows that nest no deeper than any other list."""
+    return [
+        (type(it).__name__, it.key, it.layer if isinstance(it, Leaf) else it.size, len(children(it)))
+        for _, it in walk(tree.root)
+    ]
+
+
+def tree_of(rows: Sequence[Row]) -> RegionTree:
+    """Return the regions that became these rows; raise ValueError if there are none."""
+    waiting: list[Any] = []
+    for name, key, number, count in reversed(rows):
+        parts = tuple([waiting.pop() for _ in range(count)])
+        waiting.append(Leaf(key, number) if name == Leaf.__name__ else _CLASSES[name](key, number, parts))
+    (root,) = waiting
+    return RegionTree(root, Counter([key for _, key, _, _ in rows]))
+
+
+_CLASSES: Mapping[str, Callable[[int, int, Any], Region]] = {
+    it.__name__: it for it in (Chain, Parallel, Irregular, Repeat)
+}

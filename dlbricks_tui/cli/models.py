@@ -84,7 +84,7 @@ def _count(source: ModelSource, loader: Loader) -> ModelSource:
     return replace(
         source,
         layers=len(graph.layers),
-        unique_layers=len(decompose(graph).bricks),
+        unique_layers=len(decompose(graph, cache=loader.cache).bricks),
         inputs={it.name: it.type.shape for it in graph.inputs if it.type.shape is not None},
     )
 

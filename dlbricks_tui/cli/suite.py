@@ -78,12 +78,14 @@ def export_suite(args: argparse.Namespace) -> int:
         known, cutting = library(args.data), cutting_of(args)
         sources = known.find_all(args.models)
         refuse_other_formats(sources)
-        models = [decompose(it.graph, cutting) for it in load_all(loader, sources, level, shapes_of(args))]
+        models = [
+            decompose(it.graph, cutting, loader.cache) for it in load_all(loader, sources, level, shapes_of(args))
+        ]
         mine = {source.path for source in sources}
         offered = known.find_all(args.decoys_from) if args.decoys_from else known.samples()
 
         def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Decomposition:
-            return decompose(loader.load(source, level, shapes), cutting)
+            return decompose(loader.load(source, level, shapes), cutting, loader.cache)
 
         pool = [source for source in offered if source.path not in mine]
         decoys = chosen_decoys(pool, args.decoys, seed, models, take)

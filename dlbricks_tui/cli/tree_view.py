@@ -20,7 +20,6 @@ from dlbricks_tui.bricks.regions import (
     RegionTree,
     Repeat,
     children,
-    sequence_regions,
 )
 from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
 from dlbricks_tui.models.titles import layer_title, shape_text
@@ -149,7 +148,7 @@ class _Drawing:
     def __init__(self, decomposition: Decomposition, deepest: int) -> None:
         self._layers = decomposition.graph.layers
         self._occurrences = decomposition.occurrences
-        self._tree: RegionTree = sequence_regions(decomposition)
+        self._tree: RegionTree = decomposition.regions
         self._unit = "layer" if decomposition.cutting.granularity == 1 else "sequence"
         self._deepest = deepest
         self._modules: dict[int, str] = {}

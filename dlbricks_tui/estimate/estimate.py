@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dlbricks_tui.bricks.cutting import LayerSequence, sequence_edges
+from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.estimate.calibration import Correction, density_of
@@ -123,7 +123,10 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
     options = options or Options()
     graph = decomposition.graph
     parts = parts_of(decomposition, knowledge, options.bridge)
-    edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
+    edges = decomposition.edges
+    if decomposition.cutting.cut is Cut.OVERLAP:
+        # The parts are some of the sequences.
+        edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
     obstacle = obstacle_in(graph, parts)
     numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
     composed = _compose(graph, parts, edges, knowledge.correction, options) if numbered and not obstacle else None

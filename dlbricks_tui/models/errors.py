@@ -28,6 +28,9 @@ class MissingShapeError(ModelError):
         super().__init__(message)
         self.examples = dict(examples)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.examples)
+
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs."""

@@ -2,11 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from dlbricks_tui.models.kinds import Kind
@@ -177,6 +176,18 @@ class LayerGraph:
     heads: tuple[Feed, ...]
     # The framework for which it was loaded.
     traits: Traits = MXNET
+    # The key of the file and the settings that it was read from; empty for a graph that was made or changed.
+    key: str = field(default="", init=False, compare=False, repr=False)
+
+    def with_key(self, key: str) -> "LayerGraph":
+        """Return the graph as one that was read under a key."""
+        found = replace(self)
+        object.__setattr__(found, "key", key)
+        return found
+
+    def named(self, name: str) -> "LayerGraph":
+        """Return the graph under another name; its layers and its key stay."""
+        return replace(self, name=name).with_key(self.key)
 
     @property
     def format(self) -> Format:
@@ -229,25 +240,3 @@ def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], 
     """Return for each layer of `one` the layers of `other` that stand for some of the same nodes."""
     owner = {node: layer.index for layer in other.layers for node in layer.nodes}
     return tuple(tuple(sorted({owner[node] for node in layer.nodes if node in owner})) for layer in one.layers)
-
-
-def topological_order(sources: Sequence[Collection[int]]) -> list[int]:
-    """Return each number after its distinct sources, otherwise ascending; leave out cycles and whatever depends on
-    them.
-    """
-    readers: list[list[int]] = [[] for _ in sources]
-    for number, found in enumerate(sources):
-        for source in found:
-            readers[source].append(number)
-    waits_for = [len(found) for found in sources]
-    ready = [number for number, count in enumerate(waits_for) if not count]
-    heapify(ready)
-    order: list[int] = []
-    while ready:
-        number = heappop(ready)
-        order.append(number)
-        for reader in readers[number]:
-            waits_for[reader] -= 1
-            if not waits_for[reader]:
-                heappush(ready, reader)
-    return order

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
@@ -30,6 +31,7 @@ class Loader:
         memory: ShapeMemory | None = None,
     ) -> None:
         """`memory` holds the shapes that users gave for models whose files do not declare them."""
+        self.cache = Cache(cache)
         self._mxnet = MXNetLoader(cache, framework)
         self._onnx = OnnxLoader(cache, optimiser)
         self._memory = memory
@@ -38,19 +40,38 @@ class Loader:
         self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
     ) -> LayerGraph:
         """Return the layer graph of a model. `given` are input shapes by name."""
-        loader, given = self._onnx if source.format is Format.ONNX else self._mxnet, given or {}
+        given = given or {}
         try:
-            found = loader.load(source, level, given)
+            found = self._read(source, level, given)
         except MissingShapeError as missing:
             remembered = self._memory.recall(source, missing.inputs) if self._memory is not None else None
             if self._memory is None or remembered is None:
                 raise
-            found = loader.load(source, level, {**remembered, **given})
+            found = self._read(source, level, {**remembered, **given})
             self._memory.used(source, remembered)
         else:
             if self._memory is not None and given:
                 self._memory.remember(source, given)
         return found
+
+    def _read(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
+        """Return the layer graph from the cache, or else from the file."""
+        loader = self._onnx if source.format is Format.ONNX else self._mxnet
+        content = loader.read(source)
+        shapes = [sorted(it.items()) for it in (source.inputs, given)]
+        facts = source.format.value, level.value, *shapes, *loader.facts(source, level)
+        key = cache_key(source.name, *facts, content=content)
+        found = self.cache.read(key)
+        if isinstance(found, MissingShapeError):
+            raise found
+        if not (isinstance(found, ReadModel) and found.holds_for(source.path)):
+            try:
+                found = loader.load(source, content, level, given)
+            except MissingShapeError as missing:
+                self.cache.write(key, missing)
+                raise
+            self.cache.write(key, found)
+        return found.graph.with_key(key)
 
     def refuse_no_model(self, source: ModelSource) -> None:
         """Raise UnreadableModelError if the file is not a model. A model without shapes or framework passes."""

@@ -97,6 +97,7 @@ class Networks:
         self.by_subject: dict[Subject, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
         self.left_out = LeftOut()
+        self._cache = loader.cache
         self._cut: dict[tuple[int, Cutting], Decomposition] = {}
         known: dict[object, LayerGraph] = {}
         for source in sources:
@@ -120,7 +121,7 @@ class Networks:
         """Return the decomposition of one of the graphs."""
         known = self._cut.get((id(graph), cutting))
         if known is None:
-            known = self._cut[id(graph), cutting] = decompose(graph, cutting)
+            known = self._cut[id(graph), cutting] = decompose(graph, cutting, self._cache)
         return known
 
 

@@ -8,6 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 
+import networkx as nx
+
+from dlbricks_tui.models.networks import network_of
+
 
 @dataclass(frozen=True, slots=True)
 class Wire:
@@ -30,12 +34,10 @@ class GraphLayout:
 
 def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), line: int = 48) -> GraphLayout:
     """Lay out a topologically sorted graph, with lines of at most `line` ranks."""
-    readers: list[list[int]] = [[] for _ in predecessors]
-    for reader, sources in enumerate(predecessors):
-        for source in sources:
-            readers[source].append(reader)
-    ranks = _ranks(predecessors, readers)
-    chains = _chains(predecessors, set(spine) or _longest_path(predecessors, ranks))
+    network = network_of(predecessors)
+    readers = [list(network[layer]) for layer in network]
+    ranks = _ranks(predecessors, readers, network)
+    chains = _chains(predecessors, set(spine or nx.dag_longest_path(network)))
     following = {source: reader for chain in chains for source, reader in pairwise(chain)}
     lanes, passing = _lanes(chains, following, readers, ranks)
     wires = tuple(
@@ -46,24 +48,16 @@ def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), 
     return GraphLayout(tuple(ranks), tuple(lanes), wires, tuple(_breaks(wires, max(ranks, default=0) + 1, line)))
 
 
-def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int]]) -> list[int]:
-    ranks: list[int] = []
-    for sources in predecessors:
-        ranks.append(1 + max((ranks[source] for source in sources), default=-1))
+def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int]], network: nx.DiGraph) -> list[int]:
+    ranks = [0] * len(predecessors)
+    for rank, layers in enumerate(nx.topological_generations(network)):
+        for layer in layers:
+            ranks[layer] = rank
     for layer, sources in enumerate(predecessors):
         # A stored array is placed next to its reader.
         if not sources and readers[layer]:
             ranks[layer] = max(0, min(ranks[reader] for reader in readers[layer]) - 1)
     return ranks
-
-
-def _longest_path(predecessors: Sequence[Sequence[int]], ranks: Sequence[int]) -> set[int]:
-    path: set[int] = set()
-    layer = max(range(len(ranks)), key=ranks.__getitem__, default=None)
-    while layer is not None:
-        path.add(layer)
-        layer = max(predecessors[layer], key=ranks.__getitem__, default=None)
-    return path
 
 
 def _lanes(

@@ -90,7 +90,7 @@ def cut_models(
                 tell(ModelLeftOut(model=source.name, reason=str(refusal)))
                 continue
             known[network] = graph
-            decomposition = decompose(replace(graph, name=source.name), request.cutting)
+            decomposition = decompose(graph.named(source.name), request.cutting, loader.cache)
             file = source.path if request.runtime.traits.runs_model_files else None
             models.append(cut_model(decomposition, file, lowered=graph.level is not request.level))
     if refusals and not models:

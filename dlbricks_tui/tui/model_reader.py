@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.bricks.regions import sequence_regions
+from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -30,6 +30,7 @@ class ModelReader:
         runtimes = Registry(data.path).one_of_each_format()
         memory = ShapeMemory(data.path)
         self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory)
+        self._cache = Cache(data.cache)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
 
@@ -42,8 +43,8 @@ class ModelReader:
         with self._lock:
             self._frameworks.retry_missing()
             graph = self._graph(spec)
-            decomposition = decompose(graph, spec.cutting)
-            return OpenModel(spec, graph, decomposition, Nesting(sequence_regions(decomposition)))
+            decomposition = decompose(graph, spec.cutting, self._cache)
+            return OpenModel(spec, graph, decomposition, Nesting(decomposition.regions))
 
     def inputs(self, spec: ModelSpec) -> dict[str, AskedShape]:
         """Return the inputs of a model with what is known of their shapes.
@@ -69,12 +70,13 @@ class ModelReader:
                 graph = known or _loaded(spec, self._frameworks.loader_from_cache())
             except ModelError:
                 return None
-            return decompose(graph, spec.cutting)
+            return decompose(graph, spec.cutting, self._cache)
 
     def decompose_model(self, spec: ModelSpec) -> Decomposition:
         """Return the decomposition of a model; the framework reads it if necessary."""
         with self._lock:
-            return decompose(self._read.get(_key(spec)) or _loaded(spec, self._frameworks.loader()), spec.cutting)
+            graph = self._read.get(_key(spec)) or _loaded(spec, self._frameworks.loader())
+            return decompose(graph, spec.cutting, self._cache)
 
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""

@@ -191,7 +191,7 @@ Branch = tuple[Piece, ...]
 
 
 def series_parallel_branches() -> st.SearchStrategy[Branch]:
-    """What `laid_out` makes series-parallel models of: no join reads the same tensor twice."""
+    """Branches from which `laid_out` makes series-parallel models; no join reads a tensor twice."""
     layer = st.sampled_from(("conv", "relu", "pool"))
 
     def with_forks(branch: st.SearchStrategy[Branch]) -> st.SearchStrategy[Branch]:

@@ -8,7 +8,7 @@ from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 
 def nameless(program: Program) -> Any:
-    """All that a program has the worker do: what nodes are called makes no difference."""
+    """The work of a program, without the names of its nodes."""
     return [network and _nameless(network) for network in (program.network, program.producer, program.prelude)]
 
 

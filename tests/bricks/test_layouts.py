@@ -1,11 +1,15 @@
 from dataclasses import replace
 
+import networkx as nx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.layouts import is_needed_after, layers_behind, may_be_overwritten, output_layouts
+from dlbricks_tui.bricks.layouts import is_needed_after, layers_behind, may_be_overwritten, output_layouts, way_up
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, ParamValue, Shape, TensorType, Wire
+from dlbricks_tui.models.networks import layer_network
 from tests.bricks.convolutions import convolving, named, with_layer
-from tests.bricks.graphs import DATA, Spec, after, built, chain
+from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
 
 def layouts(graph: LayerGraph) -> list[str]:
@@ -172,6 +176,16 @@ def test_average_pooling_with_padding_is_not_done_by_onednn(op: str, params: Par
 
 def behind(graph: LayerGraph, *feeds: Feed) -> tuple[int, ...]:
     return layers_behind(graph, feeds, output_layouts(graph))
+
+
+@given(graphs(), st.data())
+def test_the_search_for_producers_finds_the_ancestors_of_networkx(graph: LayerGraph, data: st.DataObject) -> None:
+    layer = data.draw(st.integers(0, len(graph.layers) - 1))
+    network = layer_network(graph)
+    # The way ends at convolutions.
+    network.remove_edges_from([(source, it) for source, it in graph.edges if graph.layers[it].op == "conv"])
+    found = {feed.layer for feed in way_up(graph, [Feed(layer, 0)])} - {None}
+    assert found == {layer, *nx.ancestors(network, layer)}
 
 
 def test_the_search_for_producers_ends_where_the_layout_is_set() -> None:

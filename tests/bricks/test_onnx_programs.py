@@ -1,4 +1,4 @@
-"""How sequences of ONNX layers are fed, and what they put out, so that they take what they take inside of a model."""
+"""The inputs and outputs of programs of ONNX layers, which take as long as inside of a model."""
 
 from base64 import b64decode
 from pathlib import Path

@@ -1,6 +1,7 @@
 import random
 from collections import Counter
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import cut
 from dlbricks_tui.bricks.ordering import DominatorTree, Order, branch_order, continues_chain, layer_order
 from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.networks import layer_network
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, graphs, laid_out, series_parallel_branches
 
 
@@ -104,22 +106,12 @@ def test_a_model_of_18000_joins_meets_no_recursion_limit() -> None:
     assert branch_order(graph) == tuple(range(18_000))
 
 
-def dominators_of(graph: LayerGraph, vertex: int) -> list[int]:
-    """The layers without which no path from the model's inputs comes to the vertex, by trying each."""
-    found = []
-    for removed in range(vertex):
-        reached: list[bool] = []
-        for layer, sources in enumerate(graph.predecessors[: vertex + 1]):
-            reached.append(layer != removed and (not sources or any(reached[source] for source in sources)))
-        if not reached[vertex]:
-            found.append(removed)
-    return found
-
-
 @given(graphs())
-def test_the_tree_is_the_dominator_tree(graph: LayerGraph) -> None:
+def test_dominators_are_those_that_networkx_finds(graph: LayerGraph) -> None:
     tree = DominatorTree(len(graph.layers))
-    for vertex, sources in enumerate(graph.predecessors):
-        dominators = dominators_of(graph, vertex)
-        assert tree.add(vertex, sources) == (dominators[-1] if dominators else tree.root)
-        assert tree.depth[vertex] == len(dominators) + 1
+    network = layer_network(graph)
+    network.add_edges_from((tree.root, layer) for layer, sources in enumerate(graph.predecessors) if not sources)
+    expected = nx.immediate_dominators(network, tree.root)
+    for layer, sources in enumerate(graph.predecessors):
+        assert tree.add(layer, sources) == expected[layer]
+        assert tree.depth[layer] == tree.depth[expected[layer]] + 1

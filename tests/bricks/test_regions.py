@@ -1,5 +1,6 @@
 from collections.abc import Hashable, Iterator
 
+import networkx as nx
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
@@ -17,10 +18,10 @@ from dlbricks_tui.bricks.regions import (
     children,
     layers_in,
     region_tree,
-    sequence_regions,
     walk,
 )
 from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.networks import layer_network
 from tests.bricks.graphs import (
     DATA,
     Branch,
@@ -107,27 +108,41 @@ def test_branches_do_not_read_each_other(graph: LayerGraph) -> None:
                 assert branch_of.get(writer) == branch_of.get(reader) or not {writer, reader} <= branch_of.keys()
 
 
-def paths_through(graph: LayerGraph, layers: set[int], without: int) -> bool:
-    """Whether some path leads through the layers and not through the one that is left out."""
-    allowed = layers - {without}
-    reached: set[int] = set()
-    for layer in sorted(allowed):
-        sources = set(graph.predecessors[layer])
-        if not sources <= layers or not sources or sources & reached:
-            reached.add(layer)
-    return any(not graph.successors[layer] or not set(graph.successors[layer]) <= layers for layer in reached)
-
-
 @given(random_graphs(max_size=16))
 def test_irregular_regions_are_connected_and_have_no_layer_on_all_paths(graph: LayerGraph) -> None:
+    network = layer_network(graph)
     for _, region in walk(tree_of(graph).root):
         if isinstance(region, Irregular):
             layers = set(layers_in(region))
-            joined = {min(layers)}
-            for _ in layers:
-                joined |= {b for edge in graph.edges for a, b in (edge, edge[::-1]) if a in joined and b in layers}
-            assert joined == layers
-            assert all(paths_through(graph, layers, without) for without in layers)
+            assert nx.is_weakly_connected(network.subgraph(layers))
+            between = nx.DiGraph(network.subgraph(layers).edges)
+            for layer in layers:
+                if not layers.issuperset(graph.predecessors[layer]) or not graph.predecessors[layer]:
+                    between.add_edge("entry", layer)
+                if not layers.issuperset(graph.successors[layer]) or not graph.successors[layer]:
+                    between.add_edge(layer, "exit")
+            assert nx.immediate_dominators(between, "entry")["exit"] == "entry"
+
+
+@given(graphs())
+def test_a_model_has_something_irregular_if_networkx_cannot_contract_it_to_one_edge(graph: LayerGraph) -> None:
+    left = contracted(graph)
+    is_irregular = any(isinstance(region, Irregular) for _, region in walk(tree_of(graph).root))
+    assert is_irregular == (set(left) != {"entry", "exit"})
+
+
+def contracted(graph: LayerGraph) -> nx.DiGraph:
+    """A model after every layer with one source and one reader has become an edge."""
+    left = nx.DiGraph(layer_network(graph))
+    left.add_edges_from(("entry", layer) for layer, sources in enumerate(graph.predecessors) if not sources)
+    left.add_edges_from((layer, "exit") for layer, readers in enumerate(graph.successors) if not readers)
+    while True:
+        inside = (node for node in left if left.in_degree(node) == left.out_degree(node) == 1)
+        node = next(inside, None)
+        if node is None:
+            return left
+        left.add_edges_from([(next(left.predecessors(node)), next(left.successors(node)))])
+        left.remove_node(node)
 
 
 @given(series_parallel())
@@ -136,7 +151,7 @@ def test_a_series_parallel_model_has_no_irregular_regions(graph: LayerGraph) -> 
 
 
 def form_of(branch: Branch) -> tuple[Hashable, ...]:
-    """What makes two branches equal: the order of the branches inside does not count."""
+    """A form that is equal for equal branches; the order of the branches inside does not count."""
     pieces: list[Hashable] = []
     for piece in branch:
         if isinstance(piece, str):
@@ -353,7 +368,7 @@ cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sample
 @given(random_graphs(), cuttings)
 def test_every_sequence_occurs_once_in_the_regions(graph: LayerGraph, how: Cutting) -> None:
     decomposition = decompose(graph, how)
-    leaves = sorted(layers_in(sequence_regions(decomposition).root))
+    leaves = sorted(layers_in(decomposition.regions.root))
     assert leaves == [occurrence.sequence.index for occurrence in decomposition.occurrences]
 
 
@@ -361,16 +376,16 @@ def test_every_sequence_occurs_once_in_the_regions(graph: LayerGraph, how: Cutti
 def test_at_granularity_1_regions_are_those_of_the_layers(graph: LayerGraph) -> None:
     decomposition = decompose(graph, Cutting(1, order=Order.PAPER))
     by_layer = region_tree(graph, [occurrence.brick.key for occurrence in decomposition.occurrences])
-    assert sequence_regions(decomposition).occurrences == by_layer.occurrences
+    assert decomposition.regions.occurrences == by_layer.occurrences
 
 
 def test_a_sequence_of_several_layers_is_one_leaf() -> None:
-    tree = sequence_regions(decompose(chain("conv", "relu", "pool", "conv", "relu"), Cutting(2)))
+    tree = decompose(chain("conv", "relu", "pool", "conv", "relu"), Cutting(2)).regions
     assert [type(part) for part in tree.root.parts] == [Leaf, Leaf, Leaf]
 
 
 def test_equal_sequences_in_a_row_are_a_repeat() -> None:
-    tree = sequence_regions(decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)))
+    tree = decompose(chain("conv", "relu", "conv", "relu"), Cutting(2)).regions
     (repeat,) = tree.root.parts
     assert isinstance(repeat, Repeat)
     assert len(repeat.instances) == 2
@@ -378,5 +393,5 @@ def test_equal_sequences_in_a_row_are_a_repeat() -> None:
 
 def test_overlapping_sequences_are_placed_by_their_first_layers() -> None:
     graph = laid_out((("add", (("conv", "relu"), ("pool",))), "relu"))
-    tree = sequence_regions(decompose(graph, Cutting(3, Cut.OVERLAP)))
+    tree = decompose(graph, Cutting(3, Cut.OVERLAP)).regions
     assert sum(isinstance(region, Parallel) for _, region in walk(tree.root)) == 1

@@ -1,5 +1,6 @@
 """The networks of Table 1, from the types that are delivered with them."""
 
+import os
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -26,7 +27,8 @@ class NoFramework:
 @cache
 def table1() -> dict[str, LayerGraph]:
     """The layer graphs of the fifty by number; models that are the same network are in it once."""
-    nowhere = Path("nowhere")
+    # A folder that cannot be made.
+    nowhere = Path(os.devnull, "folder")
     loader = Loader(nowhere, NoFramework())
     sources = {(it.path, *it.inputs.items()): it for it in reversed(Library(SAMPLE_MODELS, nowhere).find("table1"))}
     return {source.table1_id or "": loader.load(source) for source in reversed(sources.values())}

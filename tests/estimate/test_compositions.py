@@ -1,3 +1,4 @@
+import networkx as nx
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,6 +36,15 @@ def test_each_task_on_the_critical_path_waits_for_the_one_before_it(tasks: tuple
     path = critical_path(tasks)
     assert all(one in tasks[other].after for one, other in zip(path.tasks, path.tasks[1:], strict=False))
     assert sum(tasks[number].latency_ps for number in path.tasks) == path.latency_ps
+
+
+@given(task_graphs())
+def test_the_critical_path_is_as_long_as_the_longest_path_of_networkx(tasks: tuple[Task, ...]) -> None:
+    network = nx.DiGraph()
+    for number, task in enumerate(tasks):
+        for source in (-1, *task.after):
+            network.add_edge(source, number, latency=task.latency_ps)
+    assert critical_path(tasks).latency_ps == nx.dag_longest_path_length(network, weight="latency")
 
 
 @given(st.floats(0, 1e6))

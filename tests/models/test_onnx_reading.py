@@ -14,7 +14,7 @@ from onnx.numpy_helper import from_array
 
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.onnx import reading
-from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
 from tests.models.onnx_models import loaded, model, saved, small
 
@@ -47,7 +47,7 @@ def with_large_arrays() -> ModelProto:
 
 def refusal(path: Path) -> str:
     with pytest.raises(UnreadableModelError) as refused:
-        read_onnx(path, "net")
+        refuse_too_many_parts(read_onnx(path, "net"), "net")
     return str(refused.value)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.regions import sequence_regions
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.models.graph import LayerGraph
@@ -19,7 +18,7 @@ def open_model(graph: LayerGraph, cutting: Cutting | None = None, name: str = AN
     """Open a graph, cut into sequences."""
     decomposition = decompose(graph, cutting or Cutting())
     wish = ModelSpec(source_called(name), graph.level, decomposition.cutting)
-    return OpenModel(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
+    return OpenModel(wish, graph, decomposition, Nesting(decomposition.regions))
 
 
 def sample(name: str, granularity: int = 1) -> OpenModel:

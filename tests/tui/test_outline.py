@@ -1,7 +1,7 @@
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.regions import Repeat, sequence_regions
+from dlbricks_tui.bricks.regions import Repeat
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
 from dlbricks_tui.tui.workbench.nesting import Nesting
 from dlbricks_tui.tui.workbench.outline import Outline
@@ -12,7 +12,7 @@ def opened(name: str, granularity: int = 1) -> OpenModel:
     graph = graph_of(name)
     decomposition = decompose(graph, Cutting(granularity))
     wish = ModelSpec(source_called(name), graph.level, decomposition.cutting)
-    return OpenModel(wish, graph, decomposition, Nesting(sequence_regions(decomposition)))
+    return OpenModel(wish, graph, decomposition, Nesting(decomposition.regions))
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.graph import topological_order
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
+from dlbricks_tui.models.networks import depth_first, topological_order
 
 KIND_ATTRIBUTE = "__kind__"
 TIMES_ATTRIBUTE = "__times__"
@@ -115,18 +115,8 @@ def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[in
     place = {number: position for position, number in enumerate(members)}
     sources = [[place[entry.node] for entry in nodes[number].inputs if entry.node in place] for number in members]
     read = {source for found in sources for source in found}
-    waiting = [position for position in reversed(range(len(members))) if position not in read]
-    order: dict[int, None] = {}
-    while waiting:
-        position = waiting.pop()
-        if position in order:
-            continue
-        before = [source for source in sources[position] if source not in order]
-        if before:
-            waiting += [position, *reversed(before)]
-        else:
-            order[position] = None
-    return list(order)
+    unread = [position for position in range(len(members)) if position not in read]
+    return depth_first([*sources, unread])[:-1]
 
 
 def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Group, ...]:
@@ -137,8 +127,6 @@ def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Gr
         - {number}
         for number, group in enumerate(groups)
     ]
-    if all(max(found, default=-1) < number for number, found in enumerate(sources)):
-        return tuple(groups)
     order = topological_order(sources)
     if len(order) < len(groups):
         stuck = groups[min(set(range(len(groups))).difference(order))]

@@ -1,5 +1,6 @@
 """Loads MXNet models at either level. The framework is asked only for types that are not in the cache."""
 
+import hashlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -7,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from dlbricks_tui.models.cache import ReadModel
 from dlbricks_tui.models.content import read_content
 from dlbricks_tui.models.errors import FusionRefusedError, InconsistentModelError, ModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
+from dlbricks_tui.models.graph import Level, Shape, TensorType
 from dlbricks_tui.models.input_shapes import missing_shapes
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
@@ -56,14 +58,26 @@ class MXNetLoader:
         self._cache = cache
         self._framework = framework
 
-    def load(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
+    def read(self, source: ModelSource) -> bytes:
+        """Return the content of a model file."""
+        return read_content(source.path)
+
+    def facts(self, source: ModelSource, level: Level) -> tuple[object, ...]:
+        """Return the facts beside the file and its shapes on which a layer graph depends."""
+        delivered = b""
+        if source.types is not None:
+            with suppress(OSError):
+                delivered = source.types.read_bytes()
+        return self._framework.identity, hashlib.sha256(delivered).hexdigest()
+
+    def load(self, source: ModelSource, content: bytes, level: Level, given: Mapping[str, Shape]) -> ReadModel:
         """Return the layer graph of a model file."""
-        content = read_content(source.path)
         file = parse_symbol(content, source.name)
         roles = variable_roles(file, {*given, *source.inputs})
         shapes = input_shapes(file, roles, given, source.inputs, source.name)
         model = _Model(source, content, file, shapes, roles)
-        return build_graph(self._fused(model) if level is Level.FUSED else self._written(model), source.name)
+        inferred = self._fused(model) if level is Level.FUSED else self._written(model)
+        return ReadModel(build_graph(inferred, source.name))
 
     def _written(self, model: "_Model") -> InferredFile:
         key = cache_key(model.content, model.shapes)

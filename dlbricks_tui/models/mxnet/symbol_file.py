@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.models.content import LONGEST_NAME, without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.graph import topological_order
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document
+from dlbricks_tui.models.networks import needed_for, topological_order
 
 
 class FlawError(Exception):
@@ -242,8 +242,12 @@ def _entries(raw: list[Any], count: int) -> tuple[Entry, ...]:
 
 def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
     """Remove nodes that no head needs, put producers before readers, and add the states that old files left out."""
-    needed = _needed(nodes, heads)
-    order = needed if _is_in_order(nodes, needed) else _sorted(nodes, needed)
+    sources = [[entry.node for entry in node.inputs] for node in nodes]
+    needed = needed_for((head.node for head in heads), sources)
+    order = [number for number in topological_order(sources) if number in needed]
+    if len(order) < len(needed):
+        stuck = min(needed.difference(order))
+        raise FlawError(f"{_label(stuck, nodes[stuck])} is part of a cycle, or depends on one")
     position: dict[int, int] = {}
     ordered: list[SymbolNode] = []
     for number in order:
@@ -259,31 +263,6 @@ def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
         position[number] = len(ordered)
         ordered.append(SymbolNode(node.op, node.name, node.attributes, tuple(inputs), node.subgraphs))
     return SymbolFile(tuple(ordered), tuple([Entry(position[head.node], head.output) for head in heads]))
-
-
-def _needed(nodes: Sequence[SymbolNode], heads: Sequence[Entry]) -> list[int]:
-    """Return the nodes that the heads need, ascending."""
-    found = {head.node for head in heads}
-    waiting = list(found)
-    while waiting:
-        for entry in nodes[waiting.pop()].inputs:
-            if entry.node not in found:
-                found.add(entry.node)
-                waiting.append(entry.node)
-    return sorted(found)
-
-
-def _is_in_order(nodes: Sequence[SymbolNode], numbers: Sequence[int]) -> bool:
-    return all(entry.node < number for number in numbers for entry in nodes[number].inputs)
-
-
-def _sorted(nodes: Sequence[SymbolNode], needed: Sequence[int]) -> list[int]:
-    position = {number: place for place, number in enumerate(needed)}
-    order = topological_order([{position[entry.node] for entry in nodes[number].inputs} for number in needed])
-    if len(order) < len(needed):
-        stuck = needed[min(set(range(len(needed))).difference(order))]
-        raise FlawError(f"{_label(stuck, nodes[stuck])} is part of a cycle, or depends on one")
-    return [needed[place] for place in order]
 
 
 def _label(number: int, node: Any) -> str:

@@ -6,9 +6,11 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from dlbricks_tui.models.cache import ReadModel
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
@@ -18,7 +20,7 @@ from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
-from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.stored_arrays import refuse_damaged_arrays, stored_bytes
 from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
@@ -112,20 +114,32 @@ class OnnxLoader:
     cache: Path
     optimiser: Optimiser | None
 
+    def read(self, source: ModelSource) -> bytes:
+        """Return the content of a model file without its large arrays."""
+        return read_onnx(source.path, source.name)
+
+    def facts(self, source: ModelSource, level: Level) -> tuple[object, ...]:
+        """Return the facts beside the file and its shapes on which a layer graph depends."""
+        framework = None if self.optimiser is None else self.optimiser.identity
+        # The layouts of fused tensors depend on the processor, and machines may share a cache folder.
+        return framework, _version_of_onnx(), platform.node() if level is Level.FUSED else ""
+
     @without_cycle_search()
-    def load(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
+    def load(self, source: ModelSource, content: bytes, level: Level, given: Mapping[str, Shape]) -> ReadModel:
         """Return the layer graph of a model file."""
         path, name = source.path, source.name
         try:
-            file = parse_onnx(read_onnx(path, name), name)
-            refuse_damaged_arrays(file, path, name)
+            refuse_too_many_parts(content, name)
+            file = parse_onnx(content, name)
+            beside = refuse_damaged_arrays(file, path, name)
             inputs = input_types(file.inputs, given, source.inputs, name)
             written = build_onnx_graph(_written(file, inputs, self._traits), name, Level.WRITTEN)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
-        return written if level is Level.WRITTEN else self._fused(written, stored_bytes(file))
+        graph = written if level is Level.WRITTEN else self._fused(written, stored_bytes(file))
+        return ReadModel(graph, beside)
 
     @property
     def _traits(self) -> Traits:
@@ -174,6 +188,13 @@ class OnnxLoader:
             raise FusionRefusedError(f"{name}: {refused}") from None
         found = tuple([tuple([next(types) for _ in range(count)]) for count in counts])
         return CachedTypes(found, framework=optimiser.identity, symbol=symbol)
+
+
+def _version_of_onnx() -> str:
+    try:
+        return version("onnx")
+    except PackageNotFoundError:
+        return ""
 
 
 def _written(file: OnnxFile, inputs: Mapping[str, TensorType], traits: Traits) -> OnnxGraph:

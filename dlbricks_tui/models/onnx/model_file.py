@@ -1,12 +1,12 @@
 """Parses ONNX files, checks them, and orders their nodes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.content import LONGEST_NAME
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.graph import topological_order
+from dlbricks_tui.models.networks import needed_for, topological_order
 from dlbricks_tui.models.onnx.reading import no_onnx_file
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     if len(order) < len(sources):
         stuck = min(set(range(len(sources))).difference(order))
         raise _FlawError(f"{_label(stuck, graph.node[stuck])} is part of a cycle, or depends on one")
-    needed = _needed(sources, (writers[it.name] for it in graph.output if it.name in writers))
+    needed = needed_for((writers[it.name] for it in graph.output if it.name in writers), sources)
     outputs = tuple(dict.fromkeys(it.name for it in graph.output))
     nodes = tuple([graph.node[number] for number in order if number in needed])
     return OnnxFile(nodes, tuple(inputs.values()), tuple(weights.values()), outputs, opsets)
@@ -220,17 +220,6 @@ def _writers(nodes: Iterable["NodeProto"], taken: set[str]) -> dict[str, int]:
                 raise _FlawError(f"{_label(number, node)} writes {name[:80]!r}, which is there already")
             writers[name] = number
     return writers
-
-
-def _needed(sources: Sequence[Iterable[int]], heads: Iterable[int]) -> set[int]:
-    found = set(heads)
-    waiting = list(found)
-    while waiting:
-        for source in sources[waiting.pop()]:
-            if source not in found:
-                found.add(source)
-                waiting.append(source)
-    return found
 
 
 def _read_from_outside(graph: "GraphProto") -> Iterator[str]:

@@ -47,9 +47,13 @@ def read_onnx(path: Path, where: str) -> bytes:
             content = _OnDisk(file, size, path.name, where).content()
         else:
             content = read_content(path, _MOST_BYTES, "an ONNX file")
+    return content
+
+
+def refuse_too_many_parts(content: bytes, where: str) -> None:
+    """Raise UnreadableModelError for a file of so many names and numbers that they would fill the memory."""
     if len(content) > 2 * _MOST_PARTS:
         _Parts(content, where).refuse_too_many()
-    return content
 
 
 def no_onnx_file(where: str) -> UnreadableModelError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx
-from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.tensors import DamagedValueError, array_of, dtype_name, is_external
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _BITS = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 
 
-def refuse_damaged_arrays(file: OnnxFile, path: Path, where: str) -> None:
+def refuse_damaged_arrays(file: OnnxFile, path: Path, where: str) -> dict[str, int]:
     """Raise UnreadableModelError for an array whose bytes do not match its type; `path` is the model's file.
 
-    All later code may trust the sizes of stored arrays.
+    All later code may trust the sizes of stored arrays. Return the sizes of the files that hold arrays, by name.
     """
     beside = _ExternalFiles(path)
     for called, stored in _stored(file):
@@ -33,6 +33,7 @@ def refuse_damaged_arrays(file: OnnxFile, path: Path, where: str) -> None:
             beside.refuse_missing(stored, label)
         else:
             _refuse_missing_bytes(stored, label)
+    return beside.sizes
 
 
 def stored_bytes(file: OnnxFile) -> int:
@@ -47,15 +48,15 @@ class _ExternalFiles:
         self._folder = path.parent
         # If the model is a link, as in a download cache, its arrays may be beside the target of the link.
         self._trusted = [self._folder.resolve(), path.resolve().parent]
-        self._sizes: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}
 
     def refuse_missing(self, stored: "TensorProto", label: str) -> None:
         """Raise UnreadableModelError if the file beside the model is missing, forbidden or too short."""
         facts = {entry.key: str(entry.value) for entry in stored.external_data}
         location = facts.get("location", "")
         label = f"{label} is kept in {location[:80]!r}"
-        if location not in self._sizes:
-            self._sizes[location] = self._size(location, label)
+        if location not in self.sizes:
+            self.sizes[location] = self._size(location, label)
         numbers = [facts.get(key) or "0" for key in ("offset", "length")]
         if not all(number.isdecimal() and len(number) < 19 for number in numbers):
             raise UnreadableModelError(f"{label} at an invalid offset; copy the model again")
@@ -63,7 +64,7 @@ class _ExternalFiles:
         needed = _needed_bytes(stored)
         if needed is not None and length not in (0, needed):
             raise UnreadableModelError(f"{label}: {length:,} bytes, but {_described(stored)} takes {needed:,}")
-        if offset + max(length, needed or 0) > self._sizes[location]:
+        if offset + max(length, needed or 0) > self.sizes[location]:
             raise UnreadableModelError(f"{label}, which is too short; copy that file again")
 
     def _size(self, location: str, label: str) -> int:
@@ -181,7 +182,9 @@ _CHUNK_VALUES = 1 << 20
 def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
     """Return each weight by its name, with its values as numpy arrays: in pieces if it has a file of its own."""
     where = str(path)
-    file = parse_onnx(read_onnx(path, where), where)
+    content = read_onnx(path, where)
+    refuse_too_many_parts(content, where)
+    file = parse_onnx(content, where)
     refuse_damaged_arrays(file, path, where)
     for weight in file.weights:
         yield weight.name, _values(path, weight)

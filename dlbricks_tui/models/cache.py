@@ -1,0 +1,173 @@
+"""The cache on disk of what is read and derived from model files, so that a known model is neither read nor cut again.
+
+A key is the digest of everything that an entry depends on: the content of the file, the settings, and the code. An
+entry is written in one step and carries a checksum. If it cannot be read or written, its content is made again, which
+takes longer and changes nothing.
+"""
+
+import hashlib
+import io
+import os
+import pickle
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dlbricks_tui.atomic_write import DRAFT_SUFFIX
+from dlbricks_tui.models.content import without_cycle_search
+from dlbricks_tui.models.graph import Layer, LayerGraph, Operator
+
+# Entries of a thousand models take a tenth of it.
+MOST_BYTES = 2**28
+# The folders of entries, and those of the answers of frameworks.
+_FOLDER = "models"
+_FOLDERS = (_FOLDER, "inferred", "fused")
+_CHECKSUM_BYTES = 16
+# The number of entries that a process writes before it looks at the size of all entries again.
+_WRITES_PER_LOOK = 64
+# A use is noted only if the last one was noted so long ago.
+_SECONDS_BETWEEN_NOTES = 3600.0
+_PACKAGE = Path(__file__).parent.parent
+# The rooms whose code decides about entries.
+_DECIDING = ("models", "bricks", "runtime/traits.py")
+
+
+class ReadModel(NamedTuple):
+    """A model as it was read, with the sizes of the files that hold its arrays, by their names."""
+
+    graph: LayerGraph
+    beside: Mapping[str, int] = {}
+
+    def holds_for(self, path: Path) -> bool:
+        """True if the files with the arrays are still there, beside the model's file."""
+        try:
+            return all((path.parent / name).stat().st_size == size for name, size in self.beside.items())
+        except OSError:
+            return False
+
+
+class Cache:
+    """Entries by key. Any number of processes may share a folder."""
+
+    def __init__(self, folder: Path, most_bytes: int = MOST_BYTES) -> None:
+        self._folder = folder
+        self._most_bytes = most_bytes
+        self._writes = 0
+
+    @without_cycle_search()
+    def read(self, key: str) -> Any:
+        """Return the content of an entry; None if it is absent, damaged or unreadable."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+            _note_use(path)
+            if content[:_CHECKSUM_BYTES] != _checksum(content[_CHECKSUM_BYTES:]):
+                return None
+            return _Unpickler(io.BytesIO(content[_CHECKSUM_BYTES:])).load()
+        except _UNREADABLE:
+            return None
+
+    def write(self, key: str, content: object) -> None:
+        """Write an entry, unless its folder cannot be written or its content is nested too deep."""
+        path = self._path(key)
+        with suppress(OSError, RecursionError):
+            packed = _packed(content)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # Not durable: after a loss of power, the checksum tells.
+            draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
+            try:
+                draft.write_bytes(_checksum(packed) + packed)
+                draft.replace(path)
+            finally:
+                with suppress(OSError):
+                    draft.unlink()
+            if self._writes % _WRITES_PER_LOOK == 0:
+                self._remove_oldest()
+            self._writes += 1
+
+    def _path(self, key: str) -> Path:
+        return self._folder / _FOLDER / key
+
+    def _remove_oldest(self) -> None:
+        """If the entries are too large together, remove those used longest ago, until three quarters are left."""
+        files = []
+        for name in _FOLDERS:
+            with suppress(OSError), os.scandir(self._folder / name) as found:
+                files += [(it.stat().st_mtime, it.stat().st_size, it.path) for it in found if it.is_file()]
+        left = sum(size for _, size, _ in files)
+        if left <= self._most_bytes:
+            return
+        for _, size, path in sorted(files):
+            if left <= self._most_bytes * 3 // 4:
+                break
+            with suppress(OSError):
+                os.unlink(path)  # noqa: PTH108 - from scandir
+                left -= size
+
+
+def cache_key(*facts: object, content: bytes = b"") -> str:
+    """Return the key for a content and further facts on which an entry depends. The code is one of them."""
+    return hashlib.sha256(f"{_code_digest()} {facts!r}\0".encode() + content).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _code_digest() -> str:
+    """Return a digest of the code that makes entries, and of the Python that writes them."""
+    digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
+    for name in _DECIDING:
+        place = _PACKAGE / name
+        for path in sorted(place.rglob("*.py")) if place.is_dir() else (place,):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _packed(content: object) -> bytes:
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file, 5)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(content)
+    return file.getvalue()
+
+
+def _reducer(kind: type[Any]) -> Callable[[Any], Any]:
+    values = attrgetter(*(it.name for it in fields(kind)))
+    return lambda instance: (kind, values(instance))
+
+
+# By default, dataclasses with slots look up their fields for each instance, which takes as long as all the rest.
+_REDUCERS: Mapping[type, Callable[[Any], Any]] = {kind: _reducer(kind) for kind in (Layer, Operator)}
+
+
+def _note_use(path: Path) -> None:
+    with suppress(OSError):
+        if time.time() - path.stat().st_mtime > _SECONDS_BETWEEN_NOTES:
+            os.utime(path)
+
+
+def _checksum(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=_CHECKSUM_BYTES).digest()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads entries. A foreign entry cannot run code, as it may name nothing but classes of these rooms."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class of a module that decides about entries."""
+        if module.startswith(_MODULES) and "." not in name:
+            found = super().find_class(module, name)
+            if isinstance(found, type) and found.__module__ == module:
+                return found
+        raise pickle.UnpicklingError(f"an entry names {module}.{name}")
+
+
+_MODULES = ("dlbricks_tui.models.", "dlbricks_tui.bricks.", "dlbricks_tui.runtime.traits")
+_UNREADABLE = (
+    *(OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError),
+    *(EOFError, ImportError, pickle.PickleError),
+)
