@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.answers.opening import ShapesUsed, load_all, open_loader
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
@@ -135,7 +135,7 @@ class Estimator:
         loaded = load_all(sources, lambda source: self._graph(source, level), self.remarks.word_error)
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
-        cut = ((it.source, decompose(it.graph, self.options.cutting)) for it in loaded.models)
+        cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
         return [Asked(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
     def measured(self, sources: Sequence[ModelSource]) -> Measured:
@@ -225,6 +225,24 @@ def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> 
     registry = Registry(data.path)
     found = registry.one_of_each_format(registry.find(usual) if usual else None)
     return {form: runtime.with_threads(threads) for form, runtime in found.items()}
+
+
+def estimates_here(
+    data: DataFolder, usual_runtime: str | None, threads: int | None, models: Sequence[Decomposition]
+) -> list[SystemEstimate | None]:
+    """Return the estimate of each model from this host's results, by the usual runtime; None without results."""
+    if not data.store.exists():
+        return [None for _ in models]
+    host, usual = fingerprint().id, usual_runtimes(data, usual_runtime, threads)
+    with ResultsDatabase(data.store) as store:
+        return [_on_host(store, it, host, usual) for it in models]
+
+
+def _on_host(
+    store: ResultsDatabase, model: Decomposition, host: str, usual: Mapping[Format, Runtime]
+) -> SystemEstimate | None:
+    runtime = usual.get(model.graph.format)
+    return None if runtime is None else Inquiry(store, model).on(host, runtime.identity)
 
 
 @contextmanager

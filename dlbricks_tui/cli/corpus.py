@@ -54,7 +54,7 @@ def show_corpus(args: argparse.Namespace) -> int:
     with open_loader(args.data) as loader:
         loaded = load_all(loader, sources, Level(args.level), shapes_of(args))
     how = cutting_of(args)
-    decompositions = [decompose(graph, how) for _, graph in loaded]
+    decompositions = [decompose(graph, how, loader.cache) for _, graph in loaded]
     corpus = compare([model_bricks(decomposition) for decomposition in decompositions])
     known = [source for source, _ in loaded]
     speedup = _speedup(args.data, args.config, decompositions)
@@ -70,20 +70,11 @@ def _speedup(data: DataFolder, config: Config, decompositions: Sequence[Decompos
     """Return the time of the models on this host over that of their unique bricks; None if either is unmeasured."""
     if not data.store.exists():
         return None
-    from dlbricks_tui.answers.estimating import usual_runtimes
+    from dlbricks_tui.answers.estimating import estimates_here
     from dlbricks_tui.estimate.accuracy import speedup
-    from dlbricks_tui.estimate.inquiry import Inquiry
-    from dlbricks_tui.host.fingerprint import fingerprint
-    from dlbricks_tui.store.database import ResultsDatabase
 
-    host, runtimes = fingerprint().id, usual_runtimes(data, config.runtime, config.threads)
-    with ResultsDatabase(data.store) as store:
-        found = [
-            Inquiry(store, it).on(host, runtimes[it.graph.format].identity)
-            for it in decompositions
-            if it.graph.format in runtimes
-        ]
-        return speedup([estimate for estimate in found if estimate is not None])
+    found = estimates_here(data, config.runtime, config.threads, decompositions)
+    return speedup([estimate for estimate in found if estimate is not None])
 
 
 def _document(

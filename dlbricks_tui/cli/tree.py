@@ -1,6 +1,7 @@
 """`dlbricks tree`: one model cut into layer sequences."""
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.answers.opening import library
@@ -16,6 +17,13 @@ def register(parser: Parser) -> None:
     """Add the options of `tree`."""
     add_models_argument(parser, many=False)
     add_cutting_options(parser, level=Level.WRITTEN)
+    graphs = parser.add_argument_group(
+        "the graph as a file, with latencies in ms as far as they are known on this host"
+    )
+    graphs.add_argument(
+        "--graphml", type=Path, metavar="FILE", help="write GraphML, which networkx, yEd and Gephi read"
+    )
+    graphs.add_argument("--dot", type=Path, metavar="FILE", help="write DOT, drawn by Graphviz")
     add_json_option(parser)
     parser.set_defaults(handler=show_tree)
 
@@ -27,7 +35,9 @@ def show_tree(args: argparse.Namespace) -> int:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
     with open_loader(args.data) as loader:
         graph = loader.load(sources[0], Level(args.level), shapes_of(args))
-    decomposition = decompose(graph, cutting_of(args))
+    decomposition = decompose(graph, cutting_of(args), loader.cache)
+    if args.graphml or args.dot:
+        _write_files(args, decomposition)
     if args.json:
         write_json(_document(decomposition))
     else:
@@ -38,6 +48,18 @@ def show_tree(args: argparse.Namespace) -> int:
         if layer.unmeasurable is not None:
             narrate(f"unmeasurable: layer {layer.index} {layer.name!r} ({layer.op}): {layer.unmeasurable}")
     return Status.DONE
+
+
+def _write_files(args: argparse.Namespace, decomposition: Decomposition) -> None:
+    from dlbricks_tui.answers.estimating import estimates_here
+    from dlbricks_tui.report.graph_files import drawable_network, write_dot, write_graphml
+
+    (estimate,) = estimates_here(args.data, args.config.runtime, args.config.threads, [decomposition])
+    network = drawable_network(decomposition, estimate)
+    if args.graphml:
+        write_graphml(args.graphml, network)
+    if args.dot:
+        write_dot(args.dot, network)
 
 
 def _document(decomposition: Decomposition) -> dict[str, Any]:

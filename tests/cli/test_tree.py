@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -243,3 +244,18 @@ def test_an_absurd_input_shape_is_refused_in_one_line_for_either_format(
         assert name in line
         assert len(line) < 300
         assert told.out == ""
+
+
+def test_the_graph_is_written_beside_the_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    graphml, dot = tmp_path / "net.graphml", tmp_path / "net.dot"
+    tree = document(capsys, "squeezenet1.1", "--graphml", str(graphml), "--dot", str(dot))
+    network = nx.read_graphml(graphml, node_type=int)
+    assert sorted(map(list, network.edges)) == sorted(tree["edges"])
+    assert dot.read_text().count(" -> ") == len(tree["edges"])
+
+
+def test_a_graph_that_cannot_be_written_is_refused_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "squeezenet1.1", "--dot", "/nowhere/net.dot"]) == 2
+    out, told = capsys.readouterr()
+    assert out == ""
+    assert told.startswith("dlbricks: error: /nowhere/net.dot cannot be written: ") and told.count("\n") == 1
