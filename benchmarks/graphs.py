@@ -23,9 +23,9 @@ from dlbricks_tui.answers.opening import loader_from_cache
 from dlbricks_tui.bricks.ordering import DominatorTree
 from dlbricks_tui.bricks.series_parallel import decompose
 from dlbricks_tui.estimate.compositions import Task, critical_path
+from dlbricks_tui.models.digraphs import digraph_of
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.models.networks import network_of
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 
 Sources = Sequence[Sequence[int]]
@@ -82,7 +82,7 @@ def contracted(graph: Any) -> Any:
 
 
 def _from_an_entry(sources: Sources) -> Any:
-    graph = network_of(sources)
+    graph = digraph_of(sources)
     graph.add_edges_from((ENTRY, layer) for layer, read in enumerate(sources) if not read)
     nx.set_edge_attributes(graph, 1, "latency")
     return graph

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.models.digraphs import depth_first
 from dlbricks_tui.models.graph import Layer, LayerGraph
-from dlbricks_tui.models.networks import depth_first
 
 # Layers and paths are compared by hashes below this prime (the largest of 61 bits). The hash of a path is a polynomial
 # over its layers, so that the hash of a part of it takes one subtraction, however long the part is.

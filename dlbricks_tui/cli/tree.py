@@ -52,14 +52,14 @@ def show_tree(args: argparse.Namespace) -> int:
 
 def _write_files(args: argparse.Namespace, decomposition: Decomposition) -> None:
     from dlbricks_tui.answers.estimating import estimates_here
-    from dlbricks_tui.report.graph_files import drawable_network, write_dot, write_graphml
+    from dlbricks_tui.report.graph_files import drawable_digraph, write_dot, write_graphml
 
     (estimate,) = estimates_here(args.data, args.config.runtime, args.config.threads, [decomposition])
-    network = drawable_network(decomposition, estimate)
+    digraph = drawable_digraph(decomposition, estimate)
     if args.graphml:
-        write_graphml(args.graphml, network)
+        write_graphml(args.graphml, digraph)
     if args.dot:
-        write_dot(args.dot, network)
+        write_dot(args.dot, digraph)
 
 
 def _document(decomposition: Decomposition) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Layer, TensorType
-from dlbricks_tui.models.networks import layer_network
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.report import ReportError
@@ -24,42 +24,42 @@ if TYPE_CHECKING:
 Facts = dict[str, str | int | float | bool]
 
 
-def drawable_network(decomposition: Decomposition, found: SystemEstimate | None) -> "networkx.DiGraph":
+def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None) -> "networkx.DiGraph":
     """Return the layer graph with plain attributes: facts of layers, their latencies if known, and shapes on edges."""
-    network = layer_network(decomposition.graph)
+    digraph = layer_digraph(decomposition.graph)
     latencies = {} if found is None else layer_latencies(found.estimate)
     critical = frozenset(() if found is None else found.estimate.critical_layers)
-    network.graph.update(_of_model(decomposition, found))
-    for index, facts in network.nodes(data=True):
+    digraph.graph.update(_of_model(decomposition, found))
+    for index, facts in digraph.nodes(data=True):
         facts.update(_of_layer(facts.pop("layer")))
         if index in latencies:
             facts.update(latency_ms=latencies[index], critical=index in critical)
     # A layer of overlapping sequences gets the one that begins there.
     for occurrence in decomposition.occurrences:
         for index in reversed(occurrence.sequence.layers):
-            facts = network.nodes[index]
+            facts = digraph.nodes[index]
             facts.update(sequence=occurrence.sequence.index, brick=occurrence.brick.key, context=occurrence.context)
-    for _, _, facts in network.edges(data=True):
+    for _, _, facts in digraph.edges(data=True):
         facts["tensors"] = ", ".join(map(_tensor, facts["tensors"].values()))
-    return network
+    return digraph
 
 
-def write_graphml(path: Path, network: "networkx.DiGraph") -> None:
-    """Write a network as GraphML."""
+def write_graphml(path: Path, digraph: "networkx.DiGraph") -> None:
+    """Write a digraph as GraphML."""
     import networkx as nx
 
     content = BytesIO()
-    nx.write_graphml_xml(network, content)
+    nx.write_graphml_xml(digraph, content)
     _write(path, content.getvalue())
 
 
-def write_dot(path: Path, network: "networkx.DiGraph") -> None:
-    """Write a network in the language of Graphviz; thick lines surround the layers of the critical path."""
-    lines = [f"digraph {_quoted(network.graph['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
-    for index, facts in network.nodes(data=True):
+def write_dot(path: Path, digraph: "networkx.DiGraph") -> None:
+    """Write a digraph in the language of Graphviz; thick lines surround the layers of the critical path."""
+    lines = [f"digraph {_quoted(digraph.graph['name'])} {{", '  node [shape=box, fontname="sans-serif"];']
+    for index, facts in digraph.nodes(data=True):
         label = [facts["name"], facts["title"], *([f"{facts['latency_ms']:.4g} ms"] if "latency_ms" in facts else [])]
         lines.append(f"  {index} [{_attributes({'label': label, **facts})}{', penwidth=3' * _is_critical(facts)}];")
-    for source, reader, facts in network.edges(data=True):
+    for source, reader, facts in digraph.edges(data=True):
         lines.append(f"  {source} -> {reader} [label={_quoted(facts['tensors'])}];")
     _write(path, "\n".join([*lines, "}", ""]).encode())
 

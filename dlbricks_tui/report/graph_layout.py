@@ -10,7 +10,7 @@ from itertools import count, pairwise
 
 import networkx as nx
 
-from dlbricks_tui.models.networks import network_of
+from dlbricks_tui.models.digraphs import digraph_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class GraphLayout:
 
 def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), line: int = 48) -> GraphLayout:
     """Lay out a topologically sorted graph, with lines of at most `line` ranks."""
-    network = network_of(predecessors)
-    readers = [list(network[layer]) for layer in network]
-    ranks = _ranks(predecessors, readers, network)
-    chains = _chains(predecessors, set(spine or nx.dag_longest_path(network)))
+    digraph = digraph_of(predecessors)
+    readers = [list(digraph[layer]) for layer in digraph]
+    ranks = _ranks(predecessors, readers, digraph)
+    chains = _chains(predecessors, set(spine or nx.dag_longest_path(digraph)))
     following = {source: reader for chain in chains for source, reader in pairwise(chain)}
     lanes, passing = _lanes(chains, following, readers, ranks)
     wires = tuple(
@@ -48,9 +48,9 @@ def lay_out(predecessors: Sequence[Sequence[int]], spine: Collection[int] = (), 
     return GraphLayout(tuple(ranks), tuple(lanes), wires, tuple(_breaks(wires, max(ranks, default=0) + 1, line)))
 
 
-def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int]], network: nx.DiGraph) -> list[int]:
+def _ranks(predecessors: Sequence[Sequence[int]], readers: Sequence[Sequence[int]], digraph: nx.DiGraph) -> list[int]:
     ranks = [0] * len(predecessors)
-    for rank, layers in enumerate(nx.topological_generations(network)):
+    for rank, layers in enumerate(nx.topological_generations(digraph)):
         for layer in layers:
             ranks[layer] = rank
     for layer, sources in enumerate(predecessors):

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.layouts import is_needed_after, layers_behind, may_be_overwritten, output_layouts, way_up
+from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, ParamValue, Shape, TensorType, Wire
-from dlbricks_tui.models.networks import layer_network
 from tests.bricks.convolutions import convolving, named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
@@ -181,11 +181,11 @@ def behind(graph: LayerGraph, *feeds: Feed) -> tuple[int, ...]:
 @given(graphs(), st.data())
 def test_the_search_for_producers_finds_the_ancestors_of_networkx(graph: LayerGraph, data: st.DataObject) -> None:
     layer = data.draw(st.integers(0, len(graph.layers) - 1))
-    network = layer_network(graph)
+    digraph = layer_digraph(graph)
     # The way ends at convolutions.
-    network.remove_edges_from([(source, it) for source, it in graph.edges if graph.layers[it].op == "conv"])
+    digraph.remove_edges_from([(source, it) for source, it in graph.edges if graph.layers[it].op == "conv"])
     found = {feed.layer for feed in way_up(graph, [Feed(layer, 0)])} - {None}
-    assert found == {layer, *nx.ancestors(network, layer)}
+    assert found == {layer, *nx.ancestors(digraph, layer)}
 
 
 def test_the_search_for_producers_ends_where_the_layout_is_set() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import cut
 from dlbricks_tui.bricks.ordering import DominatorTree, Order, branch_order, continues_chain, layer_order
+from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph
-from dlbricks_tui.models.networks import layer_network
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, graphs, laid_out, series_parallel_branches
 
 
@@ -109,9 +109,9 @@ def test_a_model_of_18000_joins_meets_no_recursion_limit() -> None:
 @given(graphs())
 def test_dominators_are_those_that_networkx_finds(graph: LayerGraph) -> None:
     tree = DominatorTree(len(graph.layers))
-    network = layer_network(graph)
-    network.add_edges_from((tree.root, layer) for layer, sources in enumerate(graph.predecessors) if not sources)
-    expected = nx.immediate_dominators(network, tree.root)
+    digraph = layer_digraph(graph)
+    digraph.add_edges_from((tree.root, layer) for layer, sources in enumerate(graph.predecessors) if not sources)
+    expected = nx.immediate_dominators(digraph, tree.root)
     for layer, sources in enumerate(graph.predecessors):
         assert tree.add(layer, sources) == expected[layer]
         assert tree.depth[layer] == tree.depth[expected[layer]] + 1

@@ -20,8 +20,8 @@ from dlbricks_tui.bricks.regions import (
     region_tree,
     walk,
 )
+from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph
-from dlbricks_tui.models.networks import layer_network
 from tests.bricks.graphs import (
     DATA,
     Branch,
@@ -110,12 +110,12 @@ def test_branches_do_not_read_each_other(graph: LayerGraph) -> None:
 
 @given(random_graphs(max_size=16))
 def test_irregular_regions_are_connected_and_have_no_layer_on_all_paths(graph: LayerGraph) -> None:
-    network = layer_network(graph)
+    digraph = layer_digraph(graph)
     for _, region in walk(tree_of(graph).root):
         if isinstance(region, Irregular):
             layers = set(layers_in(region))
-            assert nx.is_weakly_connected(network.subgraph(layers))
-            between = nx.DiGraph(network.subgraph(layers).edges)
+            assert nx.is_weakly_connected(digraph.subgraph(layers))
+            between = nx.DiGraph(digraph.subgraph(layers).edges)
             for layer in layers:
                 if not layers.issuperset(graph.predecessors[layer]) or not graph.predecessors[layer]:
                     between.add_edge("entry", layer)
@@ -133,7 +133,7 @@ def test_a_model_has_something_irregular_if_networkx_cannot_contract_it_to_one_e
 
 def contracted(graph: LayerGraph) -> nx.DiGraph:
     """A model after every layer with one source and one reader has become an edge."""
-    left = nx.DiGraph(layer_network(graph))
+    left = nx.DiGraph(layer_digraph(graph))
     left.add_edges_from(("entry", layer) for layer, sources in enumerate(graph.predecessors) if not sources)
     left.add_edges_from((layer, "exit") for layer, readers in enumerate(graph.successors) if not readers)
     while True:

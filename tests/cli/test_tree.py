@@ -249,8 +249,8 @@ def test_an_absurd_input_shape_is_refused_in_one_line_for_either_format(
 def test_the_graph_is_written_beside_the_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graphml, dot = tmp_path / "net.graphml", tmp_path / "net.dot"
     tree = document(capsys, "squeezenet1.1", "--graphml", str(graphml), "--dot", str(dot))
-    network = nx.read_graphml(graphml, node_type=int)
-    assert sorted(map(list, network.edges)) == sorted(tree["edges"])
+    digraph = nx.read_graphml(graphml, node_type=int)
+    assert sorted(map(list, digraph.edges)) == sorted(tree["edges"])
     assert dot.read_text().count(" -> ") == len(tree["edges"])
 
 

@@ -40,11 +40,11 @@ def test_each_task_on_the_critical_path_waits_for_the_one_before_it(tasks: tuple
 
 @given(task_graphs())
 def test_the_critical_path_is_as_long_as_the_longest_path_of_networkx(tasks: tuple[Task, ...]) -> None:
-    network = nx.DiGraph()
+    digraph = nx.DiGraph()
     for number, task in enumerate(tasks):
         for source in (-1, *task.after):
-            network.add_edge(source, number, latency=task.latency_ps)
-    assert critical_path(tasks).latency_ps == nx.dag_longest_path_length(network, weight="latency")
+            digraph.add_edge(source, number, latency=task.latency_ps)
+    assert critical_path(tasks).latency_ps == nx.dag_longest_path_length(digraph, weight="latency")
 
 
 @given(st.floats(0, 1e6))

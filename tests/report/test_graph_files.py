@@ -11,9 +11,9 @@ from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import LayerGraph, Level
-from dlbricks_tui.models.networks import layer_network
-from dlbricks_tui.report.graph_files import drawable_network, write_dot, write_graphml
+from dlbricks_tui.report.graph_files import drawable_digraph, write_dot, write_graphml
 from dlbricks_tui.report.report import ReportError
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 from tests.estimate.knowledge_of import measured
@@ -37,11 +37,11 @@ def test_graphml_that_networkx_reads_is_isomorphic_to_the_layer_graph(
     graph: LayerGraph, cutting: Cutting, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("export") / "model.graphml"
-    write_graphml(path, drawable_network(decompose(graph, cutting), None))
-    network = layer_network(graph)
+    write_graphml(path, drawable_digraph(decompose(graph, cutting), None))
+    digraph = layer_digraph(graph)
     assert nx.is_isomorphic(
         read_graphml(path),
-        network,
+        digraph,
         node_match=lambda one, two: (one["op"], one["kind"]) == (two["layer"].op, two["layer"].kind.value),
         edge_match=lambda one, two: one["tensors"].count("float32") == len(two["tensors"]),
     )
@@ -49,7 +49,7 @@ def test_graphml_that_networkx_reads_is_isomorphic_to_the_layer_graph(
 
 def test_nodes_have_the_facts_of_their_layers_and_edges_have_shapes(tmp_path: Path) -> None:
     decomposition = decompose(BRANCHED)
-    write_graphml(tmp_path / "model.graphml", drawable_network(decomposition, None))
+    write_graphml(tmp_path / "model.graphml", drawable_digraph(decomposition, None))
     found = read_graphml(tmp_path / "model.graphml")
     first = decomposition.occurrences[0]
     assert found.nodes[0] == {
@@ -70,7 +70,7 @@ def test_nodes_have_the_facts_of_their_layers_and_edges_have_shapes(tmp_path: Pa
 def test_known_latencies_and_the_critical_path_are_exported(tmp_path: Path) -> None:
     decomposition = decompose(BRANCHED)
     known = estimated(decomposition)
-    write_graphml(tmp_path / "model.graphml", drawable_network(decomposition, known))
+    write_graphml(tmp_path / "model.graphml", drawable_digraph(decomposition, known))
     found = read_graphml(tmp_path / "model.graphml")
     assert dict(found.nodes(data="latency_ms")) == layer_latencies(known.estimate)
     assert {index for index, critical in found.nodes(data="critical") if critical} == set(
@@ -81,7 +81,7 @@ def test_known_latencies_and_the_critical_path_are_exported(tmp_path: Path) -> N
 
 def test_dot_has_a_line_for_each_layer_and_each_edge(tmp_path: Path) -> None:
     decomposition = decompose(BRANCHED)
-    write_dot(tmp_path / "model.dot", drawable_network(decomposition, estimated(decomposition)))
+    write_dot(tmp_path / "model.dot", drawable_digraph(decomposition, estimated(decomposition)))
     text = (tmp_path / "model.dot").read_text()
     assert text.startswith('digraph "generated" {\n') and text.endswith("}\n")
     assert re.findall(r"^  (\d+) \[label=", text, re.MULTILINE) == ["0", "1", "2", "3"]
@@ -94,11 +94,11 @@ def test_dot_has_a_line_for_each_layer_and_each_edge(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ['a "quoted" name', "back\\slash\\", "two\nlines", "\x1b[31m\x00", "<&>", "\ud800"])
 def test_any_name_can_be_exported(name: str, tmp_path: Path) -> None:
     graph = chain("conv", "relu").named(name)
-    network = drawable_network(decompose(graph), None)
-    network.nodes[0]["name"] = network.graph["name"]
-    write_graphml(tmp_path / "model.graphml", network)
-    write_dot(tmp_path / "model.dot", network)
-    assert read_graphml(tmp_path / "model.graphml").nodes[0]["name"] == network.graph["name"]
+    digraph = drawable_digraph(decompose(graph), None)
+    digraph.nodes[0]["name"] = digraph.graph["name"]
+    write_graphml(tmp_path / "model.graphml", digraph)
+    write_dot(tmp_path / "model.dot", digraph)
+    assert read_graphml(tmp_path / "model.graphml").nodes[0]["name"] == digraph.graph["name"]
     # Of all quotation marks, those that begin and end texts come in pairs.
     for line in (tmp_path / "model.dot").read_text().splitlines():
         assert re.fullmatch(r'(?:[^"\\]|"(?:[^"\\]|\\.)*")*', line)
@@ -106,8 +106,8 @@ def test_any_name_can_be_exported(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", ["", "missing/model.dot", "nul\0"])
 def test_a_file_that_cannot_be_written_is_refused_in_one_line(place: str, tmp_path: Path) -> None:
-    network = drawable_network(decompose(chain("conv")), None)
+    digraph = drawable_digraph(decompose(chain("conv")), None)
     for write in (write_dot, write_graphml):
         with pytest.raises(ReportError, match=r"^[^\n]* cannot be written: [^\n]*; name another file$"):
-            write(tmp_path / place, network)
+            write(tmp_path / place, digraph)
     assert list(tmp_path.iterdir()) == []

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from dlbricks_tui.models.digraphs import depth_first, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
-from dlbricks_tui.models.networks import depth_first, topological_order
 
 KIND_ATTRIBUTE = "__kind__"
 TIMES_ATTRIBUTE = "__times__"

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlbricks_tui.models.content import LONGEST_NAME, without_cycle_search
+from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document
-from dlbricks_tui.models.networks import needed_for, topological_order
 
 
 class FlawError(Exception):

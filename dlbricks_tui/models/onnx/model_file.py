@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.content import LONGEST_NAME
+from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.networks import needed_for, topological_order
 from dlbricks_tui.models.onnx.reading import no_onnx_file
 
 if TYPE_CHECKING:

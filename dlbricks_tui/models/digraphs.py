@@ -1,4 +1,4 @@
-"""Layer graphs, and other graphs of numbered nodes, as graphs of networkx.
+"""Layer graphs, and other graphs of numbered nodes, as directed graphs (*digraphs*) of networkx.
 
 networkx is imported on first use, since a model that was cut before is looked up without it.
 """
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 _END = -1
 
 
-def layer_network(graph: LayerGraph) -> "networkx.DiGraph":
-    """Return a model as a graph of networkx.
+def layer_digraph(graph: LayerGraph) -> "networkx.DiGraph":
+    """Return a model as a digraph of networkx.
 
     A node is the index of a layer and has it as `layer`. An edge leads from a layer to its reader, and has the types of
     the tensors on this way as `tensors`, by the number of the output.
@@ -34,8 +34,8 @@ def layer_network(graph: LayerGraph) -> "networkx.DiGraph":
     return found
 
 
-def network_of(sources: Sequence[Iterable[int]]) -> "networkx.DiGraph":
-    """Return the graph of numbered nodes, given the sources of each; edges lead from a source to its reader."""
+def digraph_of(sources: Sequence[Iterable[int]]) -> "networkx.DiGraph":
+    """Return the digraph of numbered nodes, given the sources of each; edges lead from a source to its reader."""
     import networkx as nx
 
     found = nx.DiGraph()
@@ -52,7 +52,7 @@ def topological_order(sources: Sequence[Iterable[int]]) -> list[int]:
 
     order: list[int] = []
     with suppress(nx.NetworkXUnfeasible):
-        for number in nx.lexicographical_topological_sort(network_of(sources)):
+        for number in nx.lexicographical_topological_sort(digraph_of(sources)):
             order.append(number)
     return order
 
@@ -75,6 +75,6 @@ def needed_for(heads: Iterable[int], sources: Sequence[Iterable[int]]) -> set[in
     """Return the heads, and all numbers that they depend on."""
     import networkx as nx
 
-    found = network_of(sources)
+    found = digraph_of(sources)
     found.add_edges_from((head, _END) for head in heads)
     return set(nx.ancestors(found, _END)) if _END in found else set()

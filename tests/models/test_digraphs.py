@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.models.digraphs import depth_first, digraph_of, layer_digraph, needed_for, topological_order
 from dlbricks_tui.models.graph import Feed, LayerGraph, TensorType
-from dlbricks_tui.models.networks import depth_first, layer_network, needed_for, network_of, topological_order
 from tests.bricks.graphs import DATA, Spec, after, built, graphs, rewritten, topological_orders
 
 Sources = list[list[int]]
@@ -21,29 +21,29 @@ def acyclic(draw: st.DrawFn) -> Sources:
     return found
 
 
-def test_nodes_of_a_network_carry_layers_and_edges_carry_tensors() -> None:
+def test_nodes_of_a_digraph_carry_layers_and_edges_carry_tensors() -> None:
     graph = built([Spec("split", DATA), Spec("add", (Feed(0, 0), Feed(0, 1))), Spec("relu", after(1))])
-    network = layer_network(graph)
-    assert [network.nodes[number]["layer"] for number in network] == list(graph.layers)
-    assert list(network.edges) == [(0, 1), (1, 2)]
-    assert network.edges[0, 1]["tensors"] == {0: TensorType((1, 8)), 1: TensorType((1, 8))}
+    digraph = layer_digraph(graph)
+    assert [digraph.nodes[number]["layer"] for number in digraph] == list(graph.layers)
+    assert list(digraph.edges) == [(0, 1), (1, 2)]
+    assert digraph.edges[0, 1]["tensors"] == {0: TensorType((1, 8)), 1: TensorType((1, 8))}
 
 
 @given(graphs())
-def test_a_network_has_the_edges_of_the_layer_graph(graph: LayerGraph) -> None:
-    network = layer_network(graph)
-    assert sorted(network.edges) == sorted(graph.edges)
+def test_a_digraph_has_the_edges_of_the_layer_graph(graph: LayerGraph) -> None:
+    digraph = layer_digraph(graph)
+    assert sorted(digraph.edges) == sorted(graph.edges)
     for layer, (sources, readers) in enumerate(zip(graph.predecessors, graph.successors, strict=True)):
-        assert set(network.pred[layer]) == set(sources)
-        assert set(network.succ[layer]) == set(readers)
+        assert set(digraph.pred[layer]) == set(sources)
+        assert set(digraph.succ[layer]) == set(readers)
 
 
 @given(graphs(), st.data())
-def test_the_network_of_a_reordered_file_is_isomorphic(graph: LayerGraph, data: st.DataObject) -> None:
+def test_the_digraph_of_a_reordered_file_is_isomorphic(graph: LayerGraph, data: st.DataObject) -> None:
     other = rewritten(graph, data.draw(topological_orders(graph)))
     assert nx.is_isomorphic(
-        layer_network(graph),
-        layer_network(other),
+        layer_digraph(graph),
+        layer_digraph(other),
         node_match=lambda one, two: one["layer"].operators == two["layer"].operators,
         edge_match=lambda one, two: one["tensors"] == two["tensors"],
     )
@@ -63,7 +63,7 @@ def test_a_topological_order_is_the_first_one_by_number(sources: Sources) -> Non
 @given(acyclic(), st.data())
 def test_a_cycle_and_all_that_depends_on_it_are_left_out_of_the_order(sources: Sources, data: st.DataObject) -> None:
     cyclic = data.draw(st.integers(0, len(sources) - 1))
-    graph = network_of(sources)
+    graph = digraph_of(sources)
     stuck = {cyclic, *nx.descendants(graph, cyclic)}
     sources[cyclic].append(cyclic)
     assert set(topological_order(sources)) == set(range(len(sources))) - stuck
