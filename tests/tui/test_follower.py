@@ -2,15 +2,17 @@ import threading
 from dataclasses import replace
 
 import pytest
+from textual.message import Message
 
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.tui.messages import Failed, ResultsStored, RunSeen
 from dlbricks_tui.tui.run import follower as following
 from dlbricks_tui.tui.run import updates as watching
 from dlbricks_tui.tui.run.follower import Follower
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
-from dlbricks_tui.tui.run.updates import Listener, RunWatch
+from dlbricks_tui.tui.run.updates import RunWatch
 from tests.runs.live_runs import (
     MODELS,
     NOBODY,
@@ -35,20 +37,20 @@ class Clock:
         return self.now
 
 
-class Ears:
-    """Remembers all that a watch tells."""
-
-    def __init__(self) -> None:
-        self.seen: list[RunSnapshot] = []
-        self.growths = 0
-        self.errors: list[BaseException] = []
+class Posted(list[Message]):
+    """The messages that a watch has posted."""
 
     @property
-    def listener(self) -> Listener:
-        return Listener(self.seen.append, self._grew, self.errors.append)
+    def seen(self) -> list[RunSnapshot]:
+        return [each.run for each in self if isinstance(each, RunSeen)]
 
-    def _grew(self) -> None:
-        self.growths += 1
+    @property
+    def growths(self) -> int:
+        return sum(isinstance(each, ResultsStored) for each in self)
+
+    @property
+    def errors(self) -> list[BaseException]:
+        return [each.error for each in self if isinstance(each, Failed)]
 
 
 def test_the_first_look_returns_all_events_and_the_second_none(new: DataFolder) -> None:
@@ -135,44 +137,44 @@ def test_a_run_resumed_by_another_process_is_still_followed(new: DataFolder) -> 
 def test_a_running_run_is_found_at_the_start(new: DataFolder) -> None:
     put_run(new, [], State.FINISHED, run="20261121-070000-0001")
     put_run(new, in_the_middle())
-    ears = Ears()
-    RunWatch(new, ears.listener).look()
-    assert [run.run for run in ears.seen] == [RUN]
+    posted = Posted()
+    RunWatch(new, posted.append).look()
+    assert [run.run for run in posted.seen] == [RUN]
 
 
 def test_an_interrupted_run_is_offered_at_the_start_and_a_finished_one_is_not(new: DataFolder) -> None:
     put_run(new, in_the_middle(), process=NOBODY)
-    ears = Ears()
-    RunWatch(new, ears.listener).look()
-    assert [run.state for run in ears.seen] == [State.INTERRUPTED]
+    posted = Posted()
+    RunWatch(new, posted.append).look()
+    assert [run.state for run in posted.seen] == [State.INTERRUPTED]
     folder = RunFolder(new.runs / RUN)
     folder.set_state(replace(folder.state(), state=State.FINISHED))
-    RunWatch(new, ears.listener).look()
-    assert len(ears.seen) == 1
+    RunWatch(new, posted.append).look()
+    assert len(posted.seen) == 1
 
 
 def test_a_run_started_elsewhere_is_followed_when_no_other_is(new: DataFolder) -> None:
-    ears = Ears()
-    watch = RunWatch(new, ears.listener)
+    posted = Posted()
+    watch = RunWatch(new, posted.append)
     watch.look()
-    assert ears.seen == []
+    assert posted.seen == []
     first = put_run(new, in_the_middle())
     watch.look()
     put_run(new, [started()], run="20261121-090000-0002")
     watch.look()
-    assert {run.run for run in ears.seen} == {RUN}
+    assert {run.run for run in posted.seen} == {RUN}
     end(first)
     watch.look()
     watch.look()
-    assert ears.seen[-1].run == "20261121-090000-0002"
+    assert posted.seen[-1].run == "20261121-090000-0002"
 
 
 def test_a_requested_run_is_followed_while_others_are_running(new: DataFolder) -> None:
     put_run(new, in_the_middle())
     old = put_run(new, [started()], State.RUNNING, run="20261120-090000-0002")
     end(old)
-    ears = Ears()
-    watch = RunWatch(new, ears.listener)
+    posted = Posted()
+    watch = RunWatch(new, posted.append)
     watch.look()
     watch.follow(old.run)
     watch.look()
@@ -180,59 +182,59 @@ def test_a_requested_run_is_followed_while_others_are_running(new: DataFolder) -
     watch.look()
     watch.follow(RUN)
     watch.look()
-    assert [run.run for run in ears.seen] == [RUN, old.run, RUN, RUN]
+    assert [run.run for run in posted.seen] == [RUN, old.run, RUN, RUN]
 
 
 def test_a_requested_ended_run_is_followed_until_another_one_starts(new: DataFolder) -> None:
     put_run(new, in_the_middle())
     old = put_run(new, [started()], run="20261120-090000-0002")
     end(old)
-    ears = Ears()
-    watch = RunWatch(new, ears.listener)
+    posted = Posted()
+    watch = RunWatch(new, posted.append)
     watch.look()
     watch.follow(old.run)
     for _ in range(3):
         watch.look()
-    assert ears.seen[-1].run == old.run
+    assert posted.seen[-1].run == old.run
     put_run(new, [started()], run="20261121-090000-0003")
     watch.look()
-    assert ears.seen[-1].run == "20261121-090000-0003"
+    assert posted.seen[-1].run == "20261121-090000-0003"
 
 
 def test_new_results_are_reported_at_most_once_a_second_and_at_the_end(new: DataFolder) -> None:
     folder = put_run(new, [started(), planned(), *(loaded(program) for program in range(9))])
-    ears, clock = Ears(), Clock()
-    watch = RunWatch(new, ears.listener, clock)
+    posted, clock = Posted(), Clock()
+    watch = RunWatch(new, posted.append, clock)
     for program in range(8):
         tell(folder, measured(program))
         watch.look()
         clock.now += 0.25
-    assert ears.growths == 2
+    assert posted.growths == 2
     clock.now += 1
     watch.look()
-    assert ears.growths == 3
+    assert posted.growths == 3
     clock.now += 10
     watch.look()
-    assert ears.growths == 3
+    assert posted.growths == 3
 
 
 def test_a_run_whose_bricks_were_stored_by_others_reports_new_results(
     new: DataFolder,
 ) -> None:
     folder = put_run(new, [started()])
-    ears, clock = Ears(), Clock()
-    watch = RunWatch(new, ears.listener, clock)
+    posted, clock = Posted(), Clock()
+    watch = RunWatch(new, posted.append, clock)
     watch.look()
-    assert ears.growths == 0
+    assert posted.growths == 0
     end(folder)
     for _ in range(9):
         clock.now += 1
         watch.look()
-    assert ears.growths == 1
+    assert posted.growths == 1
 
 
 def test_a_missing_run_is_reported_in_words(new: DataFolder) -> None:
-    watch = RunWatch(new, Ears().listener)
+    watch = RunWatch(new, Posted().append)
     watch.follow("nosuch")
     with pytest.raises(RunError, match="nosuch"):
         watch.look()
@@ -254,8 +256,13 @@ class Impatience(threading.Event):
 def test_the_poll_factor_stretches_the_time_between_looks(poll_factor: float, new: DataFolder) -> None:
     put_run(new, in_the_middle())
     wake = Impatience()
-    ears = Ears()
-    watch = RunWatch(new, ears.listener._replace(seen=lambda _: watch.close()), poll_factor=poll_factor)
+    posted = Posted()
+
+    def close_at_first(message: Message) -> None:
+        posted.append(message)
+        watch.close()
+
+    watch = RunWatch(new, close_at_first, poll_factor=poll_factor)
     watch._wake = wake
     watch._watch()
-    assert wake.waited == [poll_factor * watching.SECONDS_BETWEEN_LOOKS] and not ears.errors
+    assert wake.waited == [poll_factor * watching.SECONDS_BETWEEN_LOOKS] and not posted.errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.config.config import BY_DEFAULT, ConfigError
-from dlbricks_tui.config.options import OPTIONS, shown
+from dlbricks_tui.config.options import OPTIONS, Option, Value, shown
 from dlbricks_tui.config.writing import change
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.choices import next_of, with_own
@@ -13,14 +13,13 @@ from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.tui.messages import Failed
-from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Given
-    from dlbricks_tui.config.options import Option, Value
     from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.tui.preferences import LivePreferences
 
@@ -66,7 +65,7 @@ class ConfigScreen(Dialog[None]):
         self._give(None)
 
     def _step(self, step: int) -> None:
-        option = self._rows.option
+        option = OPTIONS[self._rows.cursor]
         value = self._preferences.config.value(option.name)
         try:
             offered = self._offered(option, value)
@@ -89,7 +88,7 @@ class ConfigScreen(Dialog[None]):
         return offered
 
     def _give(self, value: Value) -> None:
-        option = self._rows.option
+        option = OPTIONS[self._rows.cursor]
         try:
             change(self._data.config, option.name, None if value == option.default else value)
         except ConfigError as error:
@@ -100,7 +99,7 @@ class ConfigScreen(Dialog[None]):
         self._below.refresh()
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
-        option = self._rows.option
+        option = OPTIONS[self._rows.cursor]
         said = wrapped(line(option.about), width)
         given = self._preferences.config.given[option.name]
         if _over_the_file(given, self._data):
@@ -109,23 +108,15 @@ class ConfigScreen(Dialog[None]):
         return (*said, BLANK, *wrapped(line(Span(f"{self._data.config}", "muted")), width))
 
 
-class _SettingRows(RowsView):
+class _SettingRows(ItemRows[Option]):
     def __init__(self, preferences: LivePreferences, data: DataFolder) -> None:
         super().__init__()
+        self.items = OPTIONS
         self._preferences = preferences
         self._data = data
 
-    @property
-    def row_count(self) -> int:
-        return len(OPTIONS)
-
-    @property
-    def option(self) -> Option:
-        """The selected setting."""
-        return OPTIONS[self.cursor]
-
     def row(self, index: int, width: int) -> Line:
-        option = OPTIONS[index]
+        option = self.items[index]
         given = self._preferences.config.given[option.name]
         by_default = given.where == BY_DEFAULT
         value = column(shown(given.value), _VALUE, "muted" if by_default else "strong")

@@ -93,18 +93,28 @@ class SearchedDialog(Dialog[Result], Generic[Result]):
         return self.search_line.has_text if action == "clear" else super().check_action(action, parameters)
 
 
-class ConfirmingScreen(Dialog[bool]):
-    """Returns True if the user confirms."""
+class TextDialog(Dialog[Result], Generic[Result]):
+    """A box with a text."""
 
-    QUESTION: ClassVar[str]
+    HEADING: ClassVar[str] = ""
+    BOX_CLASSES: ClassVar[str] = ""
+
+    @property
+    def heading(self) -> str:
+        """The title of the box."""
+        return self.HEADING
 
     def compose(self) -> ComposeResult:
-        with Box(self.QUESTION, self.scope):
+        with Box(self.heading, self.scope, classes=self.BOX_CLASSES):
             yield TextView(self.paragraphs)
 
     def paragraphs(self) -> Iterable[Line]:
-        """Return the text of the question."""
+        """Return the text."""
         raise NotImplementedError
+
+
+class ConfirmingScreen(TextDialog[bool]):
+    """Returns True if the user confirms."""
 
     def action_confirm(self) -> None:
         self.dismiss(True)

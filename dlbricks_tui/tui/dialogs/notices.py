@@ -4,41 +4,38 @@ from collections.abc import Callable, Iterable, Sized
 from pathlib import Path
 from typing import TypeVar
 
-from textual.app import App, ComposeResult
+from textual.app import App
 
-from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
-from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.wording.numbers import counted
 
 
-class ErrorScreen(Dialog[None]):
+class ErrorScreen(TextDialog[None]):
     """An error with what to do about it; the text can be copied."""
 
     scope = actions.ERROR
+    HEADING = "Error"
+    BOX_CLASSES = "-bad"
 
     def __init__(self, text: str, log: Path | None = None) -> None:
         super().__init__()
         self._text = text
         self._log = log
 
-    def compose(self) -> ComposeResult:
-        with Box("Error", actions.ERROR, classes="-bad"):
-            yield TextView(self._said)
-
     def action_copy(self) -> None:
         self.app.copy_to_clipboard(self._text)
 
-    def _said(self) -> Iterable[Line]:
+    def paragraphs(self) -> Iterable[Line]:
         yield line(self._text)
         if self._log is not None:
             yield BLANK
             yield line(Span(f"This is a defect in dlbricks. Details for a report: {self._log}", "muted"))
 
 
-class HiddenMarksScreen(Dialog[bool]):
+class HiddenMarksScreen(TextDialog[bool]):
     """Asks whether marked rows that a search hides count too; returns True for all marked rows."""
 
     scope = actions.HIDDEN_MARKS
@@ -50,9 +47,9 @@ class HiddenMarksScreen(Dialog[bool]):
         self._in_view = in_view
         self._hidden = hidden
 
-    def compose(self) -> ComposeResult:
-        with Box(f"Some marked {self._what}s are hidden", actions.HIDDEN_MARKS):
-            yield TextView(self._said)
+    @property
+    def heading(self) -> str:
+        return f"Some marked {self._what}s are hidden"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         return self._in_view > 0 if action == "in_view" else True
@@ -63,7 +60,7 @@ class HiddenMarksScreen(Dialog[bool]):
     def action_everything(self) -> None:
         self.dismiss(True)
 
-    def _said(self) -> Iterable[Line]:
+    def paragraphs(self) -> Iterable[Line]:
         everything = self._in_view + self._hidden
         marked = counted(everything, f"marked {self._what}")
         if self._in_view:
@@ -79,8 +76,6 @@ class HiddenMarksScreen(Dialog[bool]):
 
 
 _KEYS = 8
-
-
 Rows = TypeVar("Rows", bound=Sized)
 
 
@@ -100,24 +95,21 @@ def ask_which_marked(
     app.push_screen(HiddenMarksScreen(what, len(in_view), hidden), answered)
 
 
-class WelcomeScreen(Dialog[bool]):
+class WelcomeScreen(TextDialog[bool]):
     """Offers a newcomer a first run; returns True if it is accepted."""
 
     scope = actions.WELCOME
+    HEADING = "Welcome to dlbricks"
     ABOUT = "This data folder has no measurements yet. A first estimate takes about twenty seconds."
 
     def __init__(self, sample: str) -> None:
         super().__init__()
         self._sample = sample
 
-    def compose(self) -> ComposeResult:
-        with Box("Welcome to dlbricks", actions.WELCOME):
-            yield TextView(self._said)
-
     def action_begin(self) -> None:
         self.dismiss(True)
 
-    def _said(self) -> Iterable[Line]:
+    def paragraphs(self) -> Iterable[Line]:
         yield line(Span("How fast does each of these networks run on this machine?", "strong"))
         yield BLANK
         yield line(

@@ -20,7 +20,7 @@ _MOST_NAMED = 6
 class DeleteScreen(ConfirmingScreen):
     """Returns True if the user confirms."""
 
-    QUESTION = "Delete?"
+    HEADING = "Delete?"
     scope = actions.DELETE_RESULTS
     ABOUT = (
         "Estimates no longer use deleted results. {results.undo_delete} on the screen of results restores them until "

@@ -132,7 +132,7 @@ def _matches(state: RunState, words: Sequence[str]) -> bool:
 class CancelScreen(ConfirmingScreen):
     """Returns True if the user confirms."""
 
-    QUESTION = "Cancel the run?"
+    HEADING = "Cancel the run?"
     scope = actions.CANCEL_RUN
     ABOUT = "The store keeps the measurements of the run. You can resume the run later."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from textual.screen import ModalScreen
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from textual.app import App
+    from textual.message import Message
     from textual.screen import Screen
 
     from dlbricks_tui.runs.run_folder import RunFolders
@@ -32,26 +33,18 @@ SECONDS_BETWEEN_RESULTS = 1.0
 _SECONDS_TO_SETTLE = 2.0
 
 
-class Listener(NamedTuple):
-    """The callbacks of the watching thread."""
-
-    seen: Callable[[RunSnapshot], object]
-    new_results: Callable[[], object]
-    failed: Callable[[BaseException], object]
-
-
 class RunWatch:
-    """Follows one run: the requested one, else one that is active or starts."""
+    """Follows one run: the requested one, else one that is active or starts; posts what is new as messages."""
 
     def __init__(
         self,
         data: DataFolder,
-        listener: Listener,
+        post: Callable[[Message], object],
         clock: Callable[[], float] = time.monotonic,
         poll_factor: float = 1.0,
     ) -> None:
         self._data = data
-        self._listener = listener
+        self._post = post
         self._clock = clock
         # The factor by which looks are rarer than usual.
         self.poll_factor = poll_factor
@@ -93,7 +86,7 @@ class RunWatch:
             return
         snapshot = self._follower.look()
         if snapshot is not None:
-            self._listener.seen(snapshot)
+            self._post(RunSeen(snapshot))
         self._tell_results()
 
     def _watch(self) -> None:
@@ -107,9 +100,9 @@ class RunWatch:
                 # A folder that cannot be read is reported once.
                 if str(error) != told:
                     told = str(error)
-                    self._listener.failed(error)
+                    self._post(Failed(error))
             except Exception as error:  # noqa: BLE001 - the top of a thread: no caller would report it
-                self._listener.failed(error)
+                self._post(Failed(error))
                 return
             going_on = self._follower is not None and self._follower.active
             self._wake.wait(SECONDS_BETWEEN_LOOKS * self.poll_factor if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
@@ -161,7 +154,7 @@ class RunWatch:
         new = stored != self._stored or ended is not self._told_of_end
         if new and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
             self._stored, self._told_of_end, self._stored_told_at = stored, ended, now
-            self._listener.new_results()
+            self._post(ResultsStored())
 
 
 @runtime_checkable
@@ -177,15 +170,7 @@ class RunUpdates:
 
     def __init__(self, app: App[None], data: DataFolder, poll_factor: float) -> None:
         self._app = app
-        self._watch = RunWatch(
-            data,
-            Listener(
-                lambda run: app.post_message(RunSeen(run)),
-                lambda: app.post_message(ResultsStored()),
-                lambda error: app.post_message(Failed(error)),
-            ),
-            poll_factor=poll_factor,
-        )
+        self._watch = RunWatch(data, app.post_message, poll_factor=poll_factor)
         self._run: RunSnapshot | None = None
         self._grown = False
 
