@@ -51,11 +51,6 @@ def cell_text(cell: Cell) -> str:
     return f"{cell:,}" if isinstance(cell, int) else cell
 
 
-def percent(share: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * share:.1f} %"
-
-
 @dataclass(frozen=True, slots=True)
 class Exhibit:
     """A drawing with its table, or a table alone."""

@@ -1,8 +1,7 @@
 """The page: one HTML document that loads nothing else."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from string import Template
 
@@ -17,21 +16,12 @@ _NAMES = ("model", "name", "what")
 _TITLE = "The evaluation of DLBricks, measured again"
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """The contents of the page: the summary and the sections."""
-
-    lead: tuple[str, ...]
-    summary: Table | None
-    sections: tuple[Section, ...]
-
-
-def page(contents: Contents, folder: str) -> str:
+def page(lead: Iterable[str], summary: Table | None, sections: Sequence[Section], folder: str) -> str:
     """Return the document; `folder`, beside it, has the files of its exhibits."""
-    return "\n".join(_lines(contents, folder)) + "\n"
+    return "\n".join(_lines(lead, summary, sections, folder)) + "\n"
 
 
-def _lines(contents: Contents, folder: str) -> Iterator[str]:
+def _lines(lead: Iterable[str], summary: Table | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
     sheet = Template(files("dlbricks_tui.report").joinpath("page.css").read_text(encoding="utf-8"))
     yield "<!doctype html>"
     yield '<html lang="en">'
@@ -45,15 +35,15 @@ def _lines(contents: Contents, folder: str) -> Iterator[str]:
     yield "<body>"
     yield "<header>"
     yield f"<h1>{_TITLE}</h1>"
-    yield from (f'<p class="lead">{_text(line)}</p>' for line in contents.lead)
-    if contents.summary is not None:
-        yield f'<div class="numbers whole" {_named("Summary", "region")}>{_table(contents.summary)}</div>'
+    yield from (f'<p class="lead">{_text(line)}</p>' for line in lead)
+    if summary is not None:
+        yield f'<div class="numbers whole" {_named("Summary", "region")}>{_table(summary)}</div>'
     yield '<nav aria-label="Contents"><ul>'
-    yield from (f'<li><a href="#{it.anchor}">{escaped(it.heading)}</a></li>' for it in contents.sections)
+    yield from (f'<li><a href="#{it.anchor}">{escaped(it.heading)}</a></li>' for it in sections)
     yield "</ul></nav>"
     yield "</header>"
     yield "<main>"
-    for section in contents.sections:
+    for section in sections:
         yield from _section(section, folder)
     yield "</main>"
     yield f"<footer>Made by dlbricks {__version__}."

@@ -1,6 +1,6 @@
 """Make a report: a page with its figures, written into a folder."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,49 +13,42 @@ from dlbricks_tui.report.figures.graph import graph_section
 from dlbricks_tui.report.figures.ratios import composed_section, constructed_section
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
-from dlbricks_tui.report.page import Contents, page
+from dlbricks_tui.report.page import page
 from dlbricks_tui.report.tracing import bricks_table
+from dlbricks_tui.wording.numbers import counted
 
 
 class ReportError(UserError):
     """A report that cannot be made or written."""
 
 
-_OURS = ("*.svg", "*.csv")
+_FIGURES = "figures"
+_BRICKS = "bricks.csv"
+_ENDINGS = (".svg", ".csv")
+_STEMS = ("figure-", "figures-", "table-", "bricks")
 
 
-def write_report(folder: Path, page: str, files: Mapping[str, str], figures: str) -> Path:
+def _write(folder: Path, text: str, files: Mapping[str, str]) -> Path:
     """Write the page, and its files in a folder beside it; return the page. An earlier report is replaced.
 
     The page comes last, so that all of its links lead somewhere.
     """
     try:
-        beside = folder / figures
+        beside = folder / _FIGURES
         beside.mkdir(parents=True, exist_ok=True)
-        for stale in _stale(beside, files):
-            stale.unlink()
+        for known in list(beside.iterdir()):
+            # Only files with the names of reports: the user's own files stay.
+            if known.suffix in _ENDINGS and known.name.startswith(_STEMS) and known.name not in files:
+                known.unlink()
         for name, text in files.items():
             (beside / name).write_text(text, encoding="utf-8", newline="\n")
         path = folder / "index.html"
-        path.write_text(page, encoding="utf-8", newline="\n")
+        path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ReportError(
             f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
         ) from None
     return path
-
-
-def _stale(folder: Path, files: Mapping[str, str]) -> Iterator[Path]:
-    # Only files with the names of reports: the user's own files stay.
-    for pattern in _OURS:
-        yield from (path for path in folder.glob(pattern) if path.name not in files and path.name.startswith(_STEMS))
-
-
-_STEMS = ("figure-", "figures-", "table-", "bricks")
-
-
-_FIGURES = "figures"
-_BRICKS = "bricks.csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +78,12 @@ def make_report(evaluation: Evaluation, folder: Path) -> Report:
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
     texts[_BRICKS] = bricks_table(evaluation).csv()
-    contents = Contents(_lead(evaluation), summary_table(found) if found else None, sections)
-    written = write_report(folder, page(contents, _FIGURES), texts, _FIGURES)
-    return Report(written, sections, tuple(folder / _FIGURES / name for name in texts))
+    text = page(_lead(evaluation), summary_table(found) if found else None, sections, _FIGURES)
+    return Report(_write(folder, text, texts), sections, tuple(folder / _FIGURES / name for name in texts))
 
 
 def _lead(evaluation: Evaluation) -> tuple[str, ...]:
-    models = f"{len(evaluation.subjects)} model{'' if len(evaluation.subjects) == 1 else 's'}"
+    models = counted(len(evaluation.subjects), "model")
     if not evaluation.series:
         about = (
             f"{models}. None of them was measured yet. The figures without latencies are here; each other figure names "
@@ -111,7 +103,7 @@ def _measured(evaluation: Evaluation, models: str) -> str:
     """Return a sentence with the number of measured models and the ways of measuring."""
     whole = [it for it in evaluation.series if it.measured]
     series = whole or evaluation.series
-    ways = f"{len(series)} way{'' if len(series) == 1 else 's'}: {'; '.join(it.title for it in series)}"
+    ways = f"{counted(len(series), 'way')}: {'; '.join(it.title for it in series)}"
     measured = len(frozenset[Subject]().union(*(it.measured for it in whole)))
     if not measured:
         return f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."

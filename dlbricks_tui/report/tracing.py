@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from dlbricks_tui.estimate.knowledge import Measured, Pair
-from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.report.evaluation import Evaluation, Finding
 from dlbricks_tui.report.exhibits import Cell, Table, table
 
@@ -30,15 +28,9 @@ def _bricks(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
         used: dict[tuple[str, str], tuple[float, dict[str, None], tuple[str, ...]]] = {}
         for finding in series.findings:
             for part in finding.found.estimate.parts:
-                for pair, measured in _measured(part):
-                    known = used.setdefault(pair, (measured.latency.value_ms, {}, measured.results))
-                    known[1][finding.subject.table1_id or finding.subject.name] = None
+                if part.measured is not None:
+                    measured = (part.measured.latency.value_ms, {}, part.measured.results)
+                    used.setdefault(part.pair, measured)[1][finding.subject.table1_id or finding.subject.name] = None
         for (brick, context), (latency_ms, users, results) in used.items():
             named = (way.system, way.runtime, way.level.value, way.protocol)
             yield (*named, brick, context, latency_ms, "; ".join(users), " ".join(results))
-
-
-def _measured(part: Part) -> Iterator[tuple[Pair, Measured]]:
-    """Yield the measurements of a sequence."""
-    if part.measured is not None:
-        yield part.pair, part.measured

@@ -1,7 +1,7 @@
 import csv
 import io
 
-from dlbricks_tui.report.exhibits import cell_text, percent, table
+from dlbricks_tui.report.exhibits import cell_text, table
 
 TABLE = table(("model", "latency_ms", "results"), [("a, b", 0.1, "e1 e2"), ("c", None, "")], details=("results",))
 
@@ -28,4 +28,3 @@ def test_tables_show_significant_digits() -> None:
         "0.9723",
         "conv",
     ]
-    assert percent(0.1381) == "13.8 %"

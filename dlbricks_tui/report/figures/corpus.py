@@ -11,9 +11,10 @@ from matplotlib.path import Path
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import HEATS, Ink
 from dlbricks_tui.report.evaluation import Evaluation
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, percent, table
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.published import LAYERS, UNIQUE_LAYERS, published_model
+from dlbricks_tui.wording.numbers import percent
 
 # The least similarity of each shade; the last is for models that share everything.
 _SHADES = ((0.0, "below 10 %"), (0.1, "10 to 25 %"), (0.25, "25 to 50 %"), (0.5, "50 % and more"), (1.0, "all"))
@@ -52,7 +53,7 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
     counts = ("layers", "unique_layers", "contexts", "share", "published_layers", "published_unique_layers")
     told = (
         f"All together {corpus.layers:,} layers, of which {corpus.unique_layers:,} are unique "
-        f"({percent(corpus.unique_layers / max(1, corpus.layers))})."
+        f"({percent(corpus.unique_layers / max(1, corpus.layers), 1)})."
     )
     svg = drawing.draw(name, "Unique layers per model", f"A bar for each model. {told}", paint)
     return Section(
@@ -61,7 +62,7 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
         "The share of unique layers in each model, at level written and G = 1.",
         (Exhibit(name, "All models", told, table(("table1_id", "model", *counts), rows), svg),),
         f"The paper counts {LAYERS:,} layers in its fifty models, {UNIQUE_LAYERS:,} of them unique "
-        f"({percent(UNIQUE_LAYERS / LAYERS)}). Hollow diamonds: layers in the authors' files that differ in kind, "
+        f"({percent(UNIQUE_LAYERS / LAYERS, 1)}). Hollow diamonds: layers in the authors' files that differ in kind, "
         "parameters or input shape.",
     )
 
@@ -78,7 +79,7 @@ def repetition_section(evaluation: Evaluation) -> Section:
         axes.barh(range(len(found)), [it.layers for it in found], height=0.62, color=Ink.GRID.light)
         axes.barh(range(len(found)), [it.repeated for it in found], height=0.62, color=Ink.BLUE.light)
         for row, it in enumerate(found):
-            share = percent(it.repeated / repeated) if repeated else percent(0.0)
+            share = percent(it.repeated / repeated if repeated else 0.0, 1)
             axes.annotate(
                 share, (it.layers, row), (4, 0), textcoords="offset points", va="center_baseline", fontsize=6.5
             )

@@ -8,11 +8,12 @@ from matplotlib.figure import Figure
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink, series_style
 from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, percent, table
+from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import coarser, unjudged
 from dlbricks_tui.report.published import CLOSENESS, COMPOSED_SYSTEM, published_model
 from dlbricks_tui.report.tracing import TRACE, trace
+from dlbricks_tui.wording.numbers import percent
 
 _AXIS = "latency over the end-to-end latency (1 is equal)"
 _CLOSE = 0.05
@@ -160,7 +161,7 @@ def _constructed(series: Series) -> Exhibit:
         if accuracy is None
         else (
             f"G = {series.granularities[0]}: geometric mean {accuracy.geometric_mean:.3f}, mean absolute error "
-            f"{percent(accuracy.mean_absolute_error)}, {percent(accuracy.within_5_percent)} of {accuracy.models} "
+            f"{percent(accuracy.mean_absolute_error, 1)}, {percent(accuracy.within_5_percent, 1)} of {accuracy.models} "
             "models within 5 %."
         )
     )

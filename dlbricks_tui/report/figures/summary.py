@@ -14,6 +14,7 @@ from dlbricks_tui.report.exhibits import NOTHING, Cell, Exhibit, Section, Table,
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, row_label, rows_height
 from dlbricks_tui.report.missing import unjudged
 from dlbricks_tui.report.published import BEST_SPEEDUP, CLOSENESS, SPEEDUP, geometric_mean
+from dlbricks_tui.wording.numbers import percent, signed_percent
 
 _TRACE = ("system", "runtime", "level", "protocol", "granularity")
 
@@ -81,10 +82,11 @@ def summary_table(found: Sequence[Judged]) -> Table:
     for one in found:
         it, system = one.accuracy, one.paper_system
         means = (f"{it.geometric_mean:.3f}", _digits(geometric_mean(system), 3))
-        errors = (f"{100 * it.mean_absolute_error:.1f} %", f"{100 * it.worst_error:+.1f} %")
-        saved = (_digits(it.speedup, 2), _digits(SPEEDUP.get(system), 2))
-        close = f"{100 * it.within_5_percent:.0f} %"
-        rows.append((one.series.title, one.granularity, it.models, *means, *errors, close, *saved))
+        errors = (percent(it.mean_absolute_error, 1), signed_percent(it.worst_error))
+        rest = (percent(it.within_5_percent), _digits(it.speedup, 2), _digits(SPEEDUP.get(system), 2))
+        rows.append(
+            (one.series.title, one.granularity, it.models, *means, *errors, *rest)
+        )
     return table((*named, "speed-up", "published"), rows)
 
 
@@ -138,19 +140,10 @@ def _section(
     ]
     columns = ("on", "G", "models", "value", "published_value", *_TRACE)
     told = "A row for each system, with a mark for each granularity."
-    exhibit = (
-        Exhibit(name, title, told, table(columns, rows, _TRACE), drawing.draw(name, title, told, paint))
-        if found
-        else None
-    )
-    return Section(
-        heading,
-        name,
-        explanation,
-        (exhibit,) if exhibit else (),
-        published,
-        () if exhibit else unjudged(evaluation, ()),
-    )
+    if not found:
+        return Section(heading, name, explanation, (), published, unjudged(evaluation, ()))
+    exhibit = Exhibit(name, title, told, table(columns, rows, _TRACE), drawing.draw(name, title, told, paint))
+    return Section(heading, name, explanation, (exhibit,), published)
 
 
 def _around_one(axes: Axes, values: Sequence[float]) -> None:
