@@ -3,14 +3,12 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import ShapesUsed, load_all, open_loader
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.answers.opening import CutOptions, ShapesUsed, load_all, open_loader
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
@@ -21,7 +19,7 @@ from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_syste
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
@@ -35,15 +33,10 @@ _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions:
+class EstimateOptions(CutOptions):
     """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
 
-    granularity: int = 1
     level: Level | None = None
-    cut: Cut = Cut.CHAIN
-    order: Order = Order.BRANCH
-    # By input name, for models whose files do not say them.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
     # A system by its id, name or instance type. None: this host.
     system: str | None = None
     # A registered runtime by its name, or one of the store.
@@ -61,11 +54,6 @@ class EstimateOptions:
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise EstimateError(f"workers {self.workers}: at least one worker is needed")
-
-    @property
-    def cutting(self) -> Cutting:
-        """Granularity, cut and order."""
-        return Cutting(self.granularity, self.cut, self.order)
 
     def compositions(self) -> Options:
         """Return the compositions to make; this reads the file of rules."""

@@ -1,15 +1,13 @@
 """Options of a run, and the request that follows from them."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.answers.opening import CutOptions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import (
@@ -31,15 +29,10 @@ _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MeasureOptions:
+class MeasureOptions(CutOptions):
     """Options of a run: cutting and measuring. None: the run decides."""
 
-    granularity: int = 1
     level: Level = Level.FUSED
-    cut: Cut = Cut.CHAIN
-    order: Order = Order.BRANCH
-    # By input name, for models whose files do not say them.
-    inputs: Mapping[str, Shape] = field(default_factory=dict)
     # True: the whole models are timed, too.
     end_to_end: bool | None = None
     method: Method | None = None
@@ -69,11 +62,6 @@ class MeasureOptions:
         ):
             _require(seconds is None or seconds > 0, name, seconds, "give more than 0 seconds")
         _require(_at_least_one(self.memory_limit_mib), "memory limit", self.memory_limit_mib, "give 1 MiB or more")
-
-    @property
-    def cutting(self) -> Cutting:
-        """Granularity, cut and order."""
-        return Cutting(self.granularity, self.cut, self.order)
 
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:

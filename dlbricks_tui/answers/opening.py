@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.graph import LayerGraph, Shape
@@ -13,6 +17,23 @@ from dlbricks_tui.models.loading import UNLOADABLE, LeftOut, Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CutOptions:
+    """Options of everything that cuts models into bricks."""
+
+    granularity: int = 1
+    cut: Cut = Cut.CHAIN
+    order: Order = Order.BRANCH
+    # By input name, for models whose files do not say them.
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+
+    @property
+    def cutting(self) -> Cutting:
+        """Granularity, cut and order."""
+        return Cutting(self.granularity, self.cut, self.order)
+
 
 # Called for each model whose input shapes are those given in an earlier session.
 ShapesUsed = Callable[[ModelSource, Mapping[str, Shape]], None]

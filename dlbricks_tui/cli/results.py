@@ -7,7 +7,7 @@ from pathlib import Path
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli import results_import
 from dlbricks_tui.cli import results_output as output
-from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
+from dlbricks_tui.cli.output import narrate, narrate_some, write, write_csv, write_json, write_json_lines
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_actions, add_format_options
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.store.columns import COLUMNS
@@ -80,11 +80,11 @@ def list_results(args: argparse.Namespace) -> int:
         found = store.select(*args.filters, order=orders)
         shown = found[: args.limit]
         if args.json:
-            output.write_as_json(shown, columns)
+            write_json(list(output.objects_of(shown, columns)))
         elif args.jsonl:
-            output.write_as_json_lines(shown, columns)
+            write_json_lines(output.objects_of(shown, columns))
         elif args.csv:
-            output.write_as_csv(shown, columns)
+            write_csv([columns, *output.rows_of(shown, columns)])
         else:
             output.write_as_table(shown, columns, () if args.columns else output.SHORT_GIVES_WAY)
             narrate(

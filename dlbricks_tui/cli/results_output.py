@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dlbricks_tui.cli.output import data_console, write, write_csv, write_json, write_json_lines, write_lines
+from dlbricks_tui.cli.output import data_console, write, write_json, write_lines
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.documents import to_document
@@ -40,19 +40,14 @@ _NARROWEST_NAME = 18
 _HISTOGRAM_WIDTH = 72
 
 
-def write_as_json(results: Selection, columns: Sequence[str]) -> None:
-    """Write one list of objects."""
-    write_json(list(_objects(results, columns)))
+def rows_of(results: Selection, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of each result."""
+    return zip(*(results.values(column) for column in columns), strict=True)
 
 
-def write_as_json_lines(results: Selection, columns: Sequence[str]) -> None:
-    """Write an object per line."""
-    write_json_lines(_objects(results, columns))
-
-
-def write_as_csv(results: Selection, columns: Sequence[str]) -> None:
-    """Write comma-separated values under their names."""
-    write_csv([tuple(columns), *_rows(results, columns)])
+def objects_of(results: Selection, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the values of each result by column."""
+    return (dict(zip(columns, row, strict=True)) for row in rows_of(results, columns))
 
 
 def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequence[str] = ()) -> None:
@@ -81,7 +76,7 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
     summaries = found.summaries()
     if as_json:
         canonical = form.canonical if form else None
-        write_json({"brick": key, "canonical": canonical, "results": list(_objects(found, tuple(COLUMNS)))})
+        write_json({"brick": key, "canonical": canonical, "results": list(objects_of(found, tuple(COLUMNS)))})
         return
     write_lines([printable(summaries[-1].name or key), f"  brick           {key}"])
     if form:
@@ -174,12 +169,3 @@ def _statistics_lines(result: Result) -> list[str]:
 def _histogram(result: Result) -> list[str]:
     width = min(_HISTOGRAM_WIDTH, data_console().width - 2)
     return [f"  {line}" for line in histogram_lines(result.samples_ms, width)]
-
-
-def _objects(results: Selection, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    for row in _rows(results, columns):
-        yield dict(zip(columns, row, strict=True))
-
-
-def _rows(results: Selection, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
-    return zip(*(results.values(column) for column in columns), strict=True)

@@ -84,9 +84,7 @@ def summary_table(found: Sequence[Judged]) -> Table:
         means = (f"{it.geometric_mean:.3f}", _digits(geometric_mean(system), 3))
         errors = (percent(it.mean_absolute_error, 1), signed_percent(it.worst_error))
         rest = (percent(it.within_5_percent), _digits(it.speedup, 2), _digits(SPEEDUP.get(system), 2))
-        rows.append(
-            (one.series.title, one.granularity, it.models, *means, *errors, *rest)
-        )
+        rows.append((one.series.title, one.granularity, it.models, *means, *errors, *rest))
     return table((*named, "speed-up", "published"), rows)
 
 
