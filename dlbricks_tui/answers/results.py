@@ -84,7 +84,7 @@ class ModelEstimate:
     unfused: bool
     # The reason why no estimate is possible.
     obstacle: str | None
-    # The command that tells more of the model: `run`, or `run --end-to-end`.
+    # The command that measures more of the model: `run`, or `run --end-to-end`.
     next_step: str | None
     # The end-to-end latency, and the share of it by which the estimate is too high.
     measured_ms: float | None
@@ -183,7 +183,7 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
 
 
 def next_step(one: SystemEstimate) -> str | None:
-    """Return the command that tells more of the model; None if no run does."""
+    """Return the command that measures more of the model; None if no run does."""
     found = one.estimate
     if found.remaining.pairs and not found.obstacle:
         return "run"

@@ -33,7 +33,7 @@ def register(parser: Parser) -> None:
 
 def examine(args: argparse.Namespace) -> int:
     """Examine the host, and the named files of weights."""
-    # Weights first, so that a mistyped path is told at once.
+    # Weights first, so that a mistyped path is refused at once.
     weights = {path: denormals_in(path) for path in args.params}
     system, found = fingerprint(), findings()
     if args.json:
