@@ -28,7 +28,7 @@ _ENDINGS = (".svg", ".csv")
 _STEMS = ("figure-", "figures-", "table-", "bricks")
 
 
-def _write(folder: Path, text: str, files: Mapping[str, str]) -> Path:
+def _write(folder: Path, document: str, files: Mapping[str, str]) -> Path:
     """Write the page, and its files in a folder beside it; return the page. An earlier report is replaced.
 
     The page comes last, so that all of its links lead somewhere.
@@ -43,7 +43,7 @@ def _write(folder: Path, text: str, files: Mapping[str, str]) -> Path:
         for name, text in files.items():
             (beside / name).write_text(text, encoding="utf-8", newline="\n")
         path = folder / "index.html"
-        path.write_text(text, encoding="utf-8", newline="\n")
+        path.write_text(document, encoding="utf-8", newline="\n")
     except OSError as error:
         raise ReportError(
             f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
@@ -78,8 +78,8 @@ def make_report(evaluation: Evaluation, folder: Path) -> Report:
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
     texts[_BRICKS] = bricks_table(evaluation).csv()
-    text = page(_lead(evaluation), summary_table(found) if found else None, sections, _FIGURES)
-    return Report(_write(folder, text, texts), sections, tuple(folder / _FIGURES / name for name in texts))
+    document = page(_lead(evaluation), summary_table(found) if found else None, sections, _FIGURES)
+    return Report(_write(folder, document, texts), sections, tuple(folder / _FIGURES / name for name in texts))
 
 
 def _lead(evaluation: Evaluation) -> tuple[str, ...]:

@@ -22,15 +22,19 @@ def bricks_table(evaluation: Evaluation) -> Table:
     return table(columns, list(_bricks(evaluation)))
 
 
+_Use = tuple[float, dict[str, None], tuple[str, ...]]
+
+
 def _bricks(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
     for series in evaluation.series:
         way = series.way
-        used: dict[tuple[str, str], tuple[float, dict[str, None], tuple[str, ...]]] = {}
+        # By brick and context: the latency, the models that use it, and the results behind it.
+        used: dict[tuple[str, str], _Use] = {}
         for finding in series.findings:
             for part in finding.found.estimate.parts:
                 if part.measured is not None:
-                    measured = (part.measured.latency.value_ms, {}, part.measured.results)
-                    used.setdefault(part.pair, measured)[1][finding.subject.table1_id or finding.subject.name] = None
+                    fresh: _Use = (part.measured.latency.value_ms, {}, part.measured.results)
+                    used.setdefault(part.pair, fresh)[1][finding.subject.table1_id or finding.subject.name] = None
         for (brick, context), (latency_ms, users, results) in used.items():
             named = (way.system, way.runtime, way.level.value, way.protocol)
             yield (*named, brick, context, latency_ms, "; ".join(users), " ".join(results))
