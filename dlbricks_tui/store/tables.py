@@ -1,6 +1,6 @@
 """Tables of the database: TinyDB's tables, whose calls use the index instead of reading the whole file."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from dlbricks_tui.store.columns import TableFields, columns_of_table
 from dlbricks_tui.store.documents import BrokenDocumentError, fields_of, record_of
 from dlbricks_tui.store.entries import Action, Entry, line_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
+from dlbricks_tui.store.filters import noop
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.journal import JournalStorage
@@ -22,12 +23,15 @@ Fields = Mapping[str, Any] | Callable[[MutableMapping[str, Any]], None]
 
 
 class TableContents(MutableMapping[Any, dict[str, Any]]):
-    """The documents of a table by number, read when asked for; changes are kept until they are stored."""
+    """The documents of a table by number, read when asked for; changes are kept until they are stored.
 
-    def __init__(self, generation: Generation, table: str, only: Iterable[int] | None = None) -> None:
+    It iterates over those documents only that a change may concern.
+    """
+
+    def __init__(self, generation: Generation, table: str, concerned: Sequence[int]) -> None:
         self._generation = generation
         self._table = table
-        self._only = only
+        self._concerned = concerned
         self._cleared = False
         # Documents that were read or set, None for removed ones.
         self._open: dict[int, dict[str, Any] | None] = {}
@@ -59,13 +63,10 @@ class TableContents(MutableMapping[Any, dict[str, Any]]):
         self._open[int(key)] = None
 
     def __iter__(self) -> Iterator[int]:
-        there = self._numbers()
-        known = set(there)
-        yield from (number for number in there if number not in self._open or self._open[number] is not None)
-        yield from (number for number, document in self._open.items() if document is not None and number not in known)
+        return iter(self._concerned)
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._concerned)
 
     def clear(self) -> None:
         self._cleared, self._open = True, {}
@@ -88,14 +89,6 @@ class TableContents(MutableMapping[Any, dict[str, Any]]):
     def _row(self, number: int) -> int | None:
         return None if self._cleared else self._generation.index.row_of(self._table, number)
 
-    def _numbers(self) -> list[int]:
-        if self._cleared:
-            return []
-        if self._only is not None:
-            return list(self._only)
-        index = self._generation.index
-        return cast(list[int], index.column("id")[index.rows_of(self._table)].tolist())
-
 
 def _number(key: object) -> int | None:
     """Return the number that a key of TinyDB stands for, None if it is none."""
@@ -110,8 +103,8 @@ class IndexedTable(Table):
 
     def __init__(self, storage: Any, name: str, **options: Any) -> None:
         self._seen: object = None
-        # The documents to which a change is restricted, because no others can match.
-        self._only: list[int] | None = None
+        # The documents that the change in progress may concern.
+        self._concerned: list[int] = []
         # The highest number after the last change by this table.
         self._last_id = 0
         super().__init__(storage, name, **options)
@@ -158,20 +151,20 @@ class IndexedTable(Table):
     def update(self, fields: Fields, cond: QueryLike | None = None, doc_ids: Iterable[int] | None = None) -> list[int]:
         """Change all documents, those that match a query, or those with these numbers; return their numbers."""
         with self.storage.locked() as generation:
-            if cond is not None and doc_ids is None:
-                return super().update(fields, doc_ids=self._ids(generation, [cond]))
-            return super().update(fields, cond, doc_ids)
+            if doc_ids is None:
+                doc_ids = self._ids(generation, [noop() if cond is None else cond])
+            return super().update(fields, doc_ids=doc_ids)
 
     def update_multiple(self, updates: Iterable[tuple[Fields, QueryLike]]) -> list[int]:
         """Make each change to the documents that match its query; return their numbers."""
         updates = list(updates)
         with self.storage.locked() as generation:
             # A document that matches none of the queries at first is not changed, so it matches none later.
-            self._only = self._ids(generation, [cond for _, cond in updates])
+            self._concerned = self._ids(generation, [cond for _, cond in updates])
             try:
                 return super().update_multiple(updates)
             finally:
-                self._only = None
+                self._concerned = []
 
     def upsert(self, document: Mapping[str, Any], cond: QueryLike | None = None) -> list[int]:
         """Change the documents that match a query, or insert one if there are none; return their numbers."""
@@ -254,12 +247,9 @@ class IndexedTable(Table):
     def _get_next_id(self) -> int:
         return self.next_id()
 
-    def _read_table(self) -> Any:
-        return TableContents(self._latest(), self.name)
-
     def _update_table(self, updater: Callable[[Any], None]) -> None:
         with self.storage.locked() as generation:
-            contents = TableContents(generation, self.name, self._only)
+            contents = TableContents(generation, self.name, self._concerned)
             updater(contents)
             self.storage.append([self._checked(entry) for entry in contents.changes()])
             self._last_id = generation.index.last_id(self.name)
