@@ -125,22 +125,24 @@ class JournalStorage(Storage):
     def write(self, data: Tables) -> None:
         """Store the differences to the last `read`; documents that others have added meanwhile stay."""
         with self.locked() as generation:
-            there = generation.index.tables
+            index, before = generation.index, self._returned
             # TinyDB drops all tables without reading them first.
-            known = self._returned_tables if data else there
-            entries = [Entry(Action.DROP, name) for name in sorted((known & there) - data.keys())]
-            entries += [Entry(Action.CLEAR, name) for name in data if not data[name] and name not in there]
-            entries += [
-                Entry(Action.REMOVE, table, number)
-                for table, number in self._returned
-                if str(number) not in data.get(table, {str(number): None})
-            ]
-            given = [
-                Entry(Action.PUT, table, int(number), dict(each))
-                for table, documents in data.items()
-                for number, each in documents.items()
-            ]
-            self.append([*entries, *(it for it in given if line_of(it) != self._returned.get((it.table, it.doc_id)))])
+            known = self._returned_tables if data else index.tables
+            entries = [Entry(Action.DROP, name) for name in sorted((known & index.tables) - data.keys())]
+            entries += [Entry(Action.CLEAR, name) for name in data if not data[name] and name not in index.tables]
+            removed = (key for key in before if key[0] in data and str(key[1]) not in data[key[0]])
+            entries += [Entry(Action.REMOVE, *key) for key in removed]
+            after: dict[tuple[str, int], bytes] = {}
+            for table, documents in data.items():
+                for number, document in documents.items():
+                    entry = Entry(Action.PUT, table, int(number), dict(document))
+                    if (key := entry[1:3]) not in before and index.row_of(*key) is not None:
+                        raise StoreError(f"document {number} of {table} was added by another writer; repeat the change")
+                    after[key] = line_of(entry)
+                    if after[key] != before.get(key):
+                        entries.append(entry)
+            self.append(entries)
+            self._returned_tables, self._returned = set(data), after
 
     def close(self) -> None:
         """Save the index, close the files and free the memory."""

@@ -2,9 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 import tinydb
 from tinydb import where
+from tinydb.middlewares import CachingMiddleware
 
+from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.journal import JournalStorage
 
 
@@ -52,3 +55,23 @@ def test_an_empty_folder_is_no_database_yet(tmp_path: Path) -> None:
         assert database.storage.read() is None
         assert database.tables() == set()
     assert not (tmp_path / "none").exists()
+
+
+def test_a_document_of_another_writer_is_never_overwritten(tmp_path: Path) -> None:
+    with opened(tmp_path) as one, opened(tmp_path) as other:
+        read = one.storage.read() or {}
+        other.insert({"by": "other"})
+        with pytest.raises(StoreError, match="document 1 of _default was added by another writer; repeat the change"):
+            one.storage.write({**read, "_default": {"1": {"by": "one"}}})
+        assert one.all() == [{"by": "other"}]
+
+
+def test_tinydb_may_keep_documents_in_its_cache_and_write_them_later(tmp_path: Path) -> None:
+    storage = CachingMiddleware(JournalStorage)  # type: ignore[no-untyped-call]
+    storage.WRITE_CACHE_SIZE = 2
+    with tinydb.TinyDB(tmp_path, storage=storage) as database:
+        for number in range(5):
+            database.insert({"number": number})
+        database.remove(where("number") == 1)
+    with opened(tmp_path) as database:
+        assert [it["number"] for it in database] == [0, 2, 3, 4]
