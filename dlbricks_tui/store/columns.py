@@ -148,7 +148,7 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
         return Texts(index.models_of_runs(), index.column("run")[rows])
     if column in TEXT_COLUMNS:
         codes = _name_codes(index, rows) if column == "name" else index.column(column)[rows]
-        return Texts(index.vocabularies[column].texts, codes.astype(np.intp), index.vocabularies[column].code)
+        return Texts(index.vocabularies[column].texts, codes, index.vocabularies[column].code)
     return Numbers(index.column(column)[rows])
 
 
@@ -257,10 +257,9 @@ def summaries_of(index: Index, rows: Rows) -> list[Summary]:
     return [Summary(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
 
-def _name_codes(index: Index, rows: Rows) -> NDArray[np.intp]:
+def _name_codes(index: Index, rows: Rows) -> Column:
     """Return the number of each row's name; a measurement has the name of its brick."""
-    bricks = index.column("brick")[rows].tolist()
-    named = np.fromiter(map(index.name_of_brick.__getitem__, bricks), dtype=np.intp, count=len(bricks))
+    named = np.frombuffer(index.name_of_brick, dtype=np.int32)[index.column("brick")[rows]]
     return np.where(named == 0, index.column("name")[rows], named)
 
 

@@ -4,6 +4,7 @@ Columns that a table lacks are empty; the documents of a table that is not one o
 only. Rows are only added: a removed document is a row that is no longer alive, and a changed document has a new row.
 """
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -143,10 +144,11 @@ class Index:
         self.vocabularies = {name: Vocabulary((texts or {}).get(name)) for name in TEXT_COLUMNS}
         self.known_tables: dict[str, KnownTable] = dict(tables or {})
         # By the number of a brick: the last row about it, and the number of its name.
-        self._newest_of_brick: list[int] = self._last_values(self.column("brick"), np.arange(self.rows)).tolist()
+        newest = self._last_values(self.column("brick"), np.arange(self.rows))
+        self._newest_of_brick = array("i", newest.tolist())
         forms = self.rows_of("bricks")
         named = self._last_values(self.column("brick")[forms], self.column("name")[forms])
-        self.name_of_brick: list[int] = np.maximum(named, 0).tolist()
+        self.name_of_brick = array("i", np.maximum(named, 0).tolist())
         self._ids, self._uuids = _Finder(), _Finder()
 
     def column(self, name: str) -> Column:

@@ -52,7 +52,7 @@ class Texts(NamedTuple):
     """The values of a column that holds texts: the distinct texts, and the number of each row's text."""
 
     texts: list[str]
-    codes: NDArray[np.intp]
+    codes: Column
     # Returns the number of a text without a search; None if several numbers may have one text.
     code: Callable[[str], int | None] | None = None
 
