@@ -1,6 +1,7 @@
 """From a model's source to its layer graph, in any format."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,13 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
-from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
-from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.traits import Format
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
 
 
 class Loader:
@@ -27,14 +28,22 @@ class Loader:
         self,
         cache: Path,
         framework: Framework,
-        optimiser: Optimiser | None = None,
+        optimiser: "Optimiser | None" = None,
         memory: ShapeMemory | None = None,
     ) -> None:
         """`memory` holds the shapes that users gave for models whose files do not declare them."""
         self.cache = Cache(cache)
         self._mxnet = MXNetLoader(cache, framework)
-        self._onnx = OnnxLoader(cache, optimiser)
+        self._optimiser = optimiser
+        self._folder = cache
         self._memory = memory
+
+    @cached_property
+    def _onnx(self) -> "OnnxLoader":
+        # Loaded here, for models of this format only.
+        from dlbricks_tui.models.onnx.loading import OnnxLoader
+
+        return OnnxLoader(self._folder, self._optimiser)
 
     def load(
         self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
@@ -122,6 +131,8 @@ def _listed(names: list[str]) -> str:
 def weights_in(path: Path) -> Iterator[tuple[str, "Iterator[NDArray[Any]]"]]:
     """Yield each array of a `.params` file, or each weight in a model file: its name, and its values in pieces."""
     if source_of(path).format is Format.ONNX:
+        from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
+
         yield from onnx_weights(path)
         return
     from dlbricks_tui.models.mxnet.params_file import open_params

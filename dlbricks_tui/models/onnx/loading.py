@@ -6,7 +6,6 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -191,6 +190,9 @@ class OnnxLoader:
 
 
 def _version_of_onnx() -> str:
+    # Loaded here: it takes long, and other formats do without.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("onnx")
     except PackageNotFoundError:
