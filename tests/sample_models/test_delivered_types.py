@@ -29,7 +29,7 @@ def decomposed(samples: tuple[ModelSource, ...], tmp_path_factory: pytest.TempPa
     cache = tmp_path_factory.mktemp("cache")
     loader = Loader(cache, NoFramework())
     found = tuple(decompose(loader.load(source)) for source in samples)
-    assert not list(cache.iterdir())
+    assert not list(cache.rglob("*.json")), "answers of a framework"
     return found
 
 
