@@ -1,31 +1,28 @@
-"""The columns by which results are listed, filtered and sorted, and the fields of documents that have columns."""
+"""The columns by which results are listed, filtered and sorted, and tests of their values."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+import operator
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.store.documents import TABLES, Document
-from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import (
-    FIELD_OF_COLUMN,
     REFERENCE_COLUMN,
-    RESULT_TABLES,
-    STATISTIC_COLUMNS,
     TEXT_COLUMNS,
-    UUID_BYTES,
     Column,
     Index,
     Rows,
     to_iso,
 )
 from dlbricks_tui.store.labels import kind_of_label
-from dlbricks_tui.store.query_masks import Numbers, Path, Texts, Times, Values
+
+Mask = NDArray[np.bool_]
 
 
 class Content(Enum):
@@ -68,6 +65,16 @@ COLUMNS: Mapping[str, Content] = {
     "good": Content.FLAG,
     "models": Content.TEXT,
 }
+_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+# Whole numbers up to here are exact as floating-point numbers.
+_EXACT = 1 << 53
 # Other names that filters and orders accept for a column: the headings of the results table.
 _ALIASES: Mapping[str, str] = {
     "ms": "trimmed_mean_ms",
@@ -84,7 +91,6 @@ _ALIASES: Mapping[str, str] = {
 }
 # The subject of a result by its table.
 _OF = {"measurements": "brick", "end_to_end": "model"}
-_DIGITS = frozenset("0123456789abcdef")
 # A whole model has no kind.
 _KINDS = ("", *(kind.value for kind in Kind))
 
@@ -132,6 +138,85 @@ def column_named(name: str) -> str | None:
     return name if name in COLUMNS else _ALIASES.get(name)
 
 
+class Numbers(NamedTuple):
+    """The values of a column that holds numbers or truth values."""
+
+    values: Column
+
+    def mask(self, operation: str, operand: Any) -> Mask | None:
+        """Return the rows that pass a test, None if a column cannot tell."""
+        if operation == "one_of" and isinstance(operand, tuple | frozenset) and all(map(_is_number, operand)):
+            return np.isin(self.values, list(operand))
+        if operation not in _COMPARISONS or not _is_number(operand):
+            return None
+        mask: Mask = _COMPARISONS[operation](self.values, operand)
+        return mask
+
+
+class Texts(NamedTuple):
+    """The values of a column that holds texts: the distinct texts, and the number of each row's text."""
+
+    texts: list[str]
+    codes: Column
+    # Returns the number of a text without a search; None if several numbers may have one text.
+    code: Callable[[str], int | None] | None = None
+
+    def mask(self, operation: str, operand: Any) -> Mask | None:
+        """Return the rows that pass a test, None if a column cannot tell."""
+        if operation == "==" and isinstance(operand, str):
+            operation, operand = "one_of", (operand,)
+        if operation == "one_of" and isinstance(operand, tuple | frozenset):
+            if self.code is None:
+                return self._passing(lambda text: text in operand)
+            codes = [self.code(text) for text in operand if isinstance(text, str)]
+            return np.isin(self.codes, [code for code in codes if code is not None])
+        if operation in _COMPARISONS and isinstance(operand, str):
+            return self._passing(lambda text: _COMPARISONS[operation](text, operand))
+        if operation == "test":
+            test, arguments = operand
+            # TinyDB keeps lists as tuples here: the test may tell one from the other.
+            if all(isinstance(argument, str | int | float | None) for argument in arguments):
+                return self._passing(lambda text: test(text, *arguments))
+        return None
+
+    def _passing(self, test: Callable[[str], Any]) -> Mask:
+        # Each distinct text is tested once.
+        passes = np.fromiter((bool(test(text)) for text in self.texts), dtype=np.bool_, count=len(self.texts))
+        return passes[self.codes]
+
+
+class Times(NamedTuple):
+    """The values of a column that holds times; the documents have them as texts, all of the same length."""
+
+    values: Column
+    text_of: Callable[[int], str]
+
+    def mask(self, operation: str, operand: Any) -> Mask | None:
+        """Return the rows that pass a test, None if a column cannot tell."""
+        if operation not in _COMPARISONS or not isinstance(operand, str):
+            return None
+        times = self.values
+        # Texts of one length and one time zone are in the order of the times.
+        every = range(int(times.min(initial=0)), int(times.max(initial=0)) + 1)
+        begin = every.start + bisect_left(every, operand, key=self.text_of)
+        end = every.start + bisect_right(every, operand, key=self.text_of)
+        masks: Mapping[str, Mask] = {
+            "<": times < begin,
+            "<=": times < end,
+            ">": times >= end,
+            ">=": times >= begin,
+            "!=": (times < begin) | (times >= end),
+        }
+        return masks.get(operation, (times >= begin) & (times < end))
+
+
+Values = Numbers | Texts | Times
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= _EXACT)
+
+
 def column_of(index: Index, column: str, rows: Rows) -> Values:
     """Return the values of a column, or of one that is derived from other records."""
     if column == "id":
@@ -173,80 +258,6 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     # Equal texts, such as those of two runs of the same models, get equal ranks.
     _, ranks = np.unique(np.array(found.texts, dtype=np.object_), return_inverse=True)
     return ranks[found.codes]
-
-
-class TableFields:
-    """The fields of a table, or of tables with the same columns, for queries."""
-
-    def __init__(self, generation: Generation, *tables: str, columns: Mapping[Path, str]) -> None:
-        self._generation = generation
-        self._index = generation.index
-        self._tables = tables
-        self._columns = columns
-
-    def rows(self) -> Rows:
-        return self._index.rows_of(*self._tables)
-
-    def in_order(self, rows: Rows) -> Rows:
-        return rows[np.argsort(self._index.column("order")[rows])]
-
-    def rows_with(self, path: Path, value: Any) -> Rows | None:
-        column = self._columns.get(path)
-        if column == "brick" and isinstance(value, str) and value:
-            found = np.fromiter(self._index.rows_of_brick(value), dtype=np.intp)
-        elif column == "id" and isinstance(value, str) and len(value) == 2 * UUID_BYTES and set(value) <= _DIGITS:
-            row = self._index.row_of_uuid(value)
-            found = np.array([] if row is None else [row], dtype=np.intp)
-        else:
-            return None
-        known = self._index.known_tables
-        return found[
-            np.isin(self._index.column("table")[found], [known[it].code for it in self._tables if it in known])
-        ]
-
-    def values(self, path: Path, rows: Rows) -> Values | None:
-        column = self._columns.get(path)
-        return None if column is None else column_of(self._index, column, rows)
-
-    def document(self, row: int) -> Document:
-        return self._generation.document(row)
-
-
-class ResultFields(TableFields):
-    """Bricks and whole models that were timed, in one list, or some of them.
-
-    Their documents also have the columns of the list.
-    """
-
-    def __init__(self, generation: Generation, only: Rows | None = None) -> None:
-        super().__init__(generation, *RESULT_TABLES, columns={(name,): name for name in COLUMNS})
-        self._only = only
-
-    def rows(self) -> Rows:
-        return super().rows() if self._only is None else self._only
-
-    def rows_with(self, path: Path, value: Any) -> Rows | None:
-        return super().rows_with(path, value) if self._only is None else None
-
-    def document(self, row: int) -> Document:
-        rows = np.array([row])
-        return super().document(row) | {name: values_of(self._index, name, rows)[0] for name in COLUMNS}
-
-
-def columns_of_table(table: str) -> Mapping[Path, str]:
-    """Return the fields of a table that have columns; a table that is not one of dlbricks has none."""
-    if table not in TABLES:
-        return {}
-    found: dict[Path, str] = {("uuid",): "id"}
-    names = {field: column for column, field in FIELD_OF_COLUMN.get(table, {}).items()}
-    for each in fields(TABLES[table]):
-        column = names.get(each.name, each.name)
-        if column in TEXT_COLUMNS:
-            found[(each.name,)] = column
-    if table in RESULT_TABLES:
-        found |= {("statistics", name): name for name in STATISTIC_COLUMNS}
-        found |= {("statistics", "count"): "samples", ("batch_size",): "batch_size"}
-    return found
 
 
 def summaries_of(index: Index, rows: Rows) -> list[Summary]:

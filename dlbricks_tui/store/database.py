@@ -10,7 +10,7 @@ from tinydb import TinyDB
 from tinydb.queries import QueryInstance
 
 from dlbricks_tui.settings import data_folder
-from dlbricks_tui.store.columns import Summary, TableFields, columns_of_table
+from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
 from dlbricks_tui.store.entries import Action, Entry
 from dlbricks_tui.store.errors import DamagedResultError
@@ -19,7 +19,7 @@ from dlbricks_tui.store.filters import all_of, equal, parse_filter
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
-from dlbricks_tui.store.query_masks import matching_rows
+from dlbricks_tui.store.query_masks import TableFields, matching_rows
 from dlbricks_tui.store.records import Record, Run, Runtime, System
 from dlbricks_tui.store.selections import NEWEST_FIRST, Order, Selection, parse_order, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
@@ -81,7 +81,7 @@ class ResultsDatabase(TinyDB):
         """Return the records of a kind that match a query on their fields, in the order in which they were stored."""
         table = TABLE_OF[cast(type[Record], kind)]
         found: list[AnyRecord] = []
-        fields = TableFields(self.generation, table, columns=columns_of_table(table))
+        fields = TableFields(self.generation, table)
         for row in matching_rows(query or all_of([]), fields).tolist():
             # The store reports damaged records.
             with suppress(DamagedResultError):

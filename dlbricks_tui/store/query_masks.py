@@ -4,127 +4,108 @@ TinyDB keeps the structure of a query for its cache: `('and', frozenset({('==', 
 column gives a mask. Parts that no column can answer leave documents open; those are read, and the query itself decides.
 """
 
-import operator
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from dataclasses import fields
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from tinydb.queries import QueryInstance, QueryLike
 
-from dlbricks_tui.store.documents import Document
+from dlbricks_tui.store.columns import COLUMNS, Mask, Values, column_of, values_of
+from dlbricks_tui.store.documents import TABLES, Document
 from dlbricks_tui.store.errors import DamagedResultError
-from dlbricks_tui.store.index import Column, Rows
+from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import (
+    FIELD_OF_COLUMN,
+    RESULT_TABLES,
+    STATISTIC_COLUMNS,
+    TEXT_COLUMNS,
+    UUID_BYTES,
+    Rows,
+)
 
-Mask = NDArray[np.bool_]
 Path = tuple[str, ...]
-
-_COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-# Whole numbers up to here are exact as floating-point numbers.
-_EXACT = 1 << 53
+_DIGITS = frozenset("0123456789abcdef")
 
 
-class Numbers(NamedTuple):
-    """The values of a column that holds numbers or truth values."""
+class TableFields:
+    """The documents of a table, and the fields that have columns."""
 
-    values: Column
-
-    def mask(self, operation: str, operand: Any) -> Mask | None:
-        """Return the rows that pass a test, None if a column cannot tell."""
-        if operation == "one_of" and isinstance(operand, tuple | frozenset) and all(map(_is_number, operand)):
-            return np.isin(self.values, list(operand))
-        if operation not in _COMPARISONS or not _is_number(operand):
-            return None
-        mask: Mask = _COMPARISONS[operation](self.values, operand)
-        return mask
-
-
-class Texts(NamedTuple):
-    """The values of a column that holds texts: the distinct texts, and the number of each row's text."""
-
-    texts: list[str]
-    codes: Column
-    # Returns the number of a text without a search; None if several numbers may have one text.
-    code: Callable[[str], int | None] | None = None
-
-    def mask(self, operation: str, operand: Any) -> Mask | None:
-        """Return the rows that pass a test, None if a column cannot tell."""
-        if operation == "==" and isinstance(operand, str):
-            operation, operand = "one_of", (operand,)
-        if operation == "one_of" and isinstance(operand, tuple | frozenset):
-            if self.code is None:
-                return self._passing(lambda text: text in operand)
-            codes = [self.code(text) for text in operand if isinstance(text, str)]
-            return np.isin(self.codes, [code for code in codes if code is not None])
-        if operation in _COMPARISONS and isinstance(operand, str):
-            return self._passing(lambda text: _COMPARISONS[operation](text, operand))
-        if operation == "test":
-            test, arguments = operand
-            # TinyDB keeps lists as tuples here: the test may tell one from the other.
-            if all(isinstance(argument, str | int | float | None) for argument in arguments):
-                return self._passing(lambda text: test(text, *arguments))
-        return None
-
-    def _passing(self, test: Callable[[str], Any]) -> Mask:
-        # Each distinct text is tested once.
-        passes = np.fromiter((bool(test(text)) for text in self.texts), dtype=np.bool_, count=len(self.texts))
-        return passes[self.codes]
-
-
-class Times(NamedTuple):
-    """The values of a column that holds times; the documents have them as texts, all of the same length."""
-
-    values: Column
-    text_of: Callable[[int], str]
-
-    def mask(self, operation: str, operand: Any) -> Mask | None:
-        """Return the rows that pass a test, None if a column cannot tell."""
-        if operation not in _COMPARISONS or not isinstance(operand, str):
-            return None
-        times = self.values
-        # Texts of one length and one time zone are in the order of the times.
-        every = range(int(times.min(initial=0)), int(times.max(initial=0)) + 1)
-        begin = every.start + bisect_left(every, operand, key=self.text_of)
-        end = every.start + bisect_right(every, operand, key=self.text_of)
-        masks: Mapping[str, Mask] = {
-            "<": times < begin,
-            "<=": times < end,
-            ">": times >= end,
-            ">=": times >= begin,
-            "!=": (times < begin) | (times >= end),
-        }
-        return masks.get(operation, (times >= begin) & (times < end))
-
-
-Values = Numbers | Texts | Times
-
-
-class Fields(Protocol):
-    """Documents whose fields may have columns."""
+    def __init__(self, generation: Generation, *tables: str, columns: Mapping[Path, str] | None = None) -> None:
+        self._generation = generation
+        self._index = generation.index
+        self._tables = tables
+        self._columns = columns_of_table(*tables) if columns is None else columns
 
     def rows(self) -> Rows:
         """Return the rows of all documents, in their order."""
+        return self._index.rows_of(*self._tables)
 
     def in_order(self, rows: Rows) -> Rows:
         """Return these rows in the order of the documents."""
+        return rows[np.argsort(self._index.column("order")[rows])]
 
     def rows_with(self, path: Path, value: Any) -> Rows | None:
         """Return the rows in which a field has a value, in any order; None if that takes a search."""
+        column = self._columns.get(path)
+        if column == "brick" and isinstance(value, str) and value:
+            found = np.fromiter(self._index.rows_of_brick(value), dtype=np.intp)
+        elif column == "id" and isinstance(value, str) and len(value) == 2 * UUID_BYTES and set(value) <= _DIGITS:
+            row = self._index.row_of_uuid(value)
+            found = np.array([] if row is None else [row], dtype=np.intp)
+        else:
+            return None
+        known = self._index.known_tables
+        return found[
+            np.isin(self._index.column("table")[found], [known[it].code for it in self._tables if it in known])
+        ]
 
     def values(self, path: Path, rows: Rows) -> Values | None:
-        """Return the values of a field that all documents have; None if it has no column."""
+        """Return the values of a field, which all documents have; None if it has no column."""
+        column = self._columns.get(path)
+        return None if column is None else column_of(self._index, column, rows)
 
     def document(self, row: int) -> Document:
         """Read a document."""
+        return self._generation.document(row)
+
+
+class ResultFields(TableFields):
+    """Bricks and whole models that were timed, in one list, or some of them.
+
+    Their documents also have the columns of the list.
+    """
+
+    def __init__(self, generation: Generation, only: Rows | None = None) -> None:
+        super().__init__(generation, *RESULT_TABLES, columns={(name,): name for name in COLUMNS})
+        self._only = only
+
+    def rows(self) -> Rows:
+        return super().rows() if self._only is None else self._only
+
+    def rows_with(self, path: Path, value: Any) -> Rows | None:
+        return super().rows_with(path, value) if self._only is None else None
+
+    def document(self, row: int) -> Document:
+        rows = np.array([row])
+        return super().document(row) | {name: values_of(self._index, name, rows)[0] for name in COLUMNS}
+
+
+def columns_of_table(table: str) -> Mapping[Path, str]:
+    """Return the fields of a table that have columns; a table that is not one of dlbricks has none."""
+    if table not in TABLES:
+        return {}
+    found: dict[Path, str] = {("uuid",): "id"}
+    names = {field: column for column, field in FIELD_OF_COLUMN.get(table, {}).items()}
+    for each in fields(TABLES[table]):
+        column = names.get(each.name, each.name)
+        if column in TEXT_COLUMNS:
+            found[(each.name,)] = column
+    if table in RESULT_TABLES:
+        found |= {("statistics", name): name for name in STATISTIC_COLUMNS}
+        found |= {("statistics", "count"): "samples", ("batch_size",): "batch_size"}
+    return found
 
 
 class Match(NamedTuple):
@@ -134,33 +115,33 @@ class Match(NamedTuple):
     document: Document | None
 
 
-def matches(query: QueryLike, fields: Fields) -> Iterator[Match]:
+def matches(query: QueryLike, documents: TableFields) -> Iterator[Match]:
     """Yield the documents that a query matches, in their order; damaged ones are left out."""
-    rows, certain = _candidates(query, fields)
+    rows, certain = _candidates(query, documents)
     for row, is_certain in zip(rows.tolist(), certain.tolist(), strict=True):
         if is_certain:
             yield Match(row, None)
             continue
         with suppress(DamagedResultError):
-            document = fields.document(row)
+            document = documents.document(row)
             if query(document):
                 yield Match(row, document)
 
 
-def matching_rows(query: QueryLike, fields: Fields) -> Rows:
+def matching_rows(query: QueryLike, documents: TableFields) -> Rows:
     """Return the rows of the documents that a query matches, in their order."""
-    rows, certain = _candidates(query, fields)
+    rows, certain = _candidates(query, documents)
     if certain.all():
         return rows
-    return np.fromiter((match.row for match in matches(query, fields)), dtype=np.intp)
+    return np.fromiter((match.row for match in matches(query, documents)), dtype=np.intp)
 
 
-def _candidates(query: QueryLike, fields: Fields) -> tuple[Rows, Mask]:
+def _candidates(query: QueryLike, documents: TableFields) -> tuple[Rows, Mask]:
     """Return the rows that may match, and which of them match for certain."""
     structure = query._hash if isinstance(query, QueryInstance) else None
-    near = _near(structure, fields)
-    rows = fields.rows() if near is None else fields.in_order(near)
-    found = _truth(structure, fields, rows)
+    near = _near(structure, documents)
+    rows = documents.rows() if near is None else documents.in_order(near)
+    found = _truth(structure, documents, rows)
     possible = found.yes | found.open
     return rows[possible], found.yes[possible]
 
@@ -172,7 +153,7 @@ class _Truth(NamedTuple):
     open: Mask
 
 
-def _truth(structure: Any, fields: Fields, rows: Rows) -> _Truth:
+def _truth(structure: Any, documents: TableFields, rows: Rows) -> _Truth:
     nothing = np.zeros(len(rows), dtype=np.bool_)
     match structure:
         case ():
@@ -180,26 +161,26 @@ def _truth(structure: Any, fields: Fields, rows: Rows) -> _Truth:
         case ("and", frozenset() as parts):
             yes, possible = ~nothing, ~nothing
             for part in parts:
-                found = _truth(part, fields, rows)
+                found = _truth(part, documents, rows)
                 yes, possible = yes & found.yes, possible & (found.yes | found.open)
             return _Truth(yes, possible & ~yes)
         case ("or", frozenset() as parts):
             yes, possible = nothing, nothing
             for part in parts:
-                found = _truth(part, fields, rows)
+                found = _truth(part, documents, rows)
                 yes, possible = yes | found.yes, possible | found.open
             return _Truth(yes, possible & ~yes)
         case ("not", part):
-            found = _truth(part, fields, rows)
+            found = _truth(part, documents, rows)
             return _Truth(~(found.yes | found.open), found.open)
         case (str() as operation, tuple() as path, *operand):
-            mask = _mask(operation, path, operand, fields, rows)
+            mask = _mask(operation, path, operand, documents, rows)
             return _Truth(nothing, ~nothing) if mask is None else _Truth(mask, nothing)
     return _Truth(nothing, ~nothing)
 
 
-def _mask(operation: str, path: Path, operand: list[Any], fields: Fields, rows: Rows) -> Mask | None:
-    values = fields.values(path, rows)
+def _mask(operation: str, path: Path, operand: list[Any], documents: TableFields, rows: Rows) -> Mask | None:
+    values = documents.values(path, rows)
     if values is None:
         return None
     if operation == "exists":
@@ -209,25 +190,21 @@ def _mask(operation: str, path: Path, operand: list[Any], fields: Fields, rows: 
     return values.mask(operation, operand if operation == "test" else operand[0])
 
 
-def _near(structure: Any, fields: Fields) -> Rows | None:
+def _near(structure: Any, documents: TableFields) -> Rows | None:
     """Return the few rows among which all matches are, None if that takes a search."""
     match structure:
         case ("==", tuple() as path, value):
-            return fields.rows_with(path, value)
+            return documents.rows_with(path, value)
         case ("one_of", tuple() as path, (tuple() | frozenset()) as items):
-            return _union([fields.rows_with(path, value) for value in items])
+            return _union([documents.rows_with(path, value) for value in items])
         case ("and", frozenset() as parts):
-            found = [rows for part in parts if (rows := _near(part, fields)) is not None]
+            found = [rows for part in parts if (rows := _near(part, documents)) is not None]
             return min(found, key=len, default=None)
         case ("or", frozenset() as parts):
-            return _union([_near(part, fields) for part in parts])
+            return _union([_near(part, documents) for part in parts])
     return None
 
 
 def _union(found: list[Rows | None]) -> Rows | None:
     known = [rows for rows in found if rows is not None]
     return np.unique(np.concatenate(known)) if known and len(known) == len(found) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, bool | float) or (isinstance(value, int) and abs(value) <= _EXACT)

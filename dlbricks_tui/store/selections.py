@@ -11,8 +11,8 @@ from tinydb.queries import QueryInstance
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import (
     COLUMNS,
-    ResultFields,
     Summary,
+    Texts,
     column_named,
     column_of,
     sorting_keys,
@@ -22,7 +22,7 @@ from dlbricks_tui.store.columns import (
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Index, Rows
-from dlbricks_tui.store.query_masks import Texts, matching_rows
+from dlbricks_tui.store.query_masks import ResultFields, matching_rows
 from dlbricks_tui.store.records import Result, Run, Runtime, System
 
 Described = TypeVar("Described", System, Runtime, Run)

@@ -8,7 +8,6 @@ import numpy as np
 from tinydb.queries import QueryLike
 from tinydb.table import Document, Table
 
-from dlbricks_tui.store.columns import TableFields, columns_of_table
 from dlbricks_tui.store.documents import BrokenDocumentError, fields_of, record_of
 from dlbricks_tui.store.entries import Action, Entry, line_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
@@ -16,7 +15,7 @@ from dlbricks_tui.store.filters import noop
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.query_masks import Match, matches, matching_rows
+from dlbricks_tui.store.query_masks import Match, TableFields, columns_of_table, matches, matching_rows
 from dlbricks_tui.store.records import new_uuid
 
 Fields = Mapping[str, Any] | Callable[[MutableMapping[str, Any]], None]
@@ -204,7 +203,7 @@ class IndexedTable(Table):
         return generation
 
     def _fields(self, generation: Generation) -> TableFields:
-        return TableFields(generation, self.name, columns=columns_of_table(self.name))
+        return TableFields(generation, self.name)
 
     def _rows(self, generation: Generation, cond: QueryLike) -> Rows:
         return matching_rows(cond, self._fields(generation))
