@@ -15,7 +15,7 @@ from dlbricks_tui.store.filters import noop
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.journal import JournalStorage
-from dlbricks_tui.store.query_masks import Match, TableFields, columns_of_table, matches, matching_rows
+from dlbricks_tui.store.query_masks import TableFields, columns_of_table, matches, matching_rows
 from dlbricks_tui.store.records import new_uuid
 
 Fields = Mapping[str, Any] | Callable[[MutableMapping[str, Any]], None]
@@ -185,7 +185,7 @@ class IndexedTable(Table):
         generation = self._latest()
         for row in generation.index.rows_of(self.name).tolist():
             with suppress(DamagedResultError):
-                yield self._document(generation, Match(row, None))
+                yield self._document(generation, row)
 
     @property
     def storage(self) -> JournalStorage:
@@ -211,17 +211,17 @@ class IndexedTable(Table):
     def _documents(self, generation: Generation, cond: QueryLike) -> Iterator[Document]:
         for match in matches(cond, self._fields(generation)):
             with suppress(DamagedResultError):
-                yield self._document(generation, match)
+                yield self._document(generation, *match)
 
     def _numbered(self, generation: Generation, numbers: Iterable[int]) -> Iterator[Document]:
         rows = {generation.index.row_of(self.name, number) for key in numbers if (number := _number(key)) is not None}
         for row in sorted(rows - {None}, key=lambda row: int(generation.index.value("order", cast(int, row)))):
             with suppress(DamagedResultError):
-                yield self._document(generation, Match(cast(int, row), None))
+                yield self._document(generation, cast(int, row))
 
-    def _document(self, generation: Generation, match: Match) -> Document:
-        document = generation.document(match.row) if match.document is None else match.document
-        return self.document_class(document, self.document_id_class(_id_at(generation, match.row)))
+    def _document(self, generation: Generation, row: int, known: dict[str, Any] | None = None) -> Document:
+        document = generation.document(row) if known is None else known
+        return self.document_class(document, self.document_id_class(_id_at(generation, row)))
 
     def _ids(self, generation: Generation, conditions: Iterable[QueryLike]) -> list[int]:
         """Return the numbers of the documents that match any of the queries and can be read, in their order."""
