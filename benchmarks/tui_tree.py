@@ -16,7 +16,7 @@ from benchmarks.promises import at_most, judge
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -72,7 +72,7 @@ def _opened(folder: Path, nodes: int) -> OpenModel:
 
 def _estimated(opened: OpenModel) -> Estimate:
     suite = sorted(opened.decomposition.suite)
-    measured = {pair: Measured(Latency(0.02, 0.019, 0.021), pair, 25) for pair in suite[: len(suite) * 2 // 3]}
+    measured = {pair: MeasuredLatency(Latency(0.02, 0.019, 0.021), pair, 25) for pair in suite[: len(suite) * 2 // 3]}
     return estimate(opened.decomposition, Knowledge(measured))
 
 

@@ -71,7 +71,7 @@ class Remarks(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasurementScope:
     """The system, the level and the runtimes whose measurements count."""
 
     system: str
@@ -126,18 +126,18 @@ class Estimator:
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
         return [Asked(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
-    def measured(self, sources: Sequence[ModelSource]) -> Measured:
+    def measured(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
         named = self._named(sources)
         usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.threads) if is_host else {}
-        found = Measured(system, Level.FUSED, is_host, named, usual)
+        found = MeasurementScope(system, Level.FUSED, is_host, named, usual)
         if self.options.level is not None:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source) for source in sources}
         return replace(found, level=self._level(system, wanted, others=named is None))
 
-    def estimate(self, asked: Asked, measured: Measured) -> SystemEstimate:
+    def estimate(self, asked: Asked, measured: MeasurementScope) -> SystemEstimate:
         """Return a model's estimate from the runtime that counts for it.
 
         If that runtime has measured nothing and the options do not name it, another one of the same framework
@@ -153,7 +153,7 @@ class Estimator:
             found = None if offer is None else inquiry.by(offer.way)
         return found or inquiry.empty(measured.system, wanted or "")
 
-    def every_way(self, sources: Sequence[ModelSource], measured: Measured) -> Iterator[SystemEstimate]:
+    def every_way(self, sources: Sequence[ModelSource], measured: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
         level = self.options.level
         system = None if self.options.system is None else measured.system

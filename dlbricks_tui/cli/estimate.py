@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.answers.estimating import Estimator, Measured
+from dlbricks_tui.answers.estimating import Estimator, MeasurementScope
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import ModelEstimate, model_estimate
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
@@ -21,7 +21,7 @@ from dlbricks_tui.cli.output import data_console, narrate, show, write_csv, writ
 from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.config.config import Config
-from dlbricks_tui.estimate.accuracy import Accuracy, Group
+from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
 from dlbricks_tui.estimate.selection import what_is_there
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
@@ -39,7 +39,7 @@ _CSV_COLUMNS = (
 )
 
 
-class Answer(NamedTuple):
+class ModelWithEstimate(NamedTuple):
     """A model with its estimate."""
 
     source: ModelSource
@@ -57,13 +57,13 @@ class _Cures:
     runtime: str | None
     cutting: Cutting
 
-    def of(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
+    def of(self, measured: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
         """Return the runs for these models, one for each format."""
         where = "" if measured.is_host else f" there, on {measured.system}"
         commands = [f"`{self._command(measured, held, *options)}`" for held in _by_format(lacking)]
         return f"run {' and '.join(commands)}{where}"
 
-    def _command(self, measured: Measured, lacking: Sequence[Answer], *options: str) -> str:
+    def _command(self, measured: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
         models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
         models += ["..."] * (len(lacking) > _MOST_TOLD)
         return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(measured, lacking), *options])
@@ -74,7 +74,7 @@ class _Cures:
         # A model that is not in the library was named by its path.
         return source.name if source.name in self.models else str(source.path)
 
-    def _measuring_alike(self, measured: Measured, lacking: Sequence[Answer]) -> Iterator[str]:
+    def _measuring_alike(self, measured: MeasurementScope, lacking: Sequence[ModelWithEstimate]) -> Iterator[str]:
         """Yield the options without which a run would measure other bricks, or by another runtime."""
         threads = {measured.threads_taken(it.source, it.found.way.runtime) for it in lacking}
         chosen = {
@@ -137,7 +137,7 @@ def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str,
     measured = estimator.measured(sources)
     _tell_level(estimator, measured)
     answers = [
-        Answer(asked.source, asked.inquiry.decomposition, estimator.estimate(asked, measured))
+        ModelWithEstimate(asked.source, asked.inquiry.decomposition, estimator.estimate(asked, measured))
         for asked in estimator.inquiries(sources, measured.level)
     ]
     _write_estimates(answers, output)
@@ -170,7 +170,7 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
     return Status.DONE_WITH_FAILURES
 
 
-def _accuracy_document(group: Group, found: Accuracy) -> dict[str, Any]:
+def _accuracy_document(group: SharedSettings, found: Accuracy) -> dict[str, Any]:
     way = group.way
     return {
         "system": way.system,
@@ -183,7 +183,7 @@ def _accuracy_document(group: Group, found: Accuracy) -> dict[str, Any]:
     }
 
 
-def _write_estimates(answers: Sequence[Answer], output: str) -> None:
+def _write_estimates(answers: Sequence[ModelWithEstimate], output: str) -> None:
     if output != "text":
         estimates = [model_estimate(it.decomposition, it.found) for it in answers]
         _write_documents(estimates if output == "json" else [_csv_row(it) for it in estimates], output)
@@ -211,14 +211,14 @@ def _write_documents(documents: Sequence[Any], output: str) -> None:
         write_csv([list(documents[0]), *(list(row.values()) for row in documents)])
 
 
-def _tell_level(estimator: Estimator, measured: Measured) -> None:
+def _tell_level(estimator: Estimator, measured: MeasurementScope) -> None:
     if estimator.options.level is None and measured.level is Level.WRITTEN:
         narrate(f"{measured.system} has results at level written and none at fused: estimating at written")
 
 
-def _tell_others(measured: Measured, answers: Sequence[Answer]) -> None:
+def _tell_others(measured: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
     """Narrate for which models another runtime takes the place of the usual one."""
-    by_others: dict[tuple[str, str], list[Answer]] = {}
+    by_others: dict[tuple[str, str], list[ModelWithEstimate]] = {}
     for answer in answers:
         wanted, taken = measured.runtime_for(answer.source), answer.found.way.runtime
         if wanted is not None and taken != wanted:
@@ -227,7 +227,7 @@ def _tell_others(measured: Measured, answers: Sequence[Answer]) -> None:
         narrate(f"nothing of {_names(held)} was measured here by {wanted}: estimating by {taken}")
 
 
-def _tell_unmeasurable(answer: Answer) -> None:
+def _tell_unmeasurable(answer: ModelWithEstimate) -> None:
     found, layers = answer.found.estimate, answer.decomposition.graph.layers
     for part in found.parts:
         if part.reason:
@@ -240,14 +240,14 @@ def _tell_unmeasurable(answer: Answer) -> None:
         )
 
 
-def _tell_impossible(cures: _Cures, measured: Measured, answers: Sequence[Answer]) -> None:
+def _tell_impossible(cures: _Cures, measured: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
     for answer in answers:
         timed = answer.found.end_to_end is not None
         cure = "" if timed else f"; time the whole model: {cures.of(measured, [answer], '--end-to-end')}"
         narrate(f"no estimate of {answer.source.name} is possible: {answer.found.estimate.obstacle}{cure}")
 
 
-def _tell_gaps(cures: _Cures, measured: Measured, incomplete: Sequence[Answer]) -> None:
+def _tell_gaps(cures: _Cures, measured: MeasurementScope, incomplete: Sequence[ModelWithEstimate]) -> None:
     if len(incomplete) > _MOST_TOLD:
         bricks = len({pair for it in incomplete for pair in it.found.estimate.remaining.pairs})
         cure = cures.of(measured, incomplete)
@@ -262,7 +262,9 @@ def _tell_gaps(cures: _Cures, measured: Measured, incomplete: Sequence[Answer]) 
         )
 
 
-def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, without: Sequence[Answer]) -> None:
+def _tell_nothing_fits(
+    estimator: Estimator, cures: _Cures, measured: MeasurementScope, without: Sequence[ModelWithEstimate]
+) -> None:
     system = f"this host, {measured.system}," if measured.is_host else measured.system
     for held in _by_format(without):
         wanted = measured.runtime_for(held[0].source)
@@ -274,12 +276,12 @@ def _tell_nothing_fits(estimator: Estimator, cures: _Cures, measured: Measured, 
         )
 
 
-def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
-    found: dict[Format, list[Answer]] = {}
+def _by_format(answers: Sequence[ModelWithEstimate]) -> list[list[ModelWithEstimate]]:
+    found: dict[Format, list[ModelWithEstimate]] = {}
     for answer in answers:
         found.setdefault(answer.source.format, []).append(answer)
     return list(found.values())
 
 
-def _names(answers: Iterable[Answer]) -> str:
+def _names(answers: Iterable[ModelWithEstimate]) -> str:
     return names_of([it.source.name for it in answers], _MOST_TOLD)

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.cli.drawing import PART, Pen, name_cell, partly, pen_for, plain_table, titled
-from dlbricks_tui.estimate.accuracy import Accuracy, Group, accuracy, by_group
+from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings, accuracy, by_group
 from dlbricks_tui.estimate.estimate import Composed, Estimate
 from dlbricks_tui.estimate.explanation import (
     RegionSlice,
@@ -90,13 +90,13 @@ def _other_hours(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
         yield Text(f"\nthe host had another speed for models than for their bricks ({named}); {_TOGETHER}")
 
 
-def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[Group, Accuracy]]:
+def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSettings, Accuracy]]:
     """Return the accuracy of each way of measuring that has models to judge by."""
     groups = by_group(estimates)
     return [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
 
 
-def accuracy_view(judged: Iterable[tuple[Group, Accuracy]]) -> RenderableType:
+def accuracy_view(judged: Iterable[tuple[SharedSettings, Accuracy]]) -> RenderableType:
     """Return the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
     table = plain_table("SYSTEM", "LEVEL", "G", "MODELS", "MEAN", "ERROR", "WORST", "5 %", "10 %", "SPEED-UP")
     table.columns[1].justify = "left"

@@ -10,7 +10,7 @@ Value = str | int | float | None
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ValueKind:
     """The values that a setting allows; `allowed` describes them in words."""
 
     allowed: str
@@ -36,7 +36,7 @@ class Option:
     """A setting by its full name, such as `workbench.theme`."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     default: Value
     about: str
 
@@ -46,33 +46,33 @@ class Option:
         return f"DLBRICKS_{self.name.replace('.', '_').upper()}"
 
 
-def one_of(*words: str) -> Kind:
+def one_of(*words: str) -> ValueKind:
     """Allow these words only."""
     allowed = ", ".join(f'"{word}"' for word in words)
-    return Kind(f"one of {allowed}", lambda value: value in words, str, words)
+    return ValueKind(f"one of {allowed}", lambda value: value in words, str, words)
 
 
-def text(allowed: str, *offered: Value) -> Kind:
+def text(allowed: str, *offered: Value) -> ValueKind:
     """Allow any text that is not empty; the code that uses it checks what it names."""
-    return Kind(allowed, lambda value: isinstance(value, str) and value != "", str, offered)
+    return ValueKind(allowed, lambda value: isinstance(value, str) and value != "", str, offered)
 
 
-def whole(least: int, most: int, *offered: Value) -> Kind:
+def whole(least: int, most: int, *offered: Value) -> ValueKind:
     """Allow the whole numbers from `least` to `most`."""
 
     def accepts(value: object) -> bool:
         return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
-    return Kind(f"a whole number from {least} to {most}", accepts, int, offered)
+    return ValueKind(f"a whole number from {least} to {most}", accepts, int, offered)
 
 
-def number(more_than: float, less_than: float, allowed: str, *offered: Value) -> Kind:
+def number(more_than: float, less_than: float, allowed: str, *offered: Value) -> ValueKind:
     """Allow the numbers between two others."""
 
     def accepts(value: object) -> bool:
         return isinstance(value, int | float) and not isinstance(value, bool) and more_than < value < less_than
 
-    return Kind(allowed, accepts, float, offered)
+    return ValueKind(allowed, accepts, float, offered)
 
 
 AUTO, ON, OFF = "auto", "on", "off"

@@ -23,7 +23,7 @@ class Accuracy:
     speedup: float | None
 
 
-class Group(NamedTuple):
+class SharedSettings(NamedTuple):
     """The settings that estimates evaluated together share."""
 
     way: Way
@@ -31,12 +31,12 @@ class Group(NamedTuple):
     cut: Cut
 
 
-def by_group(estimates: Iterable[SystemEstimate]) -> dict[Group, list[SystemEstimate]]:
+def by_group(estimates: Iterable[SystemEstimate]) -> dict[SharedSettings, list[SystemEstimate]]:
     """Return the estimates by system, runtime, level, protocol and granularity."""
-    groups: defaultdict[Group, list[SystemEstimate]] = defaultdict(list)
+    groups: defaultdict[SharedSettings, list[SystemEstimate]] = defaultdict(list)
     for one in estimates:
         cutting = one.estimate.cutting
-        groups[Group(one.way, cutting.granularity, cutting.cut)].append(one)
+        groups[SharedSettings(one.way, cutting.granularity, cutting.cut)].append(one)
     return dict(groups)
 
 

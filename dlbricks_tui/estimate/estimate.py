@@ -72,7 +72,7 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
-class Remaining:
+class RemainingBricks:
     """The bricks that a run would still measure, and about how long that takes; None if not known."""
 
     pairs: tuple[Pair, ...]
@@ -113,7 +113,7 @@ class Estimate:
         return tuple(dict.fromkeys(layer for number in path for layer in self.parts[number].layers))
 
     @cached_property
-    def remaining(self) -> Remaining:
+    def remaining(self) -> RemainingBricks:
         """The bricks that would complete it."""
         return remaining_of(self.parts)
 
@@ -210,12 +210,12 @@ def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:
     )
 
 
-def remaining_of(parts: Sequence[Part]) -> Remaining:
+def remaining_of(parts: Sequence[Part]) -> RemainingBricks:
     """Return the missing bricks; the time assumes the median number of samples of the measured ones."""
     missing = {part.pair: part for part in parts if not part.known and not part.reason}
     counts = sorted(part.measured.samples for part in parts if part.measured is not None)
     if not counts:
-        return Remaining(tuple(missing), 0.0 if not missing else None)
+        return RemainingBricks(tuple(missing), 0.0 if not missing else None)
     samples = counts[len(counts) // 2]
     guessed_ms = sum(part.latency.value_ms or part.most_ms for part in missing.values())
-    return Remaining(tuple(missing), samples * guessed_ms / 1000)
+    return RemainingBricks(tuple(missing), samples * guessed_ms / 1000)

@@ -22,7 +22,7 @@ class Latency(NamedTuple):
         return Latency(*(max(0.0, each + by_ms) for each in self))
 
 
-class Measured(NamedTuple):
+class MeasuredLatency(NamedTuple):
     """A measured latency, and the results that it comes from."""
 
     latency: Latency
@@ -51,7 +51,7 @@ class Similar(NamedTuple):
 class Knowledge:
     """Measurements by brick and context, with all else that an estimate uses."""
 
-    measured: Mapping[Pair, Measured] = field(default_factory=dict)
+    measured: Mapping[Pair, MeasuredLatency] = field(default_factory=dict)
     # Bricks that failed, with the reason.
     failed: Mapping[Pair, str] = field(default_factory=dict)
     # Measured bricks of other models, for predictions.

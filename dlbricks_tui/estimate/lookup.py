@@ -16,7 +16,7 @@ from tinydb.queries import QueryInstance
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import Correction, is_applicable, prior_of
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Similar
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
@@ -39,7 +39,7 @@ _WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
 class _Result(NamedTuple):
     way: Way
     run: str
-    measured: Measured
+    measured: MeasuredLatency
 
 
 class BrickResults:
@@ -75,9 +75,9 @@ class BrickResults:
             correction_of(self._store, way) or prior_of(self._decomposition.graph.traits, way.protocol),
         )
 
-    def _measured(self, way: Way) -> dict[Pair, Measured]:
+    def _measured(self, way: Way) -> dict[Pair, MeasuredLatency]:
         kin = self._kin if way.protocol == PROTOCOL else {}
-        newest: dict[Pair, Measured] = {}
+        newest: dict[Pair, MeasuredLatency] = {}
         # A method without contexts has several results of a brick, one for each occurrence.
         anywhere: defaultdict[str, list[_Result]] = defaultdict(list)
         for result in self._by_way.get(way, []):
@@ -87,7 +87,7 @@ class BrickResults:
             else:
                 newest[result.measured.pair] = result.measured
         means = {brick: _mean_of_newest_run(brick, results) for brick, results in anywhere.items()}
-        found: dict[Pair, Measured] = {}
+        found: dict[Pair, MeasuredLatency] = {}
         for pair in self._decomposition.suite:
             brick, _ = pair
             measured = newest.get(pair) or means.get(kin.get(brick, brick))
@@ -195,7 +195,7 @@ def _results(found: Selection) -> Iterator[_Result]:
         system, runtime, level, protocol = way
         samples, identity, reference_ms, run = other
         common = common if common >= 0 else None
-        measured = Measured(latency, pair, samples, (identity,), reference_ms, common, moment, carrier)
+        measured = MeasuredLatency(latency, pair, samples, (identity,), reference_ms, common, moment, carrier)
         yield _Result(Way(system, runtime, levels[level], protocol), run, measured)
 
 
@@ -234,7 +234,7 @@ def bias_counterpart(canonical: str) -> str | None:
     return hashlib.sha256(counterpart.encode()).hexdigest()
 
 
-def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> Measured:
+def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> MeasuredLatency:
     """Return the mean over the occurrences of the newest run; its interval also has the differences between them.
 
     Results are sorted, oldest first.
@@ -242,7 +242,7 @@ def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> Measured:
     found = [result.measured for result in results if result.run == results[-1].run]
     newest = found[-1]
     shared = [each.shared for each in found if each.shared is not None]
-    return Measured(
+    return MeasuredLatency(
         Latency(*mean_latency([each.latency for each in found])),
         (brick, ANY_CONTEXT),
         found[0].samples,

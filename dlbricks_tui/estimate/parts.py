@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.estimate.bridging import Bridge
 from dlbricks_tui.estimate.compositions import picoseconds
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair, Similar
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Similar
 from dlbricks_tui.models.graph import LayerGraph
 
 
@@ -44,7 +44,7 @@ class Part:
     # Zero if the latency is not known: then `most_ms` is an upper bound.
     latency: Latency = _NOTHING
     most_ms: float = 0.0
-    measured: Measured | None = None
+    measured: MeasuredLatency | None = None
     # The reason why it cannot be measured, also if its latency is predicted.
     reason: str = ""
 

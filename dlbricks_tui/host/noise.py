@@ -21,7 +21,7 @@ _HOT_CELSIUS = 85.0
 _QUICK_CLOCKS = frozenset({"tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"})
 
 
-class Verdict(str, Enum):
+class NoiseVerdict(str, Enum):
     """The verdict on a source of noise."""
 
     QUIET = "quiet"
@@ -29,11 +29,11 @@ class Verdict(str, Enum):
     UNKNOWN = "unknown"
 
 
-class State(NamedTuple):
+class SourceState(NamedTuple):
     """The state of a source in words, and the verdict."""
 
     text: str
-    verdict: Verdict
+    verdict: NoiseVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Finding:
 
     source: str
     state: str
-    verdict: Verdict
+    verdict: NoiseVerdict
     effect: str
     cure: str
 
@@ -52,14 +52,14 @@ class NoiseSource:
     """A source of noise; `look` returns its state now."""
 
     name: str
-    look: Callable[[HostFiles], State]
+    look: Callable[[HostFiles], SourceState]
     effect: str
     cure: str
 
     def find(self, host: HostFiles) -> Finding:
         """Return its state now, with its effect and cure."""
         text, verdict = self.look(host)
-        return Finding(self.name, text, verdict, self.effect, "" if verdict is Verdict.QUIET else self.cure)
+        return Finding(self.name, text, verdict, self.effect, "" if verdict is NoiseVerdict.QUIET else self.cure)
 
 
 def findings(host: HostFiles | None = None) -> tuple[Finding, ...]:
@@ -68,7 +68,7 @@ def findings(host: HostFiles | None = None) -> tuple[Finding, ...]:
     return tuple(source.find(host) for source in SOURCES)
 
 
-def _governor(host: HostFiles) -> State:
+def _governor(host: HostFiles) -> SourceState:
     found = processor.governors(host)
     if not found:
         return _unknown()
@@ -77,44 +77,44 @@ def _governor(host: HostFiles) -> State:
     return _judged(told, noisy=found != ("performance",))
 
 
-def _turbo(host: HostFiles) -> State:
+def _turbo(host: HostFiles) -> SourceState:
     allowed = processor.turbo(host)
     return _judged("on" if allowed else "off", noisy=allowed)
 
 
-def _hyper_threading(host: HostFiles) -> State:
+def _hyper_threading(host: HostFiles) -> SourceState:
     shared = processor.hyper_threading(host)
     return _judged("on" if shared else "off", noisy=shared)
 
 
-def _other_load(host: HostFiles) -> State:
+def _other_load(host: HostFiles) -> SourceState:
     share = _share_of_time(host, lambda times: times.busy)
     return _unknown() if share is None else _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
 
 
-def _stolen_time(host: HostFiles) -> State:
+def _stolen_time(host: HostFiles) -> SourceState:
     share = _share_of_time(host, lambda times: times.stolen)
     return _unknown() if share is None else _judged(f"{share:.1%} stolen now", noisy=share > _STOLEN_SHARE)
 
 
-def _time_quota(host: HostFiles) -> State:
+def _time_quota(host: HostFiles) -> SourceState:
     quota = processor.quota_cores(host)
     if quota is None:
         known = host.exists("proc/self/cgroup")
-        return State("none", Verdict.QUIET) if known else _unknown()
+        return SourceState("none", NoiseVerdict.QUIET) if known else _unknown()
     stopped = processor.throttled_periods(host)
     suffix = "" if stopped is None else f", stopped {stopped} times so far"
-    return State(f"{quota:g} cores{suffix}", Verdict.NOISY)
+    return SourceState(f"{quota:g} cores{suffix}", NoiseVerdict.NOISY)
 
 
-def _affinity(host: HostFiles) -> State:
+def _affinity(host: HostFiles) -> SourceState:
     if not hasattr(os, "sched_getaffinity"):
         return _unknown()
     usable, there = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     return _judged(f"{usable} of {there} cores usable", noisy=usable < there)
 
 
-def _heat(host: HostFiles) -> State:
+def _heat(host: HostFiles) -> SourceState:
     celsius, slowed = processor.hottest_celsius(host), processor.core_throttle_count(host)
     if celsius is None and slowed is None:
         return _unknown()
@@ -123,37 +123,37 @@ def _heat(host: HostFiles) -> State:
     return _judged(", ".join(told), noisy=(celsius or 0.0) >= _HOT_CELSIUS or bool(slowed))
 
 
-def _virtual_machine(host: HostFiles) -> State:
+def _virtual_machine(host: HostFiles) -> SourceState:
     virtual = processor.is_virtual(host)
     return _judged("yes" if virtual else "no", noisy=virtual)
 
 
-def _huge_pages(host: HostFiles) -> State:
+def _huge_pages(host: HostFiles) -> SourceState:
     chosen = (host.text("sys/kernel/mm/transparent_hugepage/enabled") or "").partition("[")[2].partition("]")[0]
     return _judged(chosen, noisy=chosen == "always") if chosen else _unknown()
 
 
-def _swap(host: HostFiles) -> State:
+def _swap(host: HostFiles) -> SourceState:
     described = host.fields("proc/meminfo")
     total, free = (_kibibytes(described.get(name)) for name in ("SwapTotal", "SwapFree"))
     if total is None or free is None:
         return _unknown()
     if not total:
-        return State("none", Verdict.QUIET)
+        return SourceState("none", NoiseVerdict.QUIET)
     return _judged(f"{(total - free) >> 10} MiB in use", noisy=total > free)
 
 
-def _numa_balancing(host: HostFiles) -> State:
+def _numa_balancing(host: HostFiles) -> SourceState:
     nodes = host.matching("sys/devices/system/node/node[0-9]*")
     if len(nodes) <= 1:
-        return State("one node", Verdict.QUIET) if nodes else _unknown()
+        return SourceState("one node", NoiseVerdict.QUIET) if nodes else _unknown()
     balancing = host.number("proc/sys/kernel/numa_balancing")
     if balancing is None:
-        return State(f"{len(nodes)} nodes; {UNREADABLE} whether memory moves", Verdict.UNKNOWN)
+        return SourceState(f"{len(nodes)} nodes; {UNREADABLE} whether memory moves", NoiseVerdict.UNKNOWN)
     return _judged(f"{len(nodes)} nodes, memory {'moves' if balancing else 'stays'}", noisy=bool(balancing))
 
 
-def _clock(host: HostFiles) -> State:
+def _clock(host: HostFiles) -> SourceState:
     source = host.text("sys/devices/system/clocksource/clocksource0/current_clocksource")
     return _judged(source, noisy=source not in _QUICK_CLOCKS) if source else _unknown()
 
@@ -172,12 +172,12 @@ def _kibibytes(text: str | None) -> int | None:
     return int(number) if number.isdecimal() else None
 
 
-def _unknown() -> State:
-    return State(UNREADABLE, Verdict.UNKNOWN)
+def _unknown() -> SourceState:
+    return SourceState(UNREADABLE, NoiseVerdict.UNKNOWN)
 
 
-def _judged(told: str, *, noisy: bool | None) -> State:
-    return _unknown() if noisy is None else State(told, Verdict.NOISY if noisy else Verdict.QUIET)
+def _judged(told: str, *, noisy: bool | None) -> SourceState:
+    return _unknown() if noisy is None else SourceState(told, NoiseVerdict.NOISY if noisy else NoiseVerdict.QUIET)
 
 
 SOURCES = (

@@ -24,13 +24,13 @@ def calibration_nets(form: Format) -> Mapping[str, bytes]:
     return {name: _file(build, form) for name, build in _NETS.items()}
 
 
-def _file(build: "Callable[[Net], Tensor]", form: Format) -> bytes:
+def _file(build: "Callable[[Net], NetTensor]", form: Format) -> bytes:
     net = Net()
     head = build(net)
     return net.symbol_file(head) if form is Format.MXNET else net.onnx_file(head)
 
 
-class Tensor(NamedTuple):
+class NetTensor(NamedTuple):
     """The output of a layer: in MXNet's symbol, in the ONNX graph, and its shape."""
 
     symbol: Output
@@ -47,75 +47,75 @@ class Net:
         self._stored: list[TensorProto] = []
         self._input_shape: tuple[int, ...] = ()
 
-    def image(self, channels: int, size: int) -> Tensor:
+    def image(self, channels: int, size: int) -> NetTensor:
         """Add the input."""
         self._input_shape = (1, channels, size, size)
-        return Tensor(self._symbol.input(_INPUT, self._input_shape), _INPUT, self._input_shape)
+        return NetTensor(self._symbol.input(_INPUT, self._input_shape), _INPUT, self._input_shape)
 
-    def conv(self, data: Tensor, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> Tensor:
+    def conv(self, data: NetTensor, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> NetTensor:
         """Add a convolution with a bias, padded so that a stride of 1 keeps the size."""
         pad = kernel // 2
         window = {"kernel": (kernel, kernel), "stride": (stride, stride), "pad": (pad, pad)}
         symbol = self._symbol.op("Convolution", data.symbol, **window, num_filter=filters, num_group=groups)
         weights = [self._weight((filters, data.shape[1] // groups, kernel, kernel)), self._weight((filters,))]
         onnx = self._node("Conv", data.onnx, *weights, **_window(kernel, stride, pad), group=groups)
-        return Tensor(symbol, onnx, _slid(data, filters, kernel, stride, pad))
+        return NetTensor(symbol, onnx, _slid(data, filters, kernel, stride, pad))
 
-    def pool(self, data: Tensor, kernel: int = 2, stride: int = 2, pad: int = 0, kind: str = "max") -> Tensor:
+    def pool(self, data: NetTensor, kernel: int = 2, stride: int = 2, pad: int = 0, kind: str = "max") -> NetTensor:
         """Add max pooling, or with `avg` average pooling."""
         window = {"kernel": (kernel, kernel), "stride": (stride, stride), "pad": (pad, pad)}
         symbol = self._symbol.op("Pooling", data.symbol, **window, pool_type=kind)
         op = "AveragePool" if kind == "avg" else "MaxPool"
         onnx = self._node(op, data.onnx, **_window(kernel, stride, pad))
-        return Tensor(symbol, onnx, _slid(data, data.shape[1], kernel, stride, pad))
+        return NetTensor(symbol, onnx, _slid(data, data.shape[1], kernel, stride, pad))
 
-    def whole_mean(self, data: Tensor) -> Tensor:
+    def whole_mean(self, data: NetTensor) -> NetTensor:
         """Add global average pooling."""
         symbol = self._symbol.op("Pooling", data.symbol, kernel=(1, 1), global_pool=True, pool_type="avg")
-        return Tensor(symbol, self._node("GlobalAveragePool", data.onnx), (1, data.shape[1], 1, 1))
+        return NetTensor(symbol, self._node("GlobalAveragePool", data.onnx), (1, data.shape[1], 1, 1))
 
-    def linear(self, data: Tensor, units: int) -> Tensor:
+    def linear(self, data: NetTensor, units: int) -> NetTensor:
         """Add a fully connected layer with a bias."""
         weights = [self._weight((units, data.shape[1])), self._weight((units,))]
         onnx = self._node("Gemm", data.onnx, *weights, transB=1)
-        return Tensor(self._symbol.op("FullyConnected", data.symbol, num_hidden=units), onnx, (1, units))
+        return NetTensor(self._symbol.op("FullyConnected", data.symbol, num_hidden=units), onnx, (1, units))
 
-    def norm(self, data: Tensor) -> Tensor:
+    def norm(self, data: NetTensor) -> NetTensor:
         """Add batch normalisation."""
         weights = [self._weight((data.shape[1],)) for _ in range(4)]
         onnx = self._node("BatchNormalization", data.onnx, *weights)
-        return Tensor(self._symbol.op("BatchNorm", data.symbol, fix_gamma=False), onnx, data.shape)
+        return NetTensor(self._symbol.op("BatchNorm", data.symbol, fix_gamma=False), onnx, data.shape)
 
-    def relu(self, data: Tensor) -> Tensor:
+    def relu(self, data: NetTensor) -> NetTensor:
         symbol = self._symbol.op("Activation", data.symbol, act_type="relu")
-        return Tensor(symbol, self._node("Relu", data.onnx), data.shape)
+        return NetTensor(symbol, self._node("Relu", data.onnx), data.shape)
 
-    def add(self, one: Tensor, other: Tensor) -> Tensor:
+    def add(self, one: NetTensor, other: NetTensor) -> NetTensor:
         """Add an elementwise sum."""
         symbol = self._symbol.op("elemwise_add", one.symbol, other.symbol)
-        return Tensor(symbol, self._node("Add", one.onnx, other.onnx), one.shape)
+        return NetTensor(symbol, self._node("Add", one.onnx, other.onnx), one.shape)
 
-    def join(self, *branches: Tensor) -> Tensor:
+    def join(self, *branches: NetTensor) -> NetTensor:
         """Add a concatenation of channels."""
         symbol = self._symbol.op("Concat", *[each.symbol for each in branches], num_args=len(branches), dim=1)
         onnx = self._node("Concat", *[each.onnx for each in branches], axis=1)
         _, _, *sizes = branches[0].shape
-        return Tensor(symbol, onnx, (1, sum(each.shape[1] for each in branches), *sizes))
+        return NetTensor(symbol, onnx, (1, sum(each.shape[1] for each in branches), *sizes))
 
-    def flat(self, data: Tensor) -> Tensor:
+    def flat(self, data: NetTensor) -> NetTensor:
         """Add a flattening to two axes."""
         _, channels, height, width = data.shape
         onnx = self._node("Flatten", data.onnx)
-        return Tensor(self._symbol.op("Flatten", data.symbol), onnx, (1, channels * height * width))
+        return NetTensor(self._symbol.op("Flatten", data.symbol), onnx, (1, channels * height * width))
 
-    def softmax(self, data: Tensor) -> Tensor:
-        return Tensor(self._symbol.op("softmax", data.symbol), self._node("Softmax", data.onnx), data.shape)
+    def softmax(self, data: NetTensor) -> NetTensor:
+        return NetTensor(self._symbol.op("softmax", data.symbol), self._node("Softmax", data.onnx), data.shape)
 
-    def symbol_file(self, head: Tensor) -> bytes:
+    def symbol_file(self, head: NetTensor) -> bytes:
         """Return the symbol file of the network with this output."""
         return self._symbol.render(head.symbol)
 
-    def onnx_file(self, head: Tensor) -> bytes:
+    def onnx_file(self, head: NetTensor) -> bytes:
         """Return the ONNX file of the network with this output."""
         from onnx import GraphProto, ModelProto, ValueInfoProto
         from onnx.helper import make_opsetid, make_tensor_value_info
@@ -149,16 +149,16 @@ def _window(kernel: int, stride: int, pad: int) -> dict[str, list[int]]:
     return {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pad] * 4}
 
 
-def _slid(data: Tensor, channels: int, kernel: int, stride: int, pad: int) -> tuple[int, ...]:
+def _slid(data: NetTensor, channels: int, kernel: int, stride: int, pad: int) -> tuple[int, ...]:
     """Return the shape that a sliding window puts out."""
     return (1, channels, *((size + 2 * pad - kernel) // stride + 1 for size in data.shape[2:]))
 
 
-def _classes(net: Net, data: Tensor, count: int) -> Tensor:
+def _classes(net: Net, data: NetTensor, count: int) -> NetTensor:
     return net.softmax(net.linear(net.flat(data), count))
 
 
-def _residual(net: Net) -> Tensor:
+def _residual(net: Net) -> NetTensor:
     data = net.pool(net.relu(net.norm(net.conv(net.image(3, 264), 56, 5, 2))), 3, 2, 1)
     for inner, stride, repeats in ((24, 1, 2), (56, 2, 3), (104, 2, 3), (216, 2, 2)):
         outer = 4 * inner
@@ -171,7 +171,7 @@ def _residual(net: Net) -> Tensor:
     return _classes(net, net.whole_mean(data), 888)
 
 
-def _dense(net: Net) -> Tensor:
+def _dense(net: Net) -> NetTensor:
     """Blocks in which each layer reads the results of all layers before it."""
     data = net.pool(net.relu(net.norm(net.conv(net.image(3, 248), 40, 7, 2))), 3, 2, 1)
     for width, repeats in ((40, 3), (88, 5), (136, 4)):
@@ -182,22 +182,22 @@ def _dense(net: Net) -> Tensor:
     return _classes(net, net.whole_mean(net.relu(net.norm(data))), 776)
 
 
-def _cold_chain(net: Net) -> Tensor:
+def _cold_chain(net: Net) -> NetTensor:
     data = net.relu(net.conv(net.image(48, 12), 272, 3))
     for _ in range(17):
         data = net.relu(net.conv(data, 272, 3))
     return _classes(net, net.whole_mean(data), 168)
 
 
-def _cold_residual(net: Net) -> Tensor:
+def _cold_residual(net: Net) -> NetTensor:
     return _narrowing(net, 14, (1104, 304, 3), 6)
 
 
-def _cold_wide(net: Net) -> Tensor:
+def _cold_wide(net: Net) -> NetTensor:
     return _narrowing(net, 7, (1904, 560, 1), 8)
 
 
-def _narrowing(net: Net, side: int, widths: tuple[int, int, int], repeats: int) -> Tensor:
+def _narrowing(net: Net, side: int, widths: tuple[int, int, int], repeats: int) -> NetTensor:
     """Blocks of a convolution to fewer channels, one with that window among them if it has any, and one back.
 
     Wide networks are built of multiples of 16 channels, for which some processors have kernels of their own.
@@ -212,7 +212,7 @@ def _narrowing(net: Net, side: int, widths: tuple[int, int, int], repeats: int) 
     return _classes(net, net.whole_mean(data), 136)
 
 
-def _separable(net: Net) -> Tensor:
+def _separable(net: Net) -> NetTensor:
     """Pairs of a convolution of each channel by itself and one of all channels."""
     read = 24
     data = net.relu(net.norm(net.conv(net.image(3, 232), read, 3, 2)))
@@ -225,7 +225,7 @@ def _separable(net: Net) -> Tensor:
     return _classes(net, net.whole_mean(data), 328)
 
 
-def _small_residual(net: Net) -> Tensor:
+def _small_residual(net: Net) -> NetTensor:
     data = net.relu(net.norm(net.conv(net.image(3, 56), 24, 3)))
     for width, stride, repeats in ((24, 1, 2), (40, 2, 2), (72, 2, 3)):
         for number in range(repeats):
@@ -236,7 +236,7 @@ def _small_residual(net: Net) -> Tensor:
     return _classes(net, net.whole_mean(data), 104)
 
 
-def _small_branches(net: Net) -> Tensor:
+def _small_branches(net: Net) -> NetTensor:
     data = net.pool(net.relu(net.conv(net.image(3, 120), 40, 5, 2)), 3, 2, 1)
     for number, width in enumerate((16, 24, 24, 40)):
         one = net.relu(net.conv(data, 2 * width))
@@ -249,7 +249,7 @@ def _small_branches(net: Net) -> Tensor:
 
 
 # In an order in which the first ones tell of all constants. Cold: their weights exceed the caches.
-_NETS: Mapping[str, Callable[[Net], Tensor]] = {
+_NETS: Mapping[str, Callable[[Net], NetTensor]] = {
     "small residual": _small_residual,
     "separable": _separable,
     "cold chain": _cold_chain,

@@ -20,7 +20,7 @@ from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
 from dlbricks_tui.measure.jobs import Job, JobKey, untimed_runs
 from dlbricks_tui.measure.reference import REFERENCE, reference_ms
-from dlbricks_tui.measure.results import Checkpoints, Occurrence, ResultSink
+from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import PLAIN_SECONDS, most_seconds_per_carrier
@@ -219,7 +219,7 @@ class Inside:
     ) -> None:
         """Store the bricks that no running carrier holds."""
         going_on = {job for it in running for job in it.what.bricks.values()}
-        found: dict[Job, list[Occurrence]] = defaultdict(list)
+        found: dict[Job, list[CarrierOccurrence]] = defaultdict(list)
         for it, bricks in self._timed(started):
             over = {layer: job for layer, job in bricks.items() if job not in going_on}
             samples_ms, doubt = (it.samples_ms(), it.shared_doubt) if over else ({}, 0.0)
@@ -236,14 +236,14 @@ class Inside:
             if bricks and len(it.plain_ms) >= it.fewest_rounds:
                 yield it, bricks
 
-    def _occurrence(self, it: TimedCarrier, layer: int, samples_ms: Sequence[float], doubt: float) -> Occurrence:
+    def _occurrence(self, it: TimedCarrier, layer: int, samples_ms: Sequence[float], doubt: float) -> CarrierOccurrence:
         carrier = it.what.carrier
         where: Facts = (
             ("model", carrier.model.name),
             ("layer", carrier.graph.layers[layer].name),
             ("carrier", it.what.key),
         )
-        return Occurrence(where, samples_of(samples_ms, self._rule), ((SHARED_COLUMN, doubt),))
+        return CarrierOccurrence(where, samples_of(samples_ms, self._rule), ((SHARED_COLUMN, doubt),))
 
     def _provisional(self, started: Sequence[TimedCarrier]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)

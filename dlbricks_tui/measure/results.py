@@ -33,7 +33,7 @@ def conditions_of(system: str, runtime: Runtime, method: Method) -> Conditions:
     return Conditions(system, runtime.identity, method.id)
 
 
-class Occurrence(NamedTuple):
+class CarrierOccurrence(NamedTuple):
     """An occurrence of a brick in a carrier, and its samples there."""
 
     where: Facts
@@ -54,9 +54,9 @@ class Recorder:
         noise = (("warm_up", samples.warm_up), ("outliers", samples.outliers), *noise)
         if job.whole:
             return (EndToEnd(model=job.key.model, name=job.graph.name, **self._result(job, samples, noise)),)
-        return self.occurrences(job, [Occurrence((), samples)], noise)
+        return self.occurrences(job, [CarrierOccurrence((), samples)], noise)
 
-    def occurrences(self, job: Job, found: Sequence[Occurrence], noise: Facts) -> tuple[Record, ...]:
+    def occurrences(self, job: Job, found: Sequence[CarrierOccurrence], noise: Facts) -> tuple[Record, ...]:
         """Return the samples of a brick in each carrier as results, with its canonical form."""
         results = (
             Measurement(
@@ -138,7 +138,9 @@ class ResultSink:
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
         """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""
 
-    def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
+    def keep_occurrences(
+        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
+    ) -> None:
         """Take bricks that have been timed in all of their carriers, often enough if `finished`."""
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:

@@ -28,7 +28,7 @@ _TRAINED_ON = re.compile(r" Trained on .*")
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ReportedModel:
     """A model of a report; those of Table 1 have their number and task."""
 
     name: str
@@ -48,9 +48,9 @@ class Subject:
         return self.table1_id or printable(self.name)[:8]
 
 
-def subject_of(source: ModelSource) -> Subject:
+def subject_of(source: ModelSource) -> ReportedModel:
     """Return a model of the library as a subject."""
-    return Subject(source.name, source.table1_id, source.task)
+    return ReportedModel(source.name, source.table1_id, source.task)
 
 
 class Names:
@@ -94,7 +94,7 @@ class Networks:
     def __init__(
         self, loader: Loader, sources: Sequence[ModelSource], level: Level, given: Mapping[str, Shape] | None = None
     ) -> None:
-        self.by_subject: dict[Subject, LayerGraph] = {}
+        self.by_subject: dict[ReportedModel, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
         self.left_out = LeftOut()
         self._cache = loader.cache
@@ -109,9 +109,9 @@ class Networks:
             else:
                 known[network] = self.by_subject[subject_of(source)] = graph
 
-    def alike(self) -> Iterator[tuple[LayerGraph, list[Subject]]]:
+    def alike(self) -> Iterator[tuple[LayerGraph, list[ReportedModel]]]:
         """Yield each graph with its models."""
-        found: dict[int, list[Subject]] = {}
+        found: dict[int, list[ReportedModel]] = {}
         for subject, graph in self.by_subject.items():
             found.setdefault(id(graph), []).append(subject)
         for subjects in found.values():
@@ -127,10 +127,10 @@ class Networks:
 
 # Compared by identity, like series: comparing all their contents takes long.
 @dataclass(frozen=True, slots=True, eq=False)
-class Finding:
+class EvaluatedModel:
     """The estimate and end-to-end latency of a model, by one way of measuring and at one granularity."""
 
-    subject: Subject
+    subject: ReportedModel
     decomposition: Decomposition
     found: SystemEstimate
     # The id of the end-to-end result, empty where there is none.
@@ -162,7 +162,7 @@ class Series:
     slug: str
     # The system's name in the paper, if the paper has it.
     paper_system: str
-    findings: tuple[Finding, ...]
+    findings: tuple[EvaluatedModel, ...]
 
     @property
     def granularities(self) -> tuple[int, ...]:
@@ -170,11 +170,11 @@ class Series:
         return tuple(sorted({it.granularity for it in self.findings if it.judged}))
 
     @property
-    def measured(self) -> frozenset[Subject]:
+    def measured(self) -> frozenset[ReportedModel]:
         """The measured models."""
         return frozenset(it.subject for it in self.findings if it.measured)
 
-    def at(self, granularity: int) -> tuple[Finding, ...]:
+    def at(self, granularity: int) -> tuple[EvaluatedModel, ...]:
         """Return the findings of one granularity, in the order of the models."""
         return tuple(it for it in self.findings if it.granularity == granularity)
 
@@ -189,8 +189,8 @@ class Evaluation:
 
     # The models as the user named them.
     asked: tuple[str, ...]
-    subjects: tuple[Subject, ...]
-    graphs: Mapping[Subject, LayerGraph]
+    subjects: tuple[ReportedModel, ...]
+    graphs: Mapping[ReportedModel, LayerGraph]
     corpus: Corpus
     series: tuple[Series, ...]
     # Models that cannot be read, each with the reason.
@@ -220,7 +220,7 @@ def evaluate(
     by_loader: defaultdict[tuple[Level, Loader], list[Way]] = defaultdict(list)
     for way in ways:
         by_loader[way.level, loader_of(way.runtime if way.level is Level.FUSED else "")].append(way)
-    found: defaultdict[Way, list[Finding]] = defaultdict(list)
+    found: defaultdict[Way, list[EvaluatedModel]] = defaultdict(list)
     left_out = written.left_out.lines
     for (level, loader), alike in by_loader.items():
         readable = list(_sources(written, sources))
@@ -247,9 +247,11 @@ def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[Mode
     return (source for source in sources if subject_of(source) in written.by_subject)
 
 
-def _findings(store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way]) -> Iterator[Finding]:
+def _findings(
+    store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way]
+) -> Iterator[EvaluatedModel]:
     ways = list(ways)
-    found: dict[Subject, list[Finding]] = {}
+    found: dict[ReportedModel, list[EvaluatedModel]] = {}
     for graph, subjects in networks.alike():
         decomposition = networks.cut(graph, Cutting(granularity))
         results = BrickResults(store, decomposition)
@@ -266,17 +268,17 @@ def _findings(store: ResultsDatabase, networks: Networks, granularity: int, ways
 
 def _finding(
     store: ResultsDatabase,
-    subject: Subject,
+    subject: ReportedModel,
     decomposition: Decomposition,
     keys: Mapping[Level, str],
     composed: Estimate,
     way: Way,
-) -> Finding | None:
+) -> EvaluatedModel | None:
     timed = end_to_end(store, keys, subject.name, way)
     if timed is None and composed.composed is None:
         return None
     found = SystemEstimate(way, replace(composed, model=subject.name))
-    return Finding(subject, decomposition, beside(found, timed), "" if timed is None else timed.id)
+    return EvaluatedModel(subject, decomposition, beside(found, timed), "" if timed is None else timed.id)
 
 
 def _ways(store: ResultsDatabase) -> list[Way]:

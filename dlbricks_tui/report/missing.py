@@ -3,15 +3,15 @@
 import shlex
 from collections.abc import Collection, Sequence
 
-from dlbricks_tui.report.evaluation import Evaluation, Subject
+from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
 
 
-def unjudged(evaluation: Evaluation, judged: Collection[Subject]) -> tuple[str, ...]:
+def unjudged(evaluation: Evaluation, judged: Collection[ReportedModel]) -> tuple[str, ...]:
     """Report the models without both an estimate and an end-to-end latency on any system."""
     return _lacking(evaluation, judged, "measured both by bricks and end to end", "measures both")
 
 
-def untimed(evaluation: Evaluation, timed: Collection[Subject]) -> tuple[str, ...]:
+def untimed(evaluation: Evaluation, timed: Collection[ReportedModel]) -> tuple[str, ...]:
     """Report the models without an end-to-end latency on any system."""
     lines = _lacking(evaluation, timed, "measured end to end", "measures it here")
     if timed:
@@ -20,7 +20,7 @@ def untimed(evaluation: Evaluation, timed: Collection[Subject]) -> tuple[str, ..
     return (*lines, f"Of the fifty, {importing} imports the measurements of the paper's authors.")
 
 
-def without_latencies(evaluation: Evaluation, unknown: Sequence[Subject]) -> tuple[str, ...]:
+def without_latencies(evaluation: Evaluation, unknown: Sequence[ReportedModel]) -> tuple[str, ...]:
     """Report the models without a critical path, because they have no latencies."""
     if not unknown:
         return ()
@@ -38,7 +38,7 @@ def command(*words: str) -> str:
     return f"`{shlex.join(['dlbricks', *words])}`"
 
 
-def _lacking(evaluation: Evaluation, known: Collection[Subject], what: str, cure: str) -> tuple[str, ...]:
+def _lacking(evaluation: Evaluation, known: Collection[ReportedModel], what: str, cure: str) -> tuple[str, ...]:
     count, lacking = len(evaluation.subjects), len(evaluation.subjects) - len(known)
     if not lacking:
         return ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.report.evaluation import Evaluation, Subject
+from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
 from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
@@ -104,7 +104,7 @@ def _measured(evaluation: Evaluation, models: str) -> str:
     whole = [it for it in evaluation.series if it.measured]
     series = whole or evaluation.series
     ways = f"{counted(len(series), 'way')}: {'; '.join(it.title for it in series)}"
-    measured = len(frozenset[Subject]().union(*(it.measured for it in whole)))
+    measured = len(frozenset[ReportedModel]().union(*(it.measured for it in whole)))
     if not measured:
         return f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."
     if measured == len(evaluation.subjects):

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from dlbricks_tui.report.evaluation import Evaluation, Finding
+from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation
 from dlbricks_tui.report.exhibits import Cell, Table, table
 
 # With these, `dlbricks estimate` composes the same latency, and `bricks.csv` has the results behind it.
 TRACE = ("system", "runtime", "level", "protocol", "granularity", "cut", "order", "end_to_end_result")
 
 
-def trace(finding: Finding) -> tuple[Cell, ...]:
+def trace(finding: EvaluatedModel) -> tuple[Cell, ...]:
     """Return the values that identify an estimate and its end-to-end result."""
     way, cutting = finding.found.way, finding.found.estimate.cutting
     how = (cutting.granularity, cutting.cut.value, cutting.order.value)

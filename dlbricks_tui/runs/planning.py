@@ -30,9 +30,9 @@ from dlbricks_tui.runs.events import (
     ShapesRemembered,
 )
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.results import Counts
+from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.run_folder import Tally
-from dlbricks_tui.runs.work import Session
+from dlbricks_tui.runs.work import ActiveRun
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -50,12 +50,12 @@ class PlannedRun:
     """The jobs of a run, the levels to calibrate for them, and the time left."""
 
     jobs: tuple[Job, ...]
-    counts: Counts
+    counts: RunCounts
     levels: tuple[Level, ...]
     time_left: TimeLeft
 
 
-def read_models(session: Session) -> Workload:
+def read_models(session: ActiveRun) -> Workload:
     """Return the requested models, and tell how far reading them is."""
     place = session.place
     library = Library(place.samples, place.data.path)
@@ -121,7 +121,7 @@ def _loaded(loader: Loader, source: ModelSource, level: Level, inputs: Mapping[s
         return loader.load(source, level, inputs)
 
 
-def plan_run(session: Session, workload: Workload, store: ResultsDatabase) -> PlannedRun:
+def plan_run(session: ActiveRun, workload: Workload, store: ResultsDatabase) -> PlannedRun:
     """Return what the store lacks of a workload, and tell it."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
@@ -136,7 +136,7 @@ def plan_run(session: Session, workload: Workload, store: ResultsDatabase) -> Pl
     levels = levels_due(request, workload.models, jobs, conditions, store, seconds)
     networks = len(NETWORKS) * len(levels)
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
-    counts = Counts(_tally(found, whole=False), _tally(found, whole=True))
+    counts = RunCounts(_tally(found, whole=False), _tally(found, whole=True))
     for model in workload.models:
         for layer in model.decomposition.graph.layers:
             if layer.unmeasurable is not None:
@@ -147,7 +147,7 @@ def plan_run(session: Session, workload: Workload, store: ResultsDatabase) -> Pl
     return PlannedRun(jobs, counts, levels, time_left)
 
 
-def _tell_plan(session: Session, found: Plan, counts: Counts, seconds: float) -> None:
+def _tell_plan(session: ActiveRun, found: Plan, counts: RunCounts, seconds: float) -> None:
     for job, reason in found.failed.items():
         session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
     bricks, models = counts

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.intervals import is_wide
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.measure.events import Event, Stop
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey
 from dlbricks_tui.measure.known import Conditions
-from dlbricks_tui.measure.results import Occurrence, Recorder, ResultSink
+from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink
 from dlbricks_tui.measure.stopping import Samples, half_width_ms
 from dlbricks_tui.runs.events import EstimateChanged, ProgramFailed, ProgramLoaded, ProgramMeasured, ProgramUnfinished
 from dlbricks_tui.runs.run_folder import Tally
@@ -89,21 +89,21 @@ class LiveEstimates:
         self._not_before = end + (end - begin) / _SHARE_OF_TIME
         return found
 
-    def _by_model(self, found: Mapping[JobKey, Statistics]) -> dict[str, dict[Pair, Measured]]:
-        by_model: defaultdict[str, dict[Pair, Measured]] = defaultdict(dict)
+    def _by_model(self, found: Mapping[JobKey, Statistics]) -> dict[str, dict[Pair, MeasuredLatency]]:
+        by_model: defaultdict[str, dict[Pair, MeasuredLatency]] = defaultdict(dict)
         for target, statistics in found.items():
             pair = target.brick, target.context
             latency = Latency(statistics.trimmed_mean_ms, statistics.low_ms, statistics.high_ms)
             for model in self._users.get(target, ()):
                 for context in self._contexts_of(model, target):
-                    by_model[model][target.brick, context] = Measured(latency, pair, statistics.count)
+                    by_model[model][target.brick, context] = MeasuredLatency(latency, pair, statistics.count)
         return by_model
 
     def _contexts_of(self, model: str, target: JobKey) -> Sequence[str]:
         """Return the contexts in a model that a result applies to."""
         return self._contexts[model, target.brick] if target.context == ANY_CONTEXT else (target.context,)
 
-    def _told(self, model: str, so_far: Mapping[Pair, Measured]) -> EstimateChanged:
+    def _told(self, model: str, so_far: Mapping[Pair, MeasuredLatency]) -> EstimateChanged:
         known = self._knowledge[model]
         now = estimate(self._decompositions[model], replace(known, measured={**so_far, **known.measured}))
         settled = {layer for part in now.parts if part.pair in known.measured for layer in part.layers}
@@ -126,7 +126,7 @@ def _told(now: Estimate, sampled_layers: int) -> EstimateChanged:
     )
 
 
-class Counts(NamedTuple):
+class RunCounts(NamedTuple):
     """The counts of bricks in their contexts, and of whole models."""
 
     bricks: Tally
@@ -142,7 +142,7 @@ class RunResults(ResultSink):
         recorder: Recorder,
         estimates: LiveEstimates,
         tell: Callable[[Event], None],
-        counts: Counts,
+        counts: RunCounts,
         save: Callable[[Tally, Tally], None],
     ) -> None:
         self._store = store
@@ -169,7 +169,9 @@ class RunResults(ResultSink):
             self._count(job, measured=int(not again))
             self._tell(_measured(job, samples.statistics, samples.stop, samples.warm_up, samples.outliers))
 
-    def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
+    def keep_occurrences(
+        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
+    ) -> None:
         if not found:
             return
         records = (self._recorder.occurrences(job, places, noise) for job, places in found.items())

@@ -24,7 +24,7 @@ from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import WorkerReplaced
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.results import Counts, LiveEstimates, RunResults
+from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.runtime import Runtime
@@ -50,7 +50,7 @@ class Workplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class ActiveRun:
     """A run in progress: the request, where it works, and how it is stopped and told about."""
 
     folder: RunFolder
@@ -100,7 +100,7 @@ class Session:
 
 
 def measure_alone(
-    session: Session,
+    session: ActiveRun,
     jobs: Sequence[Job],
     rule: StoppingRule,
     results: ResultSink,
@@ -126,10 +126,10 @@ def measure_alone(
 
 
 def measure(
-    session: Session,
+    session: ActiveRun,
     models: Sequence[CutModel],
     jobs: Sequence[Job],
-    counts: Counts,
+    counts: RunCounts,
     time_left: TimeLeft,
     store: ResultsDatabase,
 ) -> None:
@@ -155,14 +155,14 @@ def measure(
         results.tell_estimates()
 
 
-def tell_estimates(session: Session, models: Sequence[CutModel], store: ResultsDatabase) -> None:
+def tell_estimates(session: ActiveRun, models: Sequence[CutModel], store: ResultsDatabase) -> None:
     """Tell the estimates of all models, as the store has them now."""
     for event in LiveEstimates(models, store, session.conditions).changes():
         session.tell(event)
 
 
 def _measure_inside(
-    session: Session, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
+    session: ActiveRun, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
 ) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
     request = session.request
@@ -181,7 +181,7 @@ def _measure_inside(
         measure_alone(session, left, request.rule, results, time_left, side_by_side=False)
 
 
-def _record(session: Session, state: State, bricks: Tally) -> Run:
+def _record(session: ActiveRun, state: State, bricks: Tally) -> Run:
     request = session.request
     return Run(
         id=session.folder.run,

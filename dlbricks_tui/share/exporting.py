@@ -86,7 +86,7 @@ def _varied(inputs: Mapping[str, Shape], chance: random.Random) -> dict[str, Sha
     return {name: (*shape[:2], size, size)}
 
 
-class LeftOut(NamedTuple):
+class OmittedBrick(NamedTuple):
     """A brick of the private models that a suite cannot hold."""
 
     label: str
@@ -100,7 +100,7 @@ class Assembled:
     manifest: Manifest
     networks: dict[str, bytes]
     key: SuiteKey
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[OmittedBrick, ...]
 
 
 def assemble(
@@ -155,7 +155,7 @@ class _Packer:
         self._check = check
         self.bricks: dict[str, SuiteBrick] = {}
         self.networks: dict[str, bytes] = {}
-        self.left_out: list[LeftOut] = []
+        self.left_out: list[OmittedBrick] = []
         self._tried: dict[tuple[str, str], str | None] = {}
 
     def pack_all(self, models: Sequence[Decomposition]) -> dict[str, Meaning]:
@@ -186,7 +186,7 @@ class _Packer:
                 raise UnsuitableLayersError(f"takes {len(content):,} bytes with its context, more than a suite allows")
             self._check(content, alone)
         except (UnsuitableLayersError, BrokenBrickError, ModelError) as error:
-            self.left_out.append(LeftOut(label_of(alone.brick.canonical), str(error)))
+            self.left_out.append(OmittedBrick(label_of(alone.brick.canonical), str(error)))
             return None
         self.networks[name] = content
         self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))

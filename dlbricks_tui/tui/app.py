@@ -25,7 +25,7 @@ from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, has_shell, is_hung_up, stop_job
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
-from dlbricks_tui.tui.keys.places import Place, actions_here, actions_on, places_around
+from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
 from dlbricks_tui.tui.run.updates import RunUpdates
@@ -49,7 +49,7 @@ _TERMINAL_LOOKED_AT_SECONDS = 2.0
 _LEAVING_SECONDS = 3.0
 
 
-class DlbricksApp(Place, App[None], inherit_bindings=False):
+class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     """The application of one session."""
 
     TITLE = "dlbricks"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec
 
 
-class Estimator:
+class ThreadSafeEstimator:
     """Estimates one model at a time, from any thread."""
 
     def __init__(self, store: SharedStore) -> None:

@@ -12,7 +12,7 @@ from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
-    from dlbricks_tui.tui.estimator import Estimator, LatencyCache
+    from dlbricks_tui.tui.estimator import LatencyCache, ThreadSafeEstimator
     from dlbricks_tui.tui.model_reader import ModelReader
     from dlbricks_tui.tui.run.runs import Runs
 
@@ -52,7 +52,7 @@ class Session:
         self._samples = samples
         self._lock = Lock()
         self._reader: ModelReader | None = None
-        self._estimator: Estimator | None = None
+        self._estimator: ThreadSafeEstimator | None = None
         self._latencies: LatencyCache | None = None
 
     @property
@@ -69,11 +69,11 @@ class Session:
             return self._reader
 
     @property
-    def estimator(self) -> Estimator:
-        from dlbricks_tui.tui.estimator import Estimator
+    def estimator(self) -> ThreadSafeEstimator:
+        from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 
         with self._lock:
-            self._estimator = self._estimator or Estimator(self.store)
+            self._estimator = self._estimator or ThreadSafeEstimator(self.store)
             return self._estimator
 
     @property

@@ -5,7 +5,7 @@ from hashlib import sha256
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured, Pair
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 
 
 def latency_of(pair: Pair, doubt: float = 0.01) -> Latency:
@@ -27,5 +27,5 @@ def measured(
         for it in decomposition.occurrences
         if any(graph.layers[index].operators and not graph.layers[index].unmeasurable for index in it.sequence.layers)
     }
-    known = {pair: Measured(latency_of(pair, doubt), pair, 25) for pair in sorted(pairs) if pair not in without}
+    known = {pair: MeasuredLatency(latency_of(pair, doubt), pair, 25) for pair in sorted(pairs) if pair not in without}
     return Knowledge(known, correction=correction)

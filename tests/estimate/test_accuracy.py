@@ -6,7 +6,7 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.accuracy import accuracy, by_group, speedup
 from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from tests.bricks.graphs import Spec, after, built, chain
@@ -16,7 +16,7 @@ WAY = Way("c5.xlarge", "mxnet", Level.WRITTEN, "hot")
 
 def all_taking(decomposition: Decomposition, ms: float) -> Knowledge:
     latency = Latency(ms, ms, ms)
-    return Knowledge({pair: Measured(latency, pair, 25) for pair in decomposition.suite})
+    return Knowledge({pair: MeasuredLatency(latency, pair, 25) for pair in decomposition.suite})
 
 
 def one(layers: int, end_to_end_ms: float | None, granularity: int = 1) -> SystemEstimate:

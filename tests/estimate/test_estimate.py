@@ -9,7 +9,7 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
-from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, Measured, Similar
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Similar
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -117,7 +117,7 @@ def test_a_constant_takes_no_time_unless_it_was_measured_to() -> None:
     assert composed(found).sequential_ms == pytest.approx(ms(decomposition, 1))
     constant = next(it for it in decomposition.occurrences if it.sequence.layers == (0,))
     pair = (constant.brick.key, constant.context)
-    with_constant = {**knowledge.measured, pair: Measured(Latency(2, 2, 2), pair, 50)}
+    with_constant = {**knowledge.measured, pair: MeasuredLatency(Latency(2, 2, 2), pair, 50)}
     more = composed(estimate(decomposition, replace(knowledge, measured=with_constant)))
     assert more.sequential_ms == pytest.approx(2 + ms(decomposition, 1))
 
@@ -142,7 +142,7 @@ def test_errors_of_one_result_for_several_contexts_add_up() -> None:
         ),
     )
     brick = decomposition.occurrences[0].brick.key
-    pooled = Measured(Latency(1.0, 0.9, 1.2), (brick, ANY_CONTEXT), 50)
+    pooled = MeasuredLatency(Latency(1.0, 0.9, 1.2), (brick, ANY_CONTEXT), 50)
     found = composed(estimate(two, Knowledge({(brick, context): pooled for context in contexts})))
     assert found.sequential_ms == 2
     assert found.doubt.sampling_above_ms == pytest.approx(0.4)
@@ -194,7 +194,7 @@ def test_a_model_of_many_short_sequences_has_a_wider_interval() -> None:
 def test_the_constant_for_cold_bricks_depends_on_how_a_brick_was_timed(context: str, added_ms: float) -> None:
     decomposition = decompose(chain("conv"))
     (pair,) = decomposition.suite
-    known = Measured(Latency(0.6, 0.6, 0.6), (pair[0], context), 50)
+    known = MeasuredLatency(Latency(0.6, 0.6, 0.6), (pair[0], context), 50)
     correction = Correction((("warm_brick_ms", 0.030), ("cold_brick_ms", -0.070)))
     found = composed(estimate(decomposition, Knowledge({pair: known}, correction=correction)))
     assert found.sequential_ms == pytest.approx(0.6 + added_ms)

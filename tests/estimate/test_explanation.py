@@ -7,7 +7,7 @@ from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.explanation import by_region, by_type, costliest, layer_latencies, parallel_gain, residual
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
@@ -22,7 +22,7 @@ def knowledge_by_op(graph: LayerGraph, doubt: float = 0.0, residuals: tuple[floa
     for it in decompose(graph).occurrences:
         ms = TAKES_MS[graph.layers[it.sequence.layers[0]].op]
         pair = (it.brick.key, it.context)
-        known[pair] = Measured(Latency(ms, ms * (1 - doubt), ms * (1 + doubt)), pair, 25)
+        known[pair] = MeasuredLatency(Latency(ms, ms * (1 - doubt), ms * (1 + doubt)), pair, 25)
     return Knowledge(known, correction=Correction(residuals=residuals))
 
 

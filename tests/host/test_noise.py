@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.noise import SOURCES, Verdict, findings
+from dlbricks_tui.host.noise import SOURCES, NoiseVerdict, findings
 from tests.host.hosts import CPU, c5_large
 
 BY_NAME = {source.name: source for source in SOURCES}
@@ -13,76 +13,76 @@ BY_NAME = {source.name: source for source in SOURCES}
 @pytest.mark.parametrize(
     ("source", "files", "verdict", "told"),
     [
-        ("frequency governor", {}, Verdict.QUIET, "performance"),
+        ("frequency governor", {}, NoiseVerdict.QUIET, "performance"),
         (
             "frequency governor",
             {f"{CPU}/cpu1/cpufreq/scaling_governor": "powersave"},
-            Verdict.NOISY,
+            NoiseVerdict.NOISY,
             "performance, powersave",
         ),
-        ("turbo", {}, Verdict.NOISY, "on"),
-        ("turbo", {f"{CPU}/intel_pstate/no_turbo": "1"}, Verdict.QUIET, "off"),
-        ("hyper-threading", {}, Verdict.NOISY, "on"),
-        ("time quota", {}, Verdict.QUIET, "none"),
+        ("turbo", {}, NoiseVerdict.NOISY, "on"),
+        ("turbo", {f"{CPU}/intel_pstate/no_turbo": "1"}, NoiseVerdict.QUIET, "off"),
+        ("hyper-threading", {}, NoiseVerdict.NOISY, "on"),
+        ("time quota", {}, NoiseVerdict.QUIET, "none"),
         (
             "time quota",
             {"sys/fs/cgroup/user.slice/cpu.max": "50000 100000", "sys/fs/cgroup/user.slice/cpu.stat": "nr_throttled 7"},
-            Verdict.NOISY,
+            NoiseVerdict.NOISY,
             "0.5 cores, stopped 7 times so far",
         ),
-        ("temperature", {"sys/class/thermal/thermal_zone0/temp": "45000"}, Verdict.QUIET, "45 degrees Celsius"),
+        ("temperature", {"sys/class/thermal/thermal_zone0/temp": "45000"}, NoiseVerdict.QUIET, "45 degrees Celsius"),
         (
             "temperature",
             {f"{CPU}/cpu0/thermal_throttle/core_throttle_count": "3"},
-            Verdict.NOISY,
+            NoiseVerdict.NOISY,
             "cores slowed 3 times",
         ),
-        ("virtual machine", {}, Verdict.NOISY, "yes"),
-        ("transparent huge pages", {}, Verdict.QUIET, "madvise"),
+        ("virtual machine", {}, NoiseVerdict.NOISY, "yes"),
+        ("transparent huge pages", {}, NoiseVerdict.QUIET, "madvise"),
         (
             "transparent huge pages",
             {"sys/kernel/mm/transparent_hugepage/enabled": "[always] never"},
-            Verdict.NOISY,
+            NoiseVerdict.NOISY,
             "always",
         ),
-        ("swap", {}, Verdict.QUIET, "none"),
-        ("swap", {"proc/meminfo": "SwapTotal: 4096 kB\nSwapFree: 1024 kB"}, Verdict.NOISY, "3 MiB in use"),
-        ("NUMA balancing", {}, Verdict.QUIET, "one node"),
+        ("swap", {}, NoiseVerdict.QUIET, "none"),
+        ("swap", {"proc/meminfo": "SwapTotal: 4096 kB\nSwapFree: 1024 kB"}, NoiseVerdict.NOISY, "3 MiB in use"),
+        ("NUMA balancing", {}, NoiseVerdict.QUIET, "one node"),
         (
             "NUMA balancing",
             {"sys/devices/system/node/node1/cpulist": "2", "proc/sys/kernel/numa_balancing": "1"},
-            Verdict.NOISY,
+            NoiseVerdict.NOISY,
             "2 nodes, memory moves",
         ),
-        ("clock", {}, Verdict.QUIET, "tsc"),
+        ("clock", {}, NoiseVerdict.QUIET, "tsc"),
         (
             "clock",
             {"sys/devices/system/clocksource/clocksource0/current_clocksource": "hpet"},
-            Verdict.NOISY,
+            NoiseVerdict.NOISY,
             "hpet",
         ),
     ],
 )
 def test_a_source_of_noise_reports_its_state(
-    tmp_path: Path, source: str, files: dict[str, str], verdict: Verdict, told: str
+    tmp_path: Path, source: str, files: dict[str, str], verdict: NoiseVerdict, told: str
 ) -> None:
     found = BY_NAME[source].find(c5_large(tmp_path, files))
     assert found.verdict is verdict
     assert told in found.state
-    assert bool(found.cure) == (verdict is not Verdict.QUIET)
+    assert bool(found.cure) == (verdict is not NoiseVerdict.QUIET)
 
 
 @pytest.mark.parametrize(
     ("source", "later", "verdict"),
     [
-        ("other load", "cpu  100 0 50 10100 20 0 5 0 0 0", Verdict.QUIET),
-        ("other load", "cpu  150 0 50 10050 20 0 5 0 0 0", Verdict.NOISY),
-        ("stolen time", "cpu  100 0 50 10100 20 0 5 0 0 0", Verdict.QUIET),
-        ("stolen time", "cpu  100 0 50 10095 20 0 5 5 0 0", Verdict.NOISY),
+        ("other load", "cpu  100 0 50 10100 20 0 5 0 0 0", NoiseVerdict.QUIET),
+        ("other load", "cpu  150 0 50 10050 20 0 5 0 0 0", NoiseVerdict.NOISY),
+        ("stolen time", "cpu  100 0 50 10100 20 0 5 0 0 0", NoiseVerdict.QUIET),
+        ("stolen time", "cpu  100 0 50 10095 20 0 5 5 0 0", NoiseVerdict.NOISY),
     ],
 )
 def test_load_and_stolen_time_are_sampled_over_an_interval(
-    tmp_path: Path, source: str, later: str, verdict: Verdict, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, source: str, later: str, verdict: NoiseVerdict, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host = c5_large(tmp_path)
 
@@ -97,7 +97,7 @@ def test_unreadable_sources_are_unknown_and_have_a_cure(tmp_path: Path) -> None:
     of_the_process = {"bound to cores"}
     for found in findings(HostFiles(tmp_path)):
         if found.source not in of_the_process:
-            assert found.verdict is Verdict.UNKNOWN, found
+            assert found.verdict is NoiseVerdict.UNKNOWN, found
             assert found.state == "unknown"
             assert found.cure
 

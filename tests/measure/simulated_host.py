@@ -9,7 +9,7 @@ from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Measured
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE, carrier_jobs
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Inside
@@ -17,7 +17,7 @@ from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.results import Occurrence, ResultSink
+from dlbricks_tui.measure.results import CarrierOccurrence, ResultSink
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import Loss
 from dlbricks_tui.models.graph import LayerGraph
@@ -105,11 +105,13 @@ class SimulatedHost:
 class Notes(ResultSink):
     """A stand-in for results and control that notes what is kept."""
 
-    kept: dict[Job, list[Occurrence]] = field(default_factory=dict)
+    kept: dict[Job, list[CarrierOccurrence]] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     seconds_left: float | None = None
 
-    def keep_occurrences(self, found: Mapping[Job, Sequence[Occurrence]], noise: Facts, *, finished: bool) -> None:
+    def keep_occurrences(
+        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
+    ) -> None:
         self.kept.update({job: list(places) for job, places in found.items()})
 
     def checkpoint(self) -> None: ...
@@ -135,8 +137,8 @@ def estimated(graph: LayerGraph, notes: Notes) -> Estimate:
     return estimate(decomposition, Knowledge(known))
 
 
-def _measured(places: Sequence[Occurrence]) -> Measured:
+def _measured(places: Sequence[CarrierOccurrence]) -> MeasuredLatency:
     statistics = [it.samples.statistics for it in places]
     latency = Latency(*mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in statistics]))
     (shared,) = {value for it in places for name, value in it.noise if name == "shared"} or {0.0}
-    return Measured(latency, ("", ""), statistics[0].count, shared=float(shared or 0.0))
+    return MeasuredLatency(latency, ("", ""), statistics[0].count, shared=float(shared or 0.0))

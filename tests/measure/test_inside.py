@@ -8,7 +8,7 @@ import pytest
 
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.measure.events import RoundDone
-from dlbricks_tui.measure.results import Occurrence
+from dlbricks_tui.measure.results import CarrierOccurrence
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store import statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain
@@ -87,5 +87,5 @@ def test_a_noisy_host_takes_more_rounds_and_never_more_than_the_rule_allows(nois
     assert rounds <= 100
 
 
-def _first(notes: Notes) -> Occurrence:
+def _first(notes: Notes) -> CarrierOccurrence:
     return next(iter(notes.kept.values()))[0]

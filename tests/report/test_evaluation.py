@@ -9,7 +9,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, Subject, evaluate, subject_of
+from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, ReportedModel, evaluate, subject_of
 from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
 from dlbricks_tui.store.records import EndToEnd, Record
@@ -134,5 +134,5 @@ def test_the_fifty_have_unique_labels_that_fit() -> None:
 
 
 def test_a_model_of_the_user_is_labelled_by_its_name() -> None:
-    assert Subject("resnet18_v1").label == "resnet18_v1"
-    assert Subject("x" * 80).label == "x" * (LONGEST_LABEL - 1) + "…"
+    assert ReportedModel("resnet18_v1").label == "resnet18_v1"
+    assert ReportedModel("x" * 80).label == "x" * (LONGEST_LABEL - 1) + "…"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,
@@ -73,7 +73,7 @@ def test_row_indices_are_recognised_by_their_operator() -> None:
     net = Network()
     found = net.add("Embedding", "embedding", "words", "table", input_dim="90", output_dim="4")
     net.add("elemwise_add", "sum", found, net.add("take", "take", "other", "places"))
-    file = SymbolFile(net.symbol("sum"))
+    file = SymbolNodes(net.symbol("sum"))
     shapes = {file.variable("words"): (3,), file.variable("table"): (90, 4)}
     shapes |= {file.variable("other"): (7, 4), file.variable("places"): (3,)}
     assert rows_counted(file, shapes) == {file.variable("words"): 90, file.variable("places"): 7}
@@ -86,4 +86,4 @@ def test_a_variance_is_recognised_inside_a_fused_operator() -> None:
     outer = [node("null", name) for name in ("image", "kernels", "g", "b", "m", "v", "other_var")]
     fused = {**node("_sg_mkldnn_conv", "fused", *((place, 0) for place in range(6))), "subgraphs": [subgraph]}
     plain = node("BatchNorm", "plain", (7, 0), (2, 0), (3, 0), (4, 0), (6, 0))
-    assert variances(SymbolFile(symbol_of([*outer, fused, plain], (8, 0)))) == {5, 6}
+    assert variances(SymbolNodes(symbol_of([*outer, fused, plain], (8, 0)))) == {5, 6}

@@ -9,7 +9,7 @@ from dlbricks_tui.bricks.ordering import Order
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
-from dlbricks_tui.tui.estimator import Estimator
+from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.lines import width_of
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate import Headline
@@ -28,7 +28,7 @@ AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
-    return Estimator(SharedStore(data.store)).explain(decompose(graph_of(name), choices.cutting), choices)
+    return ThreadSafeEstimator(SharedStore(data.store)).explain(decompose(graph_of(name), choices.cutting), choices)
 
 
 def texts(found: tuple[EstimateRow, ...]) -> list[str]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.noise import Finding, Verdict
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.systems import work
@@ -40,9 +40,11 @@ JUDGED: dict[str, tuple[str, ...]] = {
     "systems-machines": ("slash", '"squeezenet"', "enter", "enter", "8", "3"),
 }
 FINDINGS = (
-    Finding("frequency governor", "performance", Verdict.QUIET, "cores begin slowly", ""),
-    Finding("other load", "the processors are 90 % busy", Verdict.NOISY, "outliers", "end what computes (see `top`)"),
-    Finding("temperature", "unknown", Verdict.UNKNOWN, "hot cores slow down", "sudo apt install lm-sensors"),
+    Finding("frequency governor", "performance", NoiseVerdict.QUIET, "cores begin slowly", ""),
+    Finding(
+        "other load", "the processors are 90 % busy", NoiseVerdict.NOISY, "outliers", "end what computes (see `top`)"
+    ),
+    Finding("temperature", "unknown", NoiseVerdict.UNKNOWN, "hot cores slow down", "sudo apt install lm-sensors"),
 )
 
 

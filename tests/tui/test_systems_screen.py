@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.noise import Finding, Verdict
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.systems import work
@@ -16,9 +16,9 @@ from tests.tui.results import OTHER_SYSTEM
 WIDE = (200, 50)
 RESNET = ("slash", '"resnet18"', "enter", "enter", "1", "slash", "escape")
 FINDINGS = (
-    Finding("turbo", "off", Verdict.QUIET, "samples drift", ""),
-    Finding("other load", "90 % busy", Verdict.NOISY, "outliers", "end what computes"),
-    Finding("temperature", "unknown", Verdict.UNKNOWN, "cores slow down", "install lm-sensors"),
+    Finding("turbo", "off", NoiseVerdict.QUIET, "samples drift", ""),
+    Finding("other load", "90 % busy", NoiseVerdict.NOISY, "outliers", "end what computes"),
+    Finding("temperature", "unknown", NoiseVerdict.UNKNOWN, "cores slow down", "install lm-sensors"),
 )
 
 
@@ -120,7 +120,7 @@ async def test_reopening_the_systems_screen_shows_changes(stored: DataFolder, mo
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "8")
         assert "other load" in screen_text(pilot) and "new.large" not in screen_text(pilot)
-        cured = (Finding("other load", "2 % busy", Verdict.QUIET, "outliers", ""),)
+        cured = (Finding("other load", "2 % busy", NoiseVerdict.QUIET, "outliers", ""),)
         monkeypatch.setattr(work, "findings", lambda: cured)
         with ResultsDatabase(stored.store) as store:
             store.add(system("new.large"), measurement(system="new.large"))

@@ -6,7 +6,7 @@ from matplotlib.patches import Patch
 
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
+from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel, Series
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import untimed
@@ -30,11 +30,11 @@ def end_to_end_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _timed(series: Series) -> list[Finding]:
+def _timed(series: Series) -> list[EvaluatedModel]:
     return [it for it in series.at(1) if it.found.end_to_end is not None]
 
 
-def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[Finding]]]) -> Exhibit:
+def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[EvaluatedModel]]]) -> Exhibit:
     known = {finding.subject for _, found in timed for finding in found}
     subjects = [it for it in evaluation.subjects if it in known]
     row_of = {subject: row for row, subject in enumerate(subjects)}
@@ -64,14 +64,14 @@ def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[Finding]]]) 
     return Exhibit(_NAME, "All systems", description, table(columns, rows, TRACE), svg)
 
 
-def _row(series: Series, finding: Finding) -> tuple[Cell, ...]:
+def _row(series: Series, finding: EvaluatedModel) -> tuple[Cell, ...]:
     subject, latency = finding.subject, finding.found.end_to_end
     published = published_model(subject.table1_id)
     theirs = None if published is None else published.end_to_end_ms.get(series.paper_system)
     return (subject.table1_id, subject.name, series.title, *(latency or (None, None, None)), theirs, *trace(finding))
 
 
-def _range_ms(subject: Subject) -> tuple[float, float] | None:
+def _range_ms(subject: ReportedModel) -> tuple[float, float] | None:
     published = published_model(subject.table1_id)
     if published is None:
         return None

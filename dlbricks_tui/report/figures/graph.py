@@ -16,7 +16,7 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.titles import layer_title
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
+from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel, Series
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
@@ -52,7 +52,7 @@ _OTHER = _Look("other", frozenset(), Ink.STONE, "X")
 
 def graph_section(evaluation: Evaluation) -> Section:
     """Figures 2 and 4: up to two of the models, with their latencies if known."""
-    known: dict[Subject, tuple[Series, Finding]] = {}
+    known: dict[ReportedModel, tuple[Series, EvaluatedModel]] = {}
     for series in evaluation.series:
         for finding in series.at(1):
             if finding.found.estimate.coverage.complete and finding.found.estimate.composed:
@@ -74,7 +74,9 @@ def graph_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _exhibit(subject: Subject, number: str, written: LayerGraph, known: tuple[Series, Finding] | None) -> Exhibit:
+def _exhibit(
+    subject: ReportedModel, number: str, written: LayerGraph, known: tuple[Series, EvaluatedModel] | None
+) -> Exhibit:
     series, finding = (None, None) if known is None else known
     graph = written if finding is None else finding.decomposition.graph
     estimate = None if finding is None else finding.found.estimate

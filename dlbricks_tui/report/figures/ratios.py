@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Series, Subject
+from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel, Series
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import coarser, unjudged
@@ -57,15 +57,15 @@ def constructed_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _judged_at(evaluation: Evaluation, granularity: int) -> set[Subject]:
+def _judged_at(evaluation: Evaluation, granularity: int) -> set[ReportedModel]:
     return {it.subject for series in evaluation.series for it in _judged(series, granularity)}
 
 
-def _judged(series: Series, granularity: int) -> list[Finding]:
+def _judged(series: Series, granularity: int) -> list[EvaluatedModel]:
     return [it for it in series.at(granularity) if it.judged]
 
 
-def _composed(series: Series, judged: Sequence[Finding]) -> Exhibit:
+def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
     name = f"figure-3-{series.slug}"
     published = [
         it if series.paper_system == COMPOSED_SYSTEM and it is not None else None
@@ -178,7 +178,7 @@ def _constructed(series: Series) -> Exhibit:
 _LATENCIES = ("sequential_ms", "parallel_ms", "end_to_end_ms")
 
 
-def _latencies(finding: Finding) -> tuple[Cell, ...]:
+def _latencies(finding: EvaluatedModel) -> tuple[Cell, ...]:
     composed, whole = finding.found.estimate.composed, finding.found.end_to_end
     return (
         *((None, None) if composed is None else (composed.sequential_ms, composed.parallel_ms)),
@@ -186,12 +186,12 @@ def _latencies(finding: Finding) -> tuple[Cell, ...]:
     )
 
 
-def _parallel_ratio(finding: Finding) -> float:
+def _parallel_ratio(finding: EvaluatedModel) -> float:
     composed, whole = finding.found.estimate.composed, finding.found.end_to_end
     return composed.parallel_ms / whole.value_ms if composed and whole else 0.0
 
 
-def _interval(finding: Finding) -> tuple[float, float]:
+def _interval(finding: EvaluatedModel) -> tuple[float, float]:
     composed, whole = finding.found.estimate.composed, finding.found.end_to_end
     if composed is None or whole is None:
         return 0.0, 0.0

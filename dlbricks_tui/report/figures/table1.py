@@ -1,6 +1,6 @@
 """Table 1: the models with their layers and latencies."""
 
-from dlbricks_tui.report.evaluation import Evaluation, Finding, Subject
+from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.published import published_model
 from dlbricks_tui.report.tracing import TRACE, trace
@@ -9,7 +9,7 @@ from dlbricks_tui.report.tracing import TRACE, trace
 def table1_section(evaluation: Evaluation) -> Section:
     """Table 1: number, task and layers of each model, with the latencies of the first series."""
     first = next(iter(evaluation.series), None)
-    known: dict[Subject, Finding] = {} if first is None else {it.subject: it for it in first.at(1)}
+    known: dict[ReportedModel, EvaluatedModel] = {} if first is None else {it.subject: it for it in first.at(1)}
     rows: list[tuple[Cell, ...]] = []
     for subject, model in zip(evaluation.subjects, evaluation.corpus.models, strict=True):
         theirs = published_model(subject.table1_id)
@@ -32,7 +32,7 @@ def table1_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _latencies(finding: Finding | None) -> tuple[Cell, ...]:
+def _latencies(finding: EvaluatedModel | None) -> tuple[Cell, ...]:
     if finding is None:
         return (None,) * (3 + len(TRACE))
     found = finding.found

@@ -31,7 +31,7 @@ from dlbricks_tui.runtime.inside.backend import (
 from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
 from dlbricks_tui.runtime.inside.mxnet_profiler import ProfiledSymbol
-from dlbricks_tui.runtime.inside.symbol_file import VARIABLE, SymbolFile
+from dlbricks_tui.runtime.inside.symbol_file import VARIABLE, SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,
@@ -96,7 +96,7 @@ class _Symbol(BoundNetwork):
     def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
         """`fed` are the arrays that the data inputs read; without them, new ones are filled."""
         self._mxnet = mxnet
-        self._file = SymbolFile(network.symbol)
+        self._file = SymbolNodes(network.symbol)
         refuse_unknown(mxnet, self._file)
         self._arrays = _filled(mxnet, self._file, network, fed)
         self.inputs = [self._arrays[self._file.alias(name)] for name in network.inputs]
@@ -184,7 +184,7 @@ class SideBySideSymbol(_Symbol):
         raise RefusalError(Reason.UNBUILDABLE, "operators that run side by side cannot be profiled one by one")
 
 
-def _filled(mxnet: Any, file: SymbolFile, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
+def _filled(mxnet: Any, file: SymbolNodes, network: Network, fed: Sequence[Any] | None) -> dict[str, Any]:
     """Return the arrays by the aliases of their variables."""
     types = {**network.inputs, **network.weights}
     rows = rows_counted(file, {file.variable(name): shape for name, (shape, _) in types.items()})

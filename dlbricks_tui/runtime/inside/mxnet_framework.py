@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.protocol import Reason
 
 # MXNet still reads these names, which numpy 1.24 removed.
@@ -61,12 +61,12 @@ def _restore_aliases(numpy: Any) -> None:
             setattr(numpy, name, builtin)
 
 
-def load(mxnet: Any, file: SymbolFile, left_out: Collection[int] = ()) -> Any:
+def load(mxnet: Any, file: SymbolNodes, left_out: Collection[int] = ()) -> Any:
     """Return the file as a symbol, its nodes under their aliases."""
     return ask(mxnet, file, lambda: mxnet.symbol.load_json(file.aliased(left_out)))
 
 
-def refuse_unknown(mxnet: Any, file: SymbolFile) -> None:
+def refuse_unknown(mxnet: Any, file: SymbolNodes) -> None:
     """Raise RefusalError if MXNet lacks an operator of the file."""
     unknown = file.unknown_to(operators(mxnet))
     if unknown:
@@ -83,7 +83,7 @@ def save(symbol: Any) -> str:
     return text
 
 
-def ask(mxnet: Any, file: SymbolFile, question: Callable[[], Any], reason: Reason = Reason.INCONSISTENT) -> Any:
+def ask(mxnet: Any, file: SymbolNodes, question: Callable[[], Any], reason: Reason = Reason.INCONSISTENT) -> Any:
     """Call a function of MXNet; turn its errors into refusals that use the names of the file."""
     try:
         return question()

@@ -12,7 +12,7 @@ import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, operators, refuse_unknown, save
-from dlbricks_tui.runtime.inside.symbol_file import ALIAS, Edge, SymbolFile
+from dlbricks_tui.runtime.inside.symbol_file import ALIAS, Edge, SymbolNodes
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Inferred, Reason, Tensor
 
 # MXNet's usual builds count the elements of an array in 32 bits.
@@ -23,7 +23,7 @@ NOTHING = Tensor(None, None)
 
 def infer(mxnet: Any, request: Infer) -> Inferred:
     """Infer all types that follow from the request; leave out operators that MXNet lacks."""
-    file = SymbolFile(request.symbol)
+    file = SymbolNodes(request.symbol)
     unknown = file.unknown_to(operators(mxnet))
     outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes, left_out=frozenset(unknown))
     return Inferred(outputs, tuple(unknown))
@@ -31,7 +31,7 @@ def infer(mxnet: Any, request: Infer) -> Inferred:
 
 def infer_outputs(
     mxnet: Any,
-    file: SymbolFile,
+    file: SymbolNodes,
     shapes: Mapping[str, tuple[int, ...]],
     dtypes: Mapping[str, str],
     left_out: Collection[int] = (),
@@ -65,7 +65,7 @@ def _places(internals: Any) -> dict[Edge, int]:
     return {Edge(int(alias[1]), output): place for alias, output, place in found if alias}
 
 
-def _refuse_reads_of_nothing(file: SymbolFile, existing: Collection[Edge], left_out: Collection[int]) -> None:
+def _refuse_reads_of_nothing(file: SymbolNodes, existing: Collection[Edge], left_out: Collection[int]) -> None:
     # MXNet reads beyond its tables where a file names an output that a node does not have.
     reached = {edge.node for edge in existing}.difference(left_out)
     for edge in [*file.heads, *(edge for index in reached for edge in file.inputs[index])]:
@@ -74,7 +74,7 @@ def _refuse_reads_of_nothing(file: SymbolFile, existing: Collection[Edge], left_
             raise RefusalError(Reason.MALFORMED, message, edge.node)
 
 
-def _dtypes(mxnet: Any, file: SymbolFile, internals: Any, given: Mapping[str, str]) -> list[Any]:
+def _dtypes(mxnet: Any, file: SymbolNodes, internals: Any, given: Mapping[str, str]) -> list[Any]:
     """Infer dtypes from the given ones, and from the default for variables that these leave open."""
 
     def ask_for(dtypes: Mapping[str, str]) -> list[Any]:
@@ -113,7 +113,7 @@ def _existing(name: str, dtype: str) -> str:
         raise RefusalError(Reason.MALFORMED, f"input {name}: {error}") from error
 
 
-def _complete(shape: tuple[int, ...], file: SymbolFile, node: int) -> tuple[int, ...] | None:
+def _complete(shape: tuple[int, ...], file: SymbolNodes, node: int) -> tuple[int, ...] | None:
     # MXNet writes 0 for an unknown size, and a negative number for one beyond its range.
     if not shape or min(shape) <= 0:
         return None
@@ -138,7 +138,7 @@ def _elements(shape: tuple[int, ...]) -> int:
 
 def fuse(mxnet: Any, request: Fuse) -> Fused:
     """Return the graph that an executor of this MXNet would run; before 1.6 that is the given graph."""
-    file = SymbolFile(request.symbol)
+    file = SymbolNodes(request.symbol)
     refuse_unknown(mxnet, file)
     outputs = infer_outputs(mxnet, file, request.shapes, request.dtypes)
     if not hasattr(mxnet.executor.Executor, "get_optimized_symbol"):
@@ -148,7 +148,7 @@ def fuse(mxnet: Any, request: Fuse) -> Fused:
     parts = _parts(document["nodes"], file)
     _restore_names(document["nodes"], file)
     text = json.dumps(document)
-    fused = SymbolFile(text)
+    fused = SymbolNodes(text)
     shapes = {name: shape for name, shape in request.shapes.items() if name in fused.names}
     dtypes = {name: dtype for name, dtype in request.dtypes.items() if name in fused.names}
     try:
@@ -157,7 +157,7 @@ def fuse(mxnet: Any, request: Fuse) -> Fused:
         raise RefusalError(Reason.UNFUSABLE, f"what MXNet fuses contradicts itself: {error}") from error
 
 
-def _optimised(mxnet: Any, file: SymbolFile, outputs: tuple[tuple[Tensor, ...], ...]) -> str:
+def _optimised(mxnet: Any, file: SymbolNodes, outputs: tuple[tuple[Tensor, ...], ...]) -> str:
     # `optimize_for` fuses in the same way but does not merge equal operators, as an executor does. Only binding shows
     # an executor's graph. The arrays stay untouched, so they take no physical memory.
     symbol = load(mxnet, file)
@@ -179,7 +179,7 @@ def _optimised(mxnet: Any, file: SymbolFile, outputs: tuple[tuple[Tensor, ...], 
     return text
 
 
-def _parts(nodes: list[dict[str, Any]], file: SymbolFile) -> tuple[tuple[int, ...], ...]:
+def _parts(nodes: list[dict[str, Any]], file: SymbolNodes) -> tuple[tuple[int, ...], ...]:
     parts = [_named_parts(node) for node in nodes]
     twins = file.twins()
     kept = {index for named in parts for index in named}
@@ -199,7 +199,7 @@ def _named_parts(node: dict[str, Any]) -> list[int]:
     return [int(name[1:-1]) for name in names if ALIAS.fullmatch(name)]
 
 
-def _restore_names(nodes: list[dict[str, Any]], file: SymbolFile) -> None:
+def _restore_names(nodes: list[dict[str, Any]], file: SymbolNodes) -> None:
     taken = set(file.names)
     for node in nodes:
         if ALIAS.fullmatch(node["name"]):

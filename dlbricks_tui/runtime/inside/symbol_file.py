@@ -29,7 +29,7 @@ class Edge(NamedTuple):
     output: int
 
 
-class SymbolFile:
+class SymbolNodes:
     """The nodes and heads of a file.
 
     MXNet gets every node under the alias `#index#`. It binds by name and quotes names in its errors, and the names of a

@@ -15,7 +15,7 @@ from typing import Any
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.symbol_file import SymbolFile
+from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 
@@ -73,13 +73,13 @@ def row_numbers(shape: tuple[int, ...], dtype: str, rows: int) -> Any:
     return _repeated(numpy.floor((_spread() - LEAST) * rows), shape, dtype)
 
 
-def variances(file: SymbolFile) -> frozenset[int]:
+def variances(file: SymbolNodes) -> frozenset[int]:
     """Return the variables that hold variances."""
     found = (reads[VARIANCE_PLACE : VARIANCE_PLACE + 1] for op, reads in file.uses() if op in BATCH_NORMS)
     return frozenset(node for nodes in found for node in nodes if node is not None)
 
 
-def rows_counted(file: SymbolFile, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
+def rows_counted(file: SymbolNodes, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
     """Return the variables that hold row numbers, each with the number of rows; `shapes` are those of variables."""
     counted = {}
     for op, reads in file.uses():

@@ -25,14 +25,14 @@ _NUMBER, _LAYERS, _SHARE = 4, 8, 8
 _NARROWEST_NAME, _WIDEST_NAME = 12, 30
 
 
-class Numbered(NamedTuple):
+class NumberedModel(NamedTuple):
     """A model with its number in the grid of likeness."""
 
     number: int
     model: Uniqueness
 
 
-class _RowsAndTotal(DrawnRows[Numbered]):
+class _RowsAndTotal(DrawnRows[NumberedModel]):
     """The models that were found, then a row for all models together, which cannot be selected."""
 
     @property
@@ -44,7 +44,7 @@ class _RowsAndTotal(DrawnRows[Numbered]):
         return index < len(self.items)
 
 
-class UniquenessPanel(ItemPanel[Numbered]):
+class UniquenessPanel(ItemPanel[NumberedModel]):
     """The share of unique layers in each model (figure 5 of the paper), and in all of them together."""
 
     scope = actions.UNIQUENESS
@@ -80,12 +80,12 @@ class UniquenessPanel(ItemPanel[Numbered]):
 
     def show(self, corpus: Corpus | None) -> None:
         self._corpus = corpus
-        self.show_items([Numbered(number, model) for number, model in enumerate(corpus.models if corpus else ())])
+        self.show_items([NumberedModel(number, model) for number, model in enumerate(corpus.models if corpus else ())])
 
-    def searched(self, item: Numbered) -> str:
+    def searched(self, item: NumberedModel) -> str:
         return item.model.name
 
-    def identity(self, item: Numbered) -> int:
+    def identity(self, item: NumberedModel) -> int:
         return item.number
 
     def show_counts(self) -> None:

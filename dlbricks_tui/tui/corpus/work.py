@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.bricks.corpus import Corpus, ModelBricks
-    from dlbricks_tui.estimate.accuracy import Accuracy, Group
+    from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.model_reader import ModelReader
@@ -47,7 +47,7 @@ class ComparedModels(NamedTuple):
 class GroupAccuracy(NamedTuple):
     """The accuracy of the estimates on one system in one way at one granularity."""
 
-    group: Group
+    group: SharedSettings
     accuracy: Accuracy
 
 

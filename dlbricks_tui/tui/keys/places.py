@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NOT_IN_PALETTE = frozenset({LIST, SEARCH, DIALOG, BOX, FORM, PALETTE, PATH})
 
 
-class Place:
+class HelpPlace:
     """A node with its own paragraph in the help; one with a scope has the bindings of that scope."""
 
     scope: ClassVar[Scope | None] = None
@@ -40,10 +40,10 @@ class Place:
         return with_keys(self.ABOUT)
 
 
-def places_around(app: App[None]) -> Iterator[Place]:
+def places_around(app: App[None]) -> Iterator[HelpPlace]:
     """Return the places whose keys work now, the innermost first."""
     start = app.screen.focused or app.screen
-    return (node for node in start.ancestors_with_self if isinstance(node, Place))
+    return (node for node in start.ancestors_with_self if isinstance(node, HelpPlace))
 
 
 def actions_on(screen: Screen[object]) -> Iterator[tuple[Action, DOMNode]]:

@@ -19,7 +19,7 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import RunFolder, State
-from dlbricks_tui.tui.run.snapshot import BrickState, Counts, RunBrick, RunModel, RunSnapshot
+from dlbricks_tui.tui.run.snapshot import AllCounts, BrickState, RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.wording.events import doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration
 from dlbricks_tui.wording.runs import Note, Tone
@@ -150,12 +150,12 @@ class SnapshotBuilder:
         if notes != self._noted:
             self._noted = notes
 
-    def _counts(self) -> Counts:
+    def _counts(self) -> AllCounts:
         progress, planned = self._progress, self._progress.planned
         if planned is None:
-            return Counts()
+            return AllCounts()
         failed_before = planned.bricks_failed_before + planned.models_failed_before
-        return Counts(
+        return AllCounts(
             progress.total,
             progress.bricks_measured + progress.models_measured,
             planned.bricks_reused + planned.models_reused,

@@ -68,7 +68,7 @@ def _ms_cell(value_ms: float | None, sign: str, width: int, style: str) -> Span:
     return number_column("·" if value_ms is None else f"{sign}{milliseconds(value_ms)}", width, style)
 
 
-class EstimateRows(ItemRows[RunModel]):
+class RunEstimateRows(ItemRows[RunModel]):
     """One row per model."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class EstimatesPanel(Panel):
     )
 
     def __init__(self) -> None:
-        self._list = EstimateRows()
+        self._list = RunEstimateRows()
         super().__init__(self._list, id="run-estimates")
 
     def heading(self, width: int) -> Line:

@@ -68,7 +68,7 @@ class RunModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class AllCounts:
     """The counts of bricks and whole models together."""
 
     total: int = 0
@@ -95,7 +95,7 @@ class RunSnapshot:
     message: str = ""
     # The settings in a few words.
     settings: tuple[str, ...] = ()
-    counts: Counts = Counts()
+    counts: AllCounts = AllCounts()
     # The share of work done; None while the amount of work is unknown.
     share: float | None = None
     seconds_left: float | None = None

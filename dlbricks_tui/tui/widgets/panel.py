@@ -12,7 +12,7 @@ from textual.containers import Vertical
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.keys.places import Place
+from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
 from dlbricks_tui.tui.lines import Line, contains_all
 from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
@@ -20,7 +20,7 @@ from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
 
 
-class Panel(Place, Vertical, NamesKeys, can_focus=False):
+class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     """A panel with one list, which takes the focus."""
 
     # The key that ends a search also works in the list.

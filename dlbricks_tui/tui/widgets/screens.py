@@ -13,7 +13,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.keys.places import Place
+from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import ACTIONS
 from dlbricks_tui.tui.lines import Line, Span, width_of
 from dlbricks_tui.tui.messages import Failed
@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 Found = TypeVar("Found")
 
 
-class ThreadedScreen(Place, Screen[Result], Generic[Result], inherit_bindings=False):
+class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_bindings=False):
     """A screen that runs slow work in threads and reports its errors."""
 
     # True if the screen wants `NewResults` messages.

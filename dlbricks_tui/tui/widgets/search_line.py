@@ -11,7 +11,7 @@ from textual.widgets.input import Selection
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.keys.places import Place
+from dlbricks_tui.tui.keys.places import HelpPlace
 
 
 class Field(Input):
@@ -29,7 +29,7 @@ class Field(Input):
         return Strip([Segment(printable(text), style) for text, style, _ in drawn]).crop(0, self.size.width)
 
 
-class SearchLine(Place, Field):
+class SearchLine(HelpPlace, Field):
     """A search field, hidden until a search begins; it searches with every letter."""
 
     scope = actions.SEARCH

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.models.graph import Layer, Params, TensorType
-    from dlbricks_tui.tui.workbench.parts import Measurements, PartLatency, Subject
+    from dlbricks_tui.tui.workbench.parts import Measurements, PartDetails, PartLatency
 
 _KEY_DIGITS = 12
 _MOST_LAYERS = 12
@@ -32,7 +32,7 @@ NOTHING = (line(Span("Select a part of the model", "muted")), line(Span("to see 
 
 
 def details(
-    subject: Subject, measured: Measurements | None, other_models: Sequence[str] | None, width: int
+    subject: PartDetails, measured: Measurements | None, other_models: Sequence[str] | None, width: int
 ) -> Iterator[Line]:
     """Yield everything about a part of a model, the most important first."""
     yield line(Span(subject.title, "strong"))
@@ -45,14 +45,14 @@ def details(
     yield from _layers(subject)
 
 
-def _named(subject: Subject) -> Iterator[Line]:
+def _named(subject: PartDetails) -> Iterator[Line]:
     if subject.names and subject.whole is None:
         yield fact("name" if subject.occurrence else "from", Span(subject.names))
     if len(subject.layers) == 1:
         yield from _layer(subject.layers[0])
 
 
-def _latency(subject: Subject) -> Iterator[Line]:
+def _latency(subject: PartDetails) -> Iterator[Line]:
     latency = subject.latency
     if latency is None:
         return
@@ -87,7 +87,7 @@ def _once(part: Part) -> Iterator[Line]:
         yield fact("", Span("predicted from similar bricks", "warn"))
 
 
-def _lacking(subject: Subject, latency: PartLatency) -> Iterator[Line]:
+def _lacking(subject: PartDetails, latency: PartLatency) -> Iterator[Line]:
     if subject.part is not None:
         if not subject.part.counts and not subject.part.reason:
             yield fact("takes", Span("not measured yet", "warn"))
@@ -100,7 +100,7 @@ def _lacking(subject: Subject, latency: PartLatency) -> Iterator[Line]:
         yield fact("cannot run", Span(f"{counted(latency.unmeasurable, 'layer')}, marked !", "bad"))
 
 
-def _identity(subject: Subject) -> Iterator[Line]:
+def _identity(subject: PartDetails) -> Iterator[Line]:
     if subject.occurrence is None:
         yield fact("layers", f"{sum(count for _, count in subject.kinds):,}", Span(f" {_kinds(subject)}", "muted"))
         yield fact("bricks", f"{subject.bricks:,}", Span(" different", "muted"))
@@ -115,11 +115,11 @@ def _identity(subject: Subject) -> Iterator[Line]:
     yield fact("occurs", f"{subject.times:,} {'time' if subject.times == 1 else 'times'} in this model")
 
 
-def _kinds(subject: Subject) -> str:
+def _kinds(subject: PartDetails) -> str:
     return ", ".join(f"{count:,} {kind.value}" for kind, count in subject.kinds)
 
 
-def _whole(subject: Subject) -> Iterator[Line]:
+def _whole(subject: PartDetails) -> Iterator[Line]:
     if subject.whole is None:
         return
     graph, cutting = subject.whole.graph, subject.whole.cutting
@@ -135,7 +135,7 @@ def _whole(subject: Subject) -> Iterator[Line]:
             yield fact("output", f"{_types([layer.outputs[head.output]])} ", Span(layer.name, "muted"))
 
 
-def _other_models(subject: Subject, names: Sequence[str] | None) -> Iterator[Line]:
+def _other_models(subject: PartDetails, names: Sequence[str] | None) -> Iterator[Line]:
     if subject.occurrence is None or names is None:
         return
     if not names:
@@ -158,7 +158,7 @@ def _sample_lines(measured: Measurements | None, width: int) -> Iterator[Line]:
         yield fact("flagged", Span(flag, "warn"))
 
 
-def _layers(subject: Subject) -> Iterator[Line]:
+def _layers(subject: PartDetails) -> Iterator[Line]:
     if len(subject.layers) < 2:
         # The details begin with a single layer.
         return
@@ -213,12 +213,12 @@ class DetailsPanel(Panel):
         self._list = LineRows(self._lines)
         super().__init__(self._list, id="details")
         # The displayed part, its samples, and the other models with its brick.
-        self.subject: Subject | None = None
+        self.subject: PartDetails | None = None
         self._measured: Measurements | None = None
         self._other_models: Sequence[str] | None = None
         self.show_placeholder(*NOTHING)
 
-    def show(self, subject: Subject | None) -> None:
+    def show(self, subject: PartDetails | None) -> None:
         """Show a part of the model and drop what was read of another one."""
         before, self.subject = self.subject, subject
         if _measured_of(before) != _measured_of(subject):
@@ -245,9 +245,9 @@ class DetailsPanel(Panel):
         return details(self.subject, self._measured, self._other_models, width) if self.subject else ()
 
 
-def _brick_of(subject: Subject | None) -> str | None:
+def _brick_of(subject: PartDetails | None) -> str | None:
     return subject.brick_key if subject else None
 
 
-def _measured_of(subject: Subject | None) -> Pair | None:
+def _measured_of(subject: PartDetails | None) -> Pair | None:
     return subject.part.source if subject and subject.part else None

@@ -121,7 +121,7 @@ def _sums_of(parts: list[Part | None], standing: Standing) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Subject:
+class PartDetails:
     """A part of the open model with everything that the details show."""
 
     title: str
@@ -159,7 +159,7 @@ class Measurements:
     history_ms: tuple[float, ...]
 
 
-def subject_of(node: Node, outline: Outline, latencies: PartLatencies | None) -> Subject:
+def subject_of(node: Node, outline: Outline, latencies: PartLatencies | None) -> PartDetails:
     """Return what the details show of a part, without asking the store."""
     opened = outline.opened
     layers, occurrences = opened.graph.layers, opened.decomposition.occurrences
@@ -178,9 +178,9 @@ def subject_of(node: Node, outline: Outline, latencies: PartLatencies | None) ->
         whole = opened.decomposition if node.parent is None and not outline.is_searched else None
         call_ms = latencies.call_ms if latencies and whole is not None else 0.0
         occurs = outline.occurs(node)
-        return Subject(title, names, tuple(kinds.most_common()), bricks, occurs, whole, call_ms, latency=latency)
+        return PartDetails(title, names, tuple(kinds.most_common()), bricks, occurs, whole, call_ms, latency=latency)
     equal = [number for region in outline.nesting.equal(node.region) for number in outline.nesting.numbers(region)]
-    return Subject(
+    return PartDetails(
         title,
         names,
         tuple(kinds.most_common()),

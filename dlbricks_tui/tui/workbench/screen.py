@@ -220,7 +220,7 @@ class WorkbenchScreen(RunHostScreen):
             estimate = partial(work.estimate_model, self.session, self._opened, self.choices, refresh)
             self.run_in_thread(estimate, "model", self._model_estimated)
 
-    def _model_estimated(self, found: work.ModelEstimate) -> None:
+    def _model_estimated(self, found: work.OpenModelEstimate) -> None:
         self._view = found.view
         self._tree.show_latencies(found.latencies)
         self._show_details()

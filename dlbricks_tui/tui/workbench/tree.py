@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.open_model import ModelId, OpenModel
     from dlbricks_tui.tui.workbench.outline import Node
-    from dlbricks_tui.tui.workbench.parts import PartLatencies, Subject
+    from dlbricks_tui.tui.workbench.parts import PartDetails, PartLatencies
 
     _Graph: TypeAlias = tuple[ModelId, Level]
 
@@ -121,7 +121,7 @@ class TreePanel(Panel):
         self.post_message(self.Selected())
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> PartDetails | None:
         """The selected part with what is known of it."""
         outline, node = self._list.outline, self._list.node
         return subject_of(node, outline, self._list.latencies) if outline and node else None

@@ -80,19 +80,19 @@ def read_model(reader: ModelReader, spec: ModelSpec) -> OpenModel | Refusal:
         return Refusal(str(error))
 
 
-class ModelEstimate(NamedTuple):
+class OpenModelEstimate(NamedTuple):
     """The estimate of the open model, and the latencies of its parts."""
 
     view: EstimateView
     latencies: PartLatencies
 
 
-def estimate_model(session: Session, opened: OpenModel, choices: Choices, refresh: bool) -> ModelEstimate:
+def estimate_model(session: Session, opened: OpenModel, choices: Choices, refresh: bool) -> OpenModelEstimate:
     """Estimate the open model; `refresh` reads new results first."""
     if refresh:
         session.estimator.refresh()
     view = session.estimator.explain(opened.decomposition, choices)
-    return ModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
+    return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
 
 
 # The names of the models that contain each brick, in the order of the library.
