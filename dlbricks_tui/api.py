@@ -30,7 +30,7 @@ from dlbricks_tui.answers.results import (
     run_result,
 )
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
@@ -69,13 +69,13 @@ __all__ = [
     "EstimateOptions",
     "Layer",
     "LayerGraph",
+    "LayerOrder",
     "Level",
     "MeasureError",
     "MeasureOptions",
     "Method",
     "ModelError",
     "ModelEstimate",
-    "Order",
     "Progress",
     "RegionShare",
     "Remaining",

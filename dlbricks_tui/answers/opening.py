@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, LeftOut, Loader
+from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
@@ -25,7 +25,7 @@ class CutOptions:
 
     granularity: int = 1
     cut: Cut = Cut.CHAIN
-    order: Order = Order.BRANCH
+    order: LayerOrder = LayerOrder.BRANCH
     # By input name, for models whose files do not say them.
     inputs: Mapping[str, Shape] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ def load_all(
 ) -> LoadedModels:
     """Load several models, and list those that cannot be loaded; raise the first refusal where none can."""
     models: list[LoadedModel] = []
-    left_out = LeftOut(word_error)
+    left_out = UnloadedModels(word_error)
     # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
     for source in sources:

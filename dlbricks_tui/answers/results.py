@@ -7,7 +7,7 @@ from pathlib import Path
 from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -68,7 +68,7 @@ class ModelEstimate:
     level: Level
     granularity: int
     cut: Cut
-    order: Order
+    order: LayerOrder
     sequential_ms: float | None
     parallel_ms: float | None
     workers: int | None

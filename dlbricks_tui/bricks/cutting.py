@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dlbricks_tui.bricks.ordering import Order, continues_chain, layer_order
+from dlbricks_tui.bricks.ordering import LayerOrder, continues_chain, layer_order
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import LayerGraph
 
@@ -36,7 +36,7 @@ class LayerSequence:
 
 
 def cut(
-    graph: LayerGraph, granularity: int, cut: Cut = Cut.CHAIN, order: Order = Order.BRANCH
+    graph: LayerGraph, granularity: int, cut: Cut = Cut.CHAIN, order: LayerOrder = LayerOrder.BRANCH
 ) -> tuple[LayerSequence, ...]:
     """Return the sequences of at most `granularity` layers, in the order of their first layers.
 

@@ -9,7 +9,7 @@ from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, cut, overlapping_edges, sequence_edges
 from dlbricks_tui.bricks.identity import Brick, brick_of
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import RegionTree, Row, regions_of, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache, cache_key
 from dlbricks_tui.models.content import without_cycle_search
@@ -22,7 +22,7 @@ class Cutting:
 
     granularity: int = 1
     cut: Cut = Cut.CHAIN
-    order: Order = Order.BRANCH
+    order: LayerOrder = LayerOrder.BRANCH
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,16 +13,16 @@ _PRIME = (1 << 61) - 1
 _BASE = 0x1C6E_F372_FE94_F82B % _PRIME
 
 
-class Order(str, Enum):
+class LayerOrder(str, Enum):
     """`paper`: the topological order of the file; `branch`: one that keeps each branch together."""
 
     PAPER = "paper"
     BRANCH = "branch"
 
 
-def layer_order(graph: LayerGraph, order: Order) -> tuple[int, ...]:
+def layer_order(graph: LayerGraph, order: LayerOrder) -> tuple[int, ...]:
     """Return the indices of all layers in a topological order."""
-    return branch_order(graph) if order is Order.BRANCH else tuple(range(len(graph.layers)))
+    return branch_order(graph) if order is LayerOrder.BRANCH else tuple(range(len(graph.layers)))
 
 
 def continues_chain(layer: Layer, before: Layer) -> bool:

@@ -10,7 +10,7 @@ from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode, Origin, TensorType, Wire, type_of
-from dlbricks_tui.models.sheets import Entry, copy_of, plain_copy, sheet_for, wakers
+from dlbricks_tui.models.sheets import SheetOutput, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
 _NOTHING = TensorType((1,))
@@ -109,9 +109,11 @@ def results_of(graph: LayerGraph, layers: Sequence[int]) -> list[Feed]:
     return [feed for feed in made if feed in read]
 
 
-def _found(wire: Wire, data: Sequence[Entry], weights: Sequence[Entry], operators: Sequence[int]) -> Entry:
+def _found(
+    wire: Wire, data: Sequence[SheetOutput], weights: Sequence[SheetOutput], operators: Sequence[int]
+) -> SheetOutput:
     if wire.origin is Origin.OPERATOR:
-        return Entry(operators[wire.number], wire.output)
+        return SheetOutput(operators[wire.number], wire.output)
     return (data if wire.origin is Origin.DATA else weights)[wire.number]
 
 
@@ -121,32 +123,32 @@ class _Writer:
     def __init__(self, graph: LayerGraph) -> None:
         self._graph = graph
         self._sheet = sheet_for(graph.format)
-        self._read: set[Entry] = set()
+        self._read: set[SheetOutput] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
         # By array and repetition, as layers may share them.
-        self._stored: dict[tuple[Hashable, int], Entry] = {}
+        self._stored: dict[tuple[Hashable, int], SheetOutput] = {}
         # The results of each repetition of a layer, by tensor.
-        self._sources: dict[Feed, list[Entry]] = {}
+        self._sources: dict[Feed, list[SheetOutput]] = {}
         # The layer of each operator, by the number of the operator in the network.
         self.owners: dict[int, int] = {}
         # Outputs that are computed before all others and that no layer reads.
-        self._ahead: list[Entry] = []
+        self._ahead: list[SheetOutput] = []
 
     def wake(self) -> None:
         """Write tiny operators that run first and wake the threads that sleep between two runs."""
         for waker in wakers(self._graph.traits):
             weights = [self._variable(self._weights, "weight", found, "what wakes") for found in waker.weights]
-            self._ahead = [Entry(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
+            self._ahead = [SheetOutput(self._operator(waker.native, "wake", [*self._ahead, *weights]), 0)]
 
     def copy_all(self, feeds: Sequence[Feed], layouts: Layouts) -> None:
         """Write copies of these tensors, which layers read instead; without tensors, a copy that no layer reads."""
         self._sources |= {feed: [self._copy(feed, layouts)] for feed in feeds}
         if not feeds:
             nothing = self._variable(self._inputs, "data", _NOTHING, "")
-            self._ahead.append(Entry(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
+            self._ahead.append(SheetOutput(self._operator(plain_copy(self._graph.format), "copy", [nothing]), 0))
 
-    def source(self, feed: Feed) -> list[Entry]:
+    def source(self, feed: Feed) -> list[SheetOutput]:
         """Return the entries of a tensor, one for each repetition of its layer."""
         if feed not in self._sources:
             found = type_of(self._graph, feed)
@@ -173,41 +175,43 @@ class _Writer:
         results = (self.source(feed)[-1] for feed in heads)
         entries = [*self._ahead, *results, *self._unread()]
         if in_passing:
-            entries = list(dict.fromkeys(Entry(*shown) for entry in entries for shown in self._sheet.in_passing(entry)))
+            entries = list(
+                dict.fromkeys(SheetOutput(*shown) for entry in entries for shown in self._sheet.in_passing(entry))
+            )
         return Network(self._sheet.text(entries), self._inputs, self._weights)
 
-    def _weight(self, layer: Layer, number: int, repetition: int) -> Entry:
+    def _weight(self, layer: Layer, number: int, repetition: int) -> SheetOutput:
         which = (layer.array(number), repetition)
         if which not in self._stored:
             self._stored[which] = self._variable(self._weights, "weight", layer.weights[number], layer.name)
         return self._stored[which]
 
-    def _copy(self, feed: Feed, layouts: Layouts) -> Entry:
+    def _copy(self, feed: Feed, layouts: Layouts) -> SheetOutput:
         """Write a copy of a tensor: by the same operator as in the model, if that writes past the caches."""
         read = self.source(feed)
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:
             native = copy_of(self._graph, type_of(self._graph, feed).dtype)
-            return Entry(self._operator(native, "copy", read), 0)
+            return SheetOutput(self._operator(native, "copy", read), 0)
         weights = self._graph.layers[feed.layer].weights
         learned = [
             self._variable(self._weights, "weight", weights[wire.number], "a copy") for wire in operator.inputs[1:]
         ]
-        return Entry(self._operator(operator.native, "copy", [*read, *learned]), 0)
+        return SheetOutput(self._operator(operator.native, "copy", [*read, *learned]), 0)
 
-    def _unread(self) -> list[Entry]:
+    def _unread(self) -> list[SheetOutput]:
         """Return results that no layer reads, to be outputs: MXNet computes only what some output needs."""
         return [entry for entries in self._sources.values() for entry in entries[:-1] if entry not in self._read]
 
-    def _operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
+    def _operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
         self._read.update(inputs)
         return self._sheet.operator(native, name, inputs)
 
-    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> Entry:
+    def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> SheetOutput:
         if found.shape is None or not found.is_known:
             raise ProgramError(
                 f"{self._graph.name}: {where} cannot be run, because nobody knows the shape of its {role}"
             )
         name = self._sheet.fresh(f"{role}{len(arrays)}")
         arrays[name] = ArrayType(found.shape, found.dtype)
-        return Entry(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)
+        return SheetOutput(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)

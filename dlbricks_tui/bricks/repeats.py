@@ -10,7 +10,7 @@ _LONGEST_PERIOD = 64
 _MOST_RETURNS = 8
 
 
-class Run(NamedTuple):
+class Repetition(NamedTuple):
     """`times` equal pieces of `period` items each, one after another from `start` on."""
 
     start: int
@@ -26,7 +26,7 @@ class _Stretch(NamedTuple):
     period: int
 
 
-def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Run]:
+def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Repetition]:
     """Return disjoint runs of at least two equal pieces, from left to right; of overlapping runs the longest.
 
     A run that could start at several items starts at the last `opening` one, or else at the last: a module usually
@@ -42,7 +42,7 @@ def repeated_runs(keys: Sequence[int], opening: Sequence[bool]) -> list[Run]:
         times, spare = divmod(end - start, period)
         if times > 1 and all(free[start:end]):
             start += next((shift for shift in range(spare, -1, -1) if opening[start + shift]), spare)
-            runs.append(Run(start, period, times))
+            runs.append(Repetition(start, period, times))
             free[start : start + period * times] = [False] * (period * times)
     return sorted(runs)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.input_shapes import parse_input
@@ -58,9 +58,9 @@ def add_cutting_options(parser: Parser, *, level: Level) -> None:
     )
     parser.add_argument(
         "--order",
-        choices=values_of(Order),
+        choices=values_of(LayerOrder),
         default=FromConfig("cutting.order"),
-        help=f"the order in which layers are cut (default: {Order.BRANCH.value})",
+        help=f"the order in which layers are cut (default: {LayerOrder.BRANCH.value})",
     )
 
 
@@ -86,7 +86,7 @@ def add_composition_options(parser: Parser) -> None:
 
 def cutting_of(args: argparse.Namespace) -> Cutting:
     """Return how models are to be cut."""
-    return Cutting(args.granularity, Cut(args.cut), Order(args.order))
+    return Cutting(args.granularity, Cut(args.cut), LayerOrder(args.order))
 
 
 def shapes_of(args: argparse.Namespace) -> dict[str, Shape]:

@@ -12,7 +12,7 @@ from dlbricks_tui.models.errors import ModelError, WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Reply, Request, Tensor
@@ -74,15 +74,15 @@ class WorkerFramework:
         chosen = [setting for setting in settings if setting.startswith(self.traits.graph_variable_prefixes)]
         return " ".join([f"{self._runtime.framework}-{self._runtime.version}", *chosen])
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the types of all outputs."""
         answer = self._answer(Infer(symbol, shapes, {}), Format.MXNET)
-        return Answer(_types(answer.outputs), frozenset(answer.unknown))
+        return GraphAnswer(_types(answer.outputs), frozenset(answer.unknown))
 
-    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the graph that the framework would run."""
         answer = self._fused(Fuse(symbol, shapes, {}), Format.MXNET)
-        return Answer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
+        return GraphAnswer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
     def optimised(self, model: str, weights: Mapping[str, TensorType]) -> str:
         """Return the ONNX model after the framework's optimiser."""
@@ -201,10 +201,10 @@ class _NotStarted:
         self.identity = identity
         self.traits = traits
 
-    def infer(self, symbol: str, shapes: object) -> Answer:
+    def infer(self, symbol: str, shapes: object) -> GraphAnswer:
         raise NotInCacheError("this model has not been read before")
 
-    def fuse(self, symbol: str, shapes: object) -> Answer:
+    def fuse(self, symbol: str, shapes: object) -> GraphAnswer:
         raise NotInCacheError("this model has not been read before")
 
     def optimised(self, model: str, weights: object) -> str:

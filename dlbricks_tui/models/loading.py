@@ -97,7 +97,7 @@ UNLOADABLE = (ModelError, FrameworkMissingError)
 _MOST_NAMED = 5
 
 
-class LeftOut:
+class UnloadedModels:
     """The models that cannot be loaded, with the reasons."""
 
     def __init__(self, worded: Callable[[UserError], str] = str) -> None:

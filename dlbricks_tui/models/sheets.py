@@ -10,7 +10,7 @@ from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runtime.traits import Format, Traits
 
 
-class Entry(NamedTuple):
+class SheetOutput(NamedTuple):
     """One output of a node on a sheet."""
 
     node: int
@@ -33,13 +33,13 @@ class Sheet(Protocol):
     def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
         """Write an array of that name."""
 
-    def operator(self, native: NativeNode, name: str, inputs: Sequence[Entry]) -> int:
+    def operator(self, native: NativeNode, name: str, inputs: Sequence[SheetOutput]) -> int:
         """Write an operator that reads these outputs; `name` is the name of its layer."""
 
-    def in_passing(self, entry: Entry) -> Sequence[tuple[int, int]]:
+    def in_passing(self, entry: SheetOutput) -> Sequence[tuple[int, int]]:
         """Return the outputs to request so that `entry` is computed at the same cost as in the middle of a model."""
 
-    def text(self, heads: Sequence[Entry]) -> str:
+    def text(self, heads: Sequence[SheetOutput]) -> str:
         """Return the network with these outputs, as a worker reads it."""
 
 

@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, LeftOut, Loader
+from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -96,7 +96,7 @@ class Networks:
     ) -> None:
         self.by_subject: dict[ReportedModel, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
-        self.left_out = LeftOut()
+        self.left_out = UnloadedModels()
         self._cache = loader.cache
         self._cut: dict[tuple[int, Cutting], Decomposition] = {}
         known: dict[object, LayerGraph] = {}

@@ -14,7 +14,7 @@ from dlbricks_tui.models.digraphs import digraph_of
 
 
 @dataclass(frozen=True, slots=True)
-class Wire:
+class DrawnEdge:
     """An edge as a polyline of (rank, lane) points, from left to right."""
 
     source: int
@@ -28,7 +28,7 @@ class GraphLayout:
 
     ranks: tuple[int, ...]
     lanes: tuple[int, ...]
-    wires: tuple[Wire, ...]
+    wires: tuple[DrawnEdge, ...]
     breaks: tuple[int, ...]
 
 
@@ -114,13 +114,13 @@ def _fit(wanted: Iterable[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
                 break
 
 
-def _wire(source: int, reader: int, ranks: Sequence[int], lanes: Sequence[int], passing: int) -> Wire:
+def _wire(source: int, reader: int, ranks: Sequence[int], lanes: Sequence[int], passing: int) -> DrawnEdge:
     begin, end = ranks[source], ranks[reader]
     points = [(begin, lanes[source]), (begin + 1, passing), (end - 1, passing), (end, lanes[reader])]
-    return Wire(source, reader, tuple(points if end > begin + 1 else (points[0], points[-1])))
+    return DrawnEdge(source, reader, tuple(points if end > begin + 1 else (points[0], points[-1])))
 
 
-def _breaks(wires: Iterable[Wire], ranks: int, line: int) -> Iterator[int]:
+def _breaks(wires: Iterable[DrawnEdge], ranks: int, line: int) -> Iterator[int]:
     """Yield the first rank of each line; a line ends where it cuts few edges, in its last quarter."""
     crossing = [0] * (ranks + 1)
     for wire in wires:

@@ -37,7 +37,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.runs.work import ActiveRun, measure_alone
+from dlbricks_tui.runs.work import RunSession, measure_alone
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, Facts, Statistics, utc_now
 
@@ -91,7 +91,7 @@ def calibration_seconds(levels: Iterable[Level]) -> float:
     return SECONDS_PER_NETWORK * sum(len(NETWORKS) for _ in levels)
 
 
-def calibrate_levels(session: ActiveRun, levels: Sequence[Level], time_left: TimeLeft, store: ResultsDatabase) -> bool:
+def calibrate_levels(session: RunSession, levels: Sequence[Level], time_left: TimeLeft, store: ResultsDatabase) -> bool:
     """Store the constants of these levels; return True if any were found."""
     found_any = False
     for number, level in enumerate(levels, start=1):
@@ -103,7 +103,7 @@ def calibrate_levels(session: ActiveRun, levels: Sequence[Level], time_left: Tim
     return found_any
 
 
-def calibrate_level(session: ActiveRun, level: Level, time_left: TimeLeft) -> Calibration | None:
+def calibrate_level(session: RunSession, level: Level, time_left: TimeLeft) -> Calibration | None:
     """Measure the calibration networks and fit the constants of a level; tell and return None if that fails.
 
     Each network has a worker of its own, since the placement of threads on cores differs from one process to the next.
@@ -157,7 +157,7 @@ class NetworkResults(ResultSink):
         self.reasons.append(f"{job.label}: {reason}: {message}")
 
 
-def networks(session: ActiveRun, level: Level) -> tuple[CutModel, ...]:
+def networks(session: RunSession, level: Level) -> tuple[CutModel, ...]:
     """Return the calibration networks, written to the cache and cut."""
     folder, runtime = session.place.data.cache / "calibration", session.request.runtime
     folder.mkdir(parents=True, exist_ok=True)

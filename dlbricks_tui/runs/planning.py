@@ -32,7 +32,7 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.run_folder import Tally
-from dlbricks_tui.runs.work import ActiveRun
+from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -55,7 +55,7 @@ class PlannedRun:
     time_left: TimeLeft
 
 
-def read_models(session: ActiveRun) -> Workload:
+def read_models(session: RunSession) -> Workload:
     """Return the requested models, and tell how far reading them is."""
     place = session.place
     library = Library(place.samples, place.data.path)
@@ -121,7 +121,7 @@ def _loaded(loader: Loader, source: ModelSource, level: Level, inputs: Mapping[s
         return loader.load(source, level, inputs)
 
 
-def plan_run(session: ActiveRun, workload: Workload, store: ResultsDatabase) -> PlannedRun:
+def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase) -> PlannedRun:
     """Return what the store lacks of a workload, and tell it."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
@@ -147,7 +147,7 @@ def plan_run(session: ActiveRun, workload: Workload, store: ResultsDatabase) -> 
     return PlannedRun(jobs, counts, levels, time_left)
 
 
-def _tell_plan(session: ActiveRun, found: Plan, counts: RunCounts, seconds: float) -> None:
+def _tell_plan(session: RunSession, found: Plan, counts: RunCounts, seconds: float) -> None:
     for job, reason in found.failed.items():
         session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
     bricks, models = counts

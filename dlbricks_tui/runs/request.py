@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -139,7 +139,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         runtime=Runtime(**{**runtime, "settings": settings}),
         inputs=tuple(InputShape(name, tuple(shape)) for name, shape in document["inputs"]),
         level=Level(document["level"]),
-        cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), Order(cutting["order"])),
+        cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), LayerOrder(cutting["order"])),
         rule=_RULES[rule.pop("kind")](**rule),
         time_budget_seconds=None if budget is None else float(budget),
         end_to_end=bool(document["end_to_end"]),

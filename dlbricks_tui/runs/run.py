@@ -23,7 +23,7 @@ from dlbricks_tui.runs.events import EventWriter, RunStarted
 from dlbricks_tui.runs.planning import Workload, cut_models, plan_run, read_models
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
-from dlbricks_tui.runs.work import ActiveRun, Workplace, measure, tell_estimates
+from dlbricks_tui.runs.work import RunSession, Workplace, measure, tell_estimates
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -59,7 +59,7 @@ def execute(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
-    read: Callable[[ActiveRun], Workload] = read_models,
+    read: Callable[[RunSession], Workload] = read_models,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
@@ -88,7 +88,7 @@ def execute(
             control.begin()
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system, competing = fingerprint(), competing_threads()
-            session = ActiveRun(folder, request, place, control, signals, events.tell, system, competing, noise)
+            session = RunSession(folder, request, place, control, signals, events.tell, system, competing, noise)
             with signals.waiting():
                 workload = read(session)
             with ResultsDatabase(place.data.store) as store:
@@ -106,7 +106,7 @@ def execute(
     return RunOutcome(request, state, estimates)
 
 
-def _measure(session: ActiveRun, workload: Workload, store: ResultsDatabase) -> RunStopped | None:
+def _measure(session: RunSession, workload: Workload, store: ResultsDatabase) -> RunStopped | None:
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
     planned = plan_run(session, workload, store)
     try:

@@ -50,7 +50,7 @@ class Workplace:
 
 
 @dataclass(frozen=True, slots=True)
-class ActiveRun:
+class RunSession:
     """A run in progress: the request, where it works, and how it is stopped and told about."""
 
     folder: RunFolder
@@ -100,7 +100,7 @@ class ActiveRun:
 
 
 def measure_alone(
-    session: ActiveRun,
+    session: RunSession,
     jobs: Sequence[Job],
     rule: StoppingRule,
     results: ResultSink,
@@ -126,7 +126,7 @@ def measure_alone(
 
 
 def measure(
-    session: ActiveRun,
+    session: RunSession,
     models: Sequence[CutModel],
     jobs: Sequence[Job],
     counts: RunCounts,
@@ -155,14 +155,14 @@ def measure(
         results.tell_estimates()
 
 
-def tell_estimates(session: ActiveRun, models: Sequence[CutModel], store: ResultsDatabase) -> None:
+def tell_estimates(session: RunSession, models: Sequence[CutModel], store: ResultsDatabase) -> None:
     """Tell the estimates of all models, as the store has them now."""
     for event in LiveEstimates(models, store, session.conditions).changes():
         session.tell(event)
 
 
 def _measure_inside(
-    session: ActiveRun, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
+    session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
 ) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
     request = session.request
@@ -181,7 +181,7 @@ def _measure_inside(
         measure_alone(session, left, request.rule, results, time_left, side_by_side=False)
 
 
-def _record(session: ActiveRun, state: State, bricks: Tally) -> Run:
+def _record(session: RunSession, state: State, bricks: Tally) -> Run:
     request = session.request
     return Run(
         id=session.folder.run,

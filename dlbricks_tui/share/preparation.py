@@ -13,7 +13,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.runs.work import ActiveRun
+from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
 from dlbricks_tui.share.suite import SuiteFolder
 from dlbricks_tui.share.unpacking import Unpacker
@@ -34,7 +34,7 @@ class PreparedSuite:
     refused: Mapping[str, str]
 
 
-def read_suite(path: Path, session: ActiveRun) -> Workload:
+def read_suite(path: Path, session: RunSession) -> Workload:
     """Return the bricks of the suite in a folder; report and leave out those that cannot be read."""
     suite, tell = SuiteFolder(path), session.tell
     jobs: dict[str, Job] = {}

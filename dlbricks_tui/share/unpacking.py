@@ -10,7 +10,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
 from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
-from dlbricks_tui.models.mxnet.loading import Answer, Framework
+from dlbricks_tui.models.mxnet.loading import Framework, GraphAnswer
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
@@ -217,7 +217,7 @@ def _role(node: SymbolNode) -> str:
     return found[1]
 
 
-def _refuse_other_types(file: SymbolFile, types: Mapping[int, TensorType], answer: Answer) -> None:
+def _refuse_other_types(file: SymbolFile, types: Mapping[int, TensorType], answer: GraphAnswer) -> None:
     for number, declared in types.items():
         if tuple(answer.types[number]) != (declared,):
             raise UnsuitableLayersError(

@@ -12,7 +12,7 @@ from tinydb.queries import QueryInstance
 from dlbricks_tui.settings import data_folder
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
-from dlbricks_tui.store.entries import Action, Entry
+from dlbricks_tui.store.entries import EntryKind, JournalEntry
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.filters import all_of, equal, parse_filter
@@ -21,7 +21,7 @@ from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
 from dlbricks_tui.store.records import Record, Run, Runtime, System
-from dlbricks_tui.store.selections import NEWEST_FIRST, Order, Selection, parse_order, select
+from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parse_order, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -68,7 +68,7 @@ class ResultsDatabase(TinyDB):
         """Read the changes that this and other processes have made since, and return True if there were any."""
         return self.storage.refresh()
 
-    def select(self, *filters: str | QueryInstance, order: Sequence[str | Order] = NEWEST_FIRST) -> Selection:
+    def select(self, *filters: str | QueryInstance, order: Sequence[str | SortOrder] = NEWEST_FIRST) -> Selection:
         """Return the results that pass all filters, newest first unless another order is given.
 
         A filter is a query on the columns of `dlbricks results list`, or the text of one, such as `system=c5.xlarge`.
@@ -107,12 +107,12 @@ class ResultsDatabase(TinyDB):
     def add(self, *records: Record) -> int:
         """Store records durably, skip those whose UUID is known, and return the number of new ones."""
         with self.storage.locked() as generation:
-            new: dict[str, Entry] = {}
+            new: dict[str, JournalEntry] = {}
             for record in records:
                 table, document = TABLE_OF[type(record)], fields_of(record)
                 uuid = document["uuid"]
                 if uuid not in new and generation.index.row_of_uuid(uuid) is None:
-                    new[uuid] = Entry(Action.PUT, table, self.table(table).next_id(), document)
+                    new[uuid] = JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), document)
             self.storage.append(new.values())
         return len(new)
 
@@ -120,7 +120,7 @@ class ResultsDatabase(TinyDB):
         """Remove records durably and return how many there were."""
         with self.storage.locked() as generation:
             rows = {row for uuid in uuids if (row := generation.index.row_of_uuid(uuid)) is not None}
-            self.storage.append(Entry(Action.REMOVE, *generation.key(row)) for row in sorted(rows))
+            self.storage.append(JournalEntry(EntryKind.REMOVE, *generation.key(row)) for row in sorted(rows))
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:
@@ -160,7 +160,7 @@ class ResultsDatabase(TinyDB):
         self._tables.pop(name, None)
         with self.storage.locked() as generation:
             if name in generation.index.tables:
-                self.storage.append([Entry(Action.DROP, name)])
+                self.storage.append([JournalEntry(EntryKind.DROP, name)])
 
 
 def open_results(data: os.PathLike[str] | str | None = None) -> ResultsDatabase:

@@ -24,7 +24,7 @@ FORMAT = "dlbricks-database"
 _LINE = re.compile(rb'\{"(table|removed|cleared|dropped)":("(?:[^"\\]|\\.)*")(?:,"doc_id":(-?\d+))?(?=[,}])')
 
 
-class Action(Enum):
+class EntryKind(Enum):
     """The change that an entry makes; the value is its first name in the line."""
 
     PUT = "table"
@@ -33,36 +33,36 @@ class Action(Enum):
     DROP = "dropped"
 
 
-class Entry(NamedTuple):
+class JournalEntry(NamedTuple):
     """A change of a table."""
 
-    action: Action
+    action: EntryKind
     table: str
     doc_id: int = 0
     document: Document | None = None
 
 
-def line_of(entry: Entry) -> bytes:
+def line_of(entry: JournalEntry) -> bytes:
     """Return an entry as a line."""
     head = f'{{"{entry.action.value}":{json.dumps(entry.table)}'
-    if entry.action in (Action.PUT, Action.REMOVE):
+    if entry.action in (EntryKind.PUT, EntryKind.REMOVE):
         head += f',"doc_id":{entry.doc_id}'
     return f"{head}{_rest_of(entry.document or {})}".encode("ascii")
 
 
-def entry_on(line: bytes) -> Entry:
+def entry_on(line: bytes) -> JournalEntry:
     """Return the entry on a line."""
     match = _LINE.match(line)
     if match is None:
         raise BrokenDocumentError("is not a line that dlbricks writes")
-    action, table = Action(match[1].decode("ascii")), _table_named(match[2])
-    if action is not Action.PUT:
-        return Entry(action, table, int(match[3] or 0))
+    action, table = EntryKind(match[1].decode("ascii")), _table_named(match[2])
+    if action is not EntryKind.PUT:
+        return JournalEntry(action, table, int(match[3] or 0))
     if match[3] is None:
         raise BrokenDocumentError("has no doc_id")
     try:
         rest = line[match.end() :].decode("ascii").removeprefix(",")
-        return Entry(action, table, int(match[3]), json.loads("{" + rest))
+        return JournalEntry(action, table, int(match[3]), json.loads("{" + rest))
     except (ValueError, RecursionError) as error:
         # A forged line: the checksum is right.
         raise BrokenDocumentError(f"is not JSON: {error}") from error
@@ -82,9 +82,9 @@ def renumbered(line: bytes, doc_id: int) -> bytes:
     return b"%s%d%s" % (line[: match.start(3)], doc_id, line[match.end(3) :])
 
 
-def head_of(**facts: Any) -> Entry:
+def head_of(**facts: Any) -> JournalEntry:
     """Return the first entry of a file."""
-    return Entry(Action.PUT, HEAD, 1, {"format": FORMAT, **facts})
+    return JournalEntry(EntryKind.PUT, HEAD, 1, {"format": FORMAT, **facts})
 
 
 def _rest_of(document: Document) -> str:

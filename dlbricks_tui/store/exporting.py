@@ -19,7 +19,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.entries import HEAD, head_of, line_of, renumbered
 from dlbricks_tui.store.errors import ExchangeError
-from dlbricks_tui.store.files import Numbered, write_tinydb_file
+from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
@@ -94,13 +94,13 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
     tables = places[index.column("table")[rows]]
     order = np.lexsort((uuids[:, 1], uuids[:, 0], index.column("when")[rows], tables))
 
-    def documents() -> Iterator[Numbered]:
-        yield Numbered(HEAD, 1, with_checksum(with_schema(line_of(head_of(documents=len(rows))))))
+    def documents() -> Iterator[NumberedDocument]:
+        yield NumberedDocument(HEAD, 1, with_checksum(with_schema(line_of(head_of(documents=len(rows))))))
         numbers = dict.fromkeys(names, 0)
         for row, place in zip(rows[order].tolist(), tables[order].tolist(), strict=True):
             numbers[table := names[place]] += 1
             line = renumbered(generation.line(row), numbers[table])
-            yield Numbered(table, numbers[table], with_checksum(with_schema(line)))
+            yield NumberedDocument(table, numbers[table], with_checksum(with_schema(line)))
 
     def write(file: BinaryIO) -> None:
         with _packed(file) if export_format(path) is ExportFormat.PACKED_JSON else nullcontext(file) as target:

@@ -175,7 +175,7 @@ def is_end(line: Line) -> bool:
     return line.text == _END
 
 
-class Numbered(NamedTuple):
+class NumberedDocument(NamedTuple):
     """A document with the table and the number that it has in a TinyDB file."""
 
     table: str
@@ -183,7 +183,7 @@ class Numbered(NamedTuple):
     text: bytes
 
 
-def write_tinydb_file(file: BinaryIO, documents: Iterable[Numbered]) -> None:
+def write_tinydb_file(file: BinaryIO, documents: Iterable[NumberedDocument]) -> None:
     """Write at least one document, ordered by table, as a file that plain TinyDB opens."""
     current: str | None = None
     for table, number, text in documents:

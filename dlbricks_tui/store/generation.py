@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
-from dlbricks_tui.store.entries import FORMAT, HEAD, Action, Entry, entry_on
+from dlbricks_tui.store.entries import FORMAT, HEAD, EntryKind, JournalEntry, entry_on
 from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
 from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
-from dlbricks_tui.store.index import Index, Place
+from dlbricks_tui.store.index import DocumentPlace, Index
 from dlbricks_tui.store.records import Record
-from dlbricks_tui.store.saved_index import Coverage, load_index, save_index
+from dlbricks_tui.store.saved_index import IndexedPart, load_index, save_index
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
 _WORTH_SAVING = 1000
@@ -135,7 +135,7 @@ class Generation:
         """Return the document of a row; raise DamagedResultError if it can no longer be read."""
         return self.entry(row).document or {}
 
-    def entry(self, row: int) -> Entry:
+    def entry(self, row: int) -> JournalEntry:
         """Return the document of a row with its table and number."""
         try:
             return entry_on(self.line(row))
@@ -183,7 +183,8 @@ class Generation:
         """Save the index if it has at least `worth_saving` more lines than the saved one."""
         if self._unsaved >= worth_saving:
             coverage = [
-                Coverage(part.path.name, part.covered, part.lines, part.size, part.modified_ns) for part in self._parts
+                IndexedPart(part.path.name, part.covered, part.lines, part.size, part.modified_ns)
+                for part in self._parts
             ]
             save_index(self.folder, self.index, coverage, self.damage)
             self._unsaved = 0
@@ -259,13 +260,13 @@ class Generation:
             self._take_head(entry.document or {}, part)
             return
         try:
-            if entry.action is Action.PUT:
-                place = Place(number, found.offset, len(found.text))
+            if entry.action is EntryKind.PUT:
+                place = DocumentPlace(number, found.offset, len(found.text))
                 self.index.put(entry.table, entry.doc_id, entry.document or {}, place)
                 part.documents += 1
-            elif entry.action is Action.REMOVE:
+            elif entry.action is EntryKind.REMOVE:
                 self.index.remove(entry.table, entry.doc_id)
-            elif entry.action is Action.CLEAR:
+            elif entry.action is EntryKind.CLEAR:
                 self.index.clear(entry.table)
             else:
                 self.index.drop(entry.table)

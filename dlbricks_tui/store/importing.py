@@ -28,7 +28,7 @@ from dlbricks_tui.store.errors import ExchangeError, written_before_0_2, written
 from dlbricks_tui.store.files import Damage, all_lines, document_on
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.middlewares import without_checksum, without_schema
-from dlbricks_tui.store.records import BrickForm, Event, Record
+from dlbricks_tui.store.records import BrickForm, DatedRecord, Record
 from dlbricks_tui.store.verification import References, check_plausible
 
 # Small enough to release the lock often, large enough to need few disk writes.
@@ -132,7 +132,7 @@ def _take(store: ResultsDatabase, batch: list[Record], report: ImportReport) -> 
 def _beside(generation: Generation, record: Record, report: ImportReport) -> Record:
     document = fields_of(record)
     stored = _stored(generation, document["uuid"])
-    if stored is None or stored == document or not isinstance(record, Event):
+    if stored is None or stored == document or not isinstance(record, DatedRecord):
         return record
     # The id is a hash of the content, so that importing the same file again finds it.
     own = replace(record, uuid=_hash_of(document))

@@ -111,7 +111,7 @@ class Vocabulary:
         return self._ranks
 
 
-class Place(NamedTuple):
+class DocumentPlace(NamedTuple):
     """The bytes of a document: the number of its file, the first byte, and the length."""
 
     part: int
@@ -217,7 +217,7 @@ class Index:
         rows = self.rows_of(table)
         return int(self.column("id")[rows].max()) if len(rows) else None
 
-    def put(self, table: str, document_id: int, document: Document, place: Place) -> None:
+    def put(self, table: str, document_id: int, document: Document, place: DocumentPlace) -> None:
         """Add a document that is stored at this place; it replaces an earlier one with its number."""
         values = _values_of(table, document, self.vocabularies) if table in TABLES else {}
         before = self.row_of(table, document_id)

@@ -14,10 +14,10 @@ from tinydb.storages import Storage
 
 from dlbricks_tui.atomic_write import DRAFT_SUFFIX, replace_file
 from dlbricks_tui.store.documents import TABLES
-from dlbricks_tui.store.entries import HEAD, Action, Entry, head_of, line_of
+from dlbricks_tui.store.entries import HEAD, EntryKind, JournalEntry, head_of, line_of
 from dlbricks_tui.store.errors import StoreError, cannot_write
 from dlbricks_tui.store.files import (
-    Numbered,
+    NumberedDocument,
     append,
     base_name,
     journal_name,
@@ -55,7 +55,7 @@ class JournalStorage(Storage):
         self._written.insert(0, written)
         self._read_again.append(read_again)
 
-    def encode(self, entry: Entry) -> bytes:
+    def encode(self, entry: JournalEntry) -> bytes:
         """Return an entry as a line of the journal."""
         try:
             return self._encoded(line_of(entry))
@@ -94,7 +94,7 @@ class JournalStorage(Storage):
             self.refresh()
             yield self.generation
 
-    def append(self, entries: Iterable[Entry]) -> None:
+    def append(self, entries: Iterable[JournalEntry]) -> None:
         """Make changes durably; raise an error and change nothing if that is impossible. The caller holds the lock."""
         if lines := [self.encode(entry) for entry in entries]:
             append(self.generation.journal, lines, self.encode(head_of()))
@@ -128,14 +128,16 @@ class JournalStorage(Storage):
             index, before = generation.index, self._returned
             # TinyDB drops all tables without reading them first.
             known = self._returned_tables if data else index.tables
-            entries = [Entry(Action.DROP, name) for name in sorted((known & index.tables) - data.keys())]
-            entries += [Entry(Action.CLEAR, name) for name in data if not data[name] and name not in index.tables]
+            entries = [JournalEntry(EntryKind.DROP, name) for name in sorted((known & index.tables) - data.keys())]
+            entries += [
+                JournalEntry(EntryKind.CLEAR, name) for name in data if not data[name] and name not in index.tables
+            ]
             removed = (key for key in before if key[0] in data and str(key[1]) not in data[key[0]])
-            entries += [Entry(Action.REMOVE, *key) for key in removed]
+            entries += [JournalEntry(EntryKind.REMOVE, *key) for key in removed]
             after: dict[tuple[str, int], bytes] = {}
             for table, documents in data.items():
                 for number, document in documents.items():
-                    entry = Entry(Action.PUT, table, int(number), dict(document))
+                    entry = JournalEntry(EntryKind.PUT, table, int(number), dict(document))
                     if (key := entry[1:3]) not in before and index.row_of(*key) is not None:
                         raise StoreError(f"document {number} of {table} was added by another writer; repeat the change")
                     after[key] = line_of(entry)
@@ -169,12 +171,12 @@ class JournalStorage(Storage):
         head = head_of(documents=sum(map(len, rows.values())), empty_tables=sorted(empty))
         aside = [b"%s\n%s\n" % (str(each).encode(), generation.damaged_bytes(each)) for each in generation.damage]
 
-        def documents() -> Iterator[Numbered]:
-            yield Numbered(HEAD, 1, self.encode(head))
+        def documents() -> Iterator[NumberedDocument]:
+            yield NumberedDocument(HEAD, 1, self.encode(head))
             for table in tables:
                 for row in rows[table]:
                     identity = int(generation.index.value("id", row))
-                    yield Numbered(table, identity, self._encoded(generation.line(row)))
+                    yield NumberedDocument(table, identity, self._encoded(generation.line(row)))
 
         try:
             if aside:

@@ -88,7 +88,7 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class DatedRecord:
     """A record of something that happened, with its time and UUID."""
 
     when: str
@@ -103,7 +103,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run(Event):
+class Run(DatedRecord):
     """The state of a run at a moment; the newest record of an `id` is its current state."""
 
     id: str
@@ -122,7 +122,7 @@ class Run(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration(Event):
+class Calibration(DatedRecord):
     """The constants of a method on a system and runtime, with the error on each calibration network."""
 
     system: str
@@ -138,7 +138,7 @@ class Calibration(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure(Event):
+class Failure(DatedRecord):
     """A brick, or a whole model if `brick` is empty, that could not be measured, with the reason."""
 
     brick: str = ""
@@ -154,7 +154,7 @@ class Failure(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timed(Event):
+class Timed(DatedRecord):
     """The common fields of brick and end-to-end measurements; `flags` name the reasons for doubt."""
 
     system: str

@@ -24,7 +24,7 @@ _VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class IndexedPart:
     """The part of a file that an index covers, and the file's size and time when the index was saved."""
 
     file: str
@@ -39,11 +39,11 @@ class SavedIndex:
     """An index, the files it covers and the damage found in them."""
 
     index: Index
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[IndexedPart, ...]
     damage: tuple[Damage, ...]
 
 
-def save_index(folder: Path, index: Index, coverage: Sequence[Coverage], damage: Sequence[Damage]) -> None:
+def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], damage: Sequence[Damage]) -> None:
     """Save the index; a folder that cannot be written is no error."""
     columns: list[Any] = [index.column(name).view(np.uint8) for name in COLUMN_TYPES]
     head = {
@@ -84,7 +84,7 @@ def load_index(folder: Path) -> SavedIndex | None:
                 return None
         return SavedIndex(
             Index(columns, head["texts"], {name: KnownTable(**table) for name, table in head["tables"].items()}),
-            tuple(Coverage(**each) for each in head["coverage"]),
+            tuple(IndexedPart(**each) for each in head["coverage"]),
             tuple(Damage(**each) for each in head["damage"]),
         )
     except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError, MemoryError, RecursionError):

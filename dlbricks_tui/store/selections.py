@@ -38,15 +38,15 @@ class Pair(NamedTuple):
     context: str
 
 
-class Order(NamedTuple):
+class SortOrder(NamedTuple):
     """A column to sort by."""
 
     column: str
     descending: bool = False
 
 
-OLDEST_FIRST = (Order("when"),)
-NEWEST_FIRST = (Order("when", descending=True),)
+OLDEST_FIRST = (SortOrder("when"),)
+NEWEST_FIRST = (SortOrder("when", descending=True),)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,10 +114,10 @@ class Combination:
     models: int
 
 
-def parse_order(text: str) -> Order:
+def parse_order(text: str) -> SortOrder:
     """Return the order that a text names: a column, with a minus before it for descending order."""
     (column,) = checked_columns([text.removeprefix("-")])
-    return Order(column, text.startswith("-"))
+    return SortOrder(column, text.startswith("-"))
 
 
 def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def select(generation: Generation, query: QueryInstance, orders: Sequence[Order]) -> Selection:
+def select(generation: Generation, query: QueryInstance, orders: Sequence[SortOrder]) -> Selection:
     """Return the results that match a query, sorted by the first order, equal ones by the next."""
     rows = matching_rows(query, ResultFields(generation))
     for order in reversed(orders):

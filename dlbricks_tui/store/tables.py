@@ -9,7 +9,7 @@ from tinydb.queries import QueryLike
 from tinydb.table import Document, Table
 
 from dlbricks_tui.store.documents import BrokenDocumentError, fields_of, record_of
-from dlbricks_tui.store.entries import Action, Entry, line_of
+from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.errors import DamagedResultError, StoreError
 from dlbricks_tui.store.filters import noop
 from dlbricks_tui.store.generation import Generation
@@ -70,18 +70,18 @@ class TableContents(MutableMapping[Any, dict[str, Any]]):
     def clear(self) -> None:
         self._cleared, self._open = True, {}
 
-    def changes(self) -> Iterator[Entry]:
+    def changes(self) -> Iterator[JournalEntry]:
         """Yield the changes that were made."""
         # A table without documents exists, too.
         if self._cleared or not (self._open or self._table in self._generation.index.tables):
-            yield Entry(Action.CLEAR, self._table)
+            yield JournalEntry(EntryKind.CLEAR, self._table)
         for number, document in self._open.items():
             row = self._row(number)
             if document is None:
                 if row is not None:
-                    yield Entry(Action.REMOVE, self._table, number)
+                    yield JournalEntry(EntryKind.REMOVE, self._table, number)
                 continue
-            entry = Entry(Action.PUT, self._table, number, document)
+            entry = JournalEntry(EntryKind.PUT, self._table, number, document)
             if row is None or line_of(entry) != self._generation.line(row):
                 yield entry
 
@@ -254,15 +254,15 @@ class IndexedTable(Table):
             self._last_id = generation.index.last_id(self.name)
         self.clear_cache()
 
-    def _checked(self, entry: Entry) -> Entry:
+    def _checked(self, entry: JournalEntry) -> JournalEntry:
         return entry
 
 
 class RecordTable(IndexedTable):
     """A table of records of dlbricks, one of `TABLES`: other documents are refused."""
 
-    def _checked(self, entry: Entry) -> Entry:
-        if entry.action is not Action.PUT or entry.document is None:
+    def _checked(self, entry: JournalEntry) -> JournalEntry:
+        if entry.action is not EntryKind.PUT or entry.document is None:
             return entry
         refused = f"document {entry.doc_id} of table {self.name} is not a record of dlbricks: it"
         try:

@@ -16,7 +16,7 @@ from dlbricks_tui.store.documents import TABLE_OF, TABLES, BrokenDocumentError, 
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import BrickForm, Event, Measurement, Record, Run, Runtime, System, Timed
+from dlbricks_tui.store.records import BrickForm, DatedRecord, Measurement, Record, Run, Runtime, System, Timed
 from dlbricks_tui.store.statistics import TRIM, quantile
 
 _MOST_SAMPLES = 100_000
@@ -75,7 +75,7 @@ def check_plausible(record: Record) -> None:
     """Raise BrokenDocumentError, whose message completes "it ...", if the record cannot come from a measurement."""
     if not isinstance(record, BrickForm):
         _check_values(record)
-    if isinstance(record, Event):
+    if isinstance(record, DatedRecord):
         check_date(record.when)
     if isinstance(record, Run):
         _check_start(record)

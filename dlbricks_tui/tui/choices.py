@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Choices:
     granularity: int = 1
     level: Level = Level.FUSED
     cut: Cut = Cut.CHAIN
-    order: Order = Order.BRANCH
+    order: LayerOrder = LayerOrder.BRANCH
     system: str | None = None
     runtime: str | None = None
     workers: int = 2
@@ -56,7 +56,7 @@ def choices_from(config: Config) -> Choices:
     return Choices(
         granularity=config.granularity,
         cut=Cut(config.cut),
-        order=Order(config.order),
+        order=LayerOrder(config.order),
         workers=by_default.workers if config.workers is None else config.workers,
     )
 
@@ -103,7 +103,7 @@ def _values(setting: Setting, available: Available) -> tuple[Any, ...]:
         return (None, *(it.id for it in available.systems if it.id != available.host))
     if setting is Setting.RUNTIME:
         return (None, *(it.id for it in available.runtimes))
-    return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: Order}[setting])
+    return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: LayerOrder}[setting])
 
 
 def with_own(numbers: Iterable[Number], own: Number | None) -> tuple[Number, ...]:

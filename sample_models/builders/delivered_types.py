@@ -11,7 +11,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Answer, Framework
+from dlbricks_tui.models.mxnet.loading import Framework, GraphAnswer
 from dlbricks_tui.runtime.registry import Registry
 
 
@@ -27,11 +27,11 @@ class NoFramework:
 
     identity = "none"
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Refuses."""
         raise ModelError("its types are not delivered, or are those of another version of the file: run `make samples`")
 
-    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Refuses."""
         raise ModelError("what a framework fuses is not delivered")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut, CuttingError, LayerSequence, cut, sequence_edges
 from dlbricks_tui.bricks.identity import times_paid
-from dlbricks_tui.bricks.ordering import Order, layer_order
+from dlbricks_tui.bricks.ordering import LayerOrder, layer_order
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import (
     DATA,
@@ -23,7 +23,7 @@ from tests.bricks.graphs import (
 )
 
 granularities = st.integers(1, 6)
-orders = st.sampled_from(Order)
+orders = st.sampled_from(LayerOrder)
 partitions = st.sampled_from((Cut.CHAIN, Cut.RUNNABLE))
 
 
@@ -64,14 +64,16 @@ def find_model_subgraphs(graph: LayerGraph, order: Sequence[int], granularity: i
 
 @given(graphs(), granularities, partitions, orders)
 def test_the_cut_equals_that_of_the_papers_algorithms(
-    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder
 ) -> None:
     expected = find_model_subgraphs(graph, layer_order(graph, order), granularity, kind)
     assert layers_of(cut(graph, granularity, kind, order)) == expected
 
 
 @given(graphs(), granularities, partitions, orders)
-def test_every_layer_is_in_exactly_one_sequence(graph: LayerGraph, granularity: int, kind: Cut, order: Order) -> None:
+def test_every_layer_is_in_exactly_one_sequence(
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder
+) -> None:
     sequences = cut(graph, granularity, kind, order)
     assert sorted(layer for it in sequences for layer in it.layers) == list(range(len(graph.layers)))
     assert [it.index for it in sequences] == list(range(len(sequences)))
@@ -79,7 +81,7 @@ def test_every_layer_is_in_exactly_one_sequence(graph: LayerGraph, granularity: 
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders)
 def test_every_sequence_is_runnable_and_has_at_most_g_layers(
-    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder
 ) -> None:
     for sequence in cut(graph, granularity, kind, order):
         assert 1 <= len(sequence.layers) <= granularity
@@ -87,13 +89,13 @@ def test_every_sequence_is_runnable_and_has_at_most_g_layers(
 
 
 @given(graphs(), st.sampled_from(Cut), orders)
-def test_granularity_one_gives_one_sequence_per_layer(graph: LayerGraph, kind: Cut, order: Order) -> None:
+def test_granularity_one_gives_one_sequence_per_layer(graph: LayerGraph, kind: Cut, order: LayerOrder) -> None:
     assert layers_of(cut(graph, 1, kind, order)) == [(layer,) for layer in layer_order(graph, order)]
 
 
 @given(sound_graphs(), st.integers(0, 3), orders)
 def test_the_whole_model_is_one_runnable_sequence_when_granularity_allows(
-    graph: LayerGraph, more: int, order: Order
+    graph: LayerGraph, more: int, order: LayerOrder
 ) -> None:
     (whole,) = cut(graph, len(graph.layers) + more, Cut.RUNNABLE, order)
     assert whole.layers == layer_order(graph, order)
@@ -101,7 +103,7 @@ def test_the_whole_model_is_one_runnable_sequence_when_granularity_allows(
 
 @given(graphs(), granularities, orders)
 def test_overlapping_sequences_are_the_longest_chains_from_every_layer(
-    graph: LayerGraph, granularity: int, order: Order
+    graph: LayerGraph, granularity: int, order: LayerOrder
 ) -> None:
     layers = layer_order(graph, order)
     sequences = cut(graph, granularity, Cut.OVERLAP, order)
@@ -113,7 +115,7 @@ def test_overlapping_sequences_are_the_longest_chains_from_every_layer(
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders, st.data())
 def test_names_do_not_affect_a_cut(
-    graph: LayerGraph, granularity: int, kind: Cut, order: Order, data: st.DataObject
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder, data: st.DataObject
 ) -> None:
     names = data.draw(st.lists(st.text(max_size=3), min_size=len(graph.layers), max_size=len(graph.layers)))
     same_order = range(len(graph.layers))
@@ -126,15 +128,15 @@ def test_branch_order_finds_the_same_sequences_in_any_file_order(
     graph: LayerGraph, granularity: int, kind: Cut, data: st.DataObject
 ) -> None:
     listed = data.draw(topological_orders(graph))
-    sequences = cut(rewritten(graph, listed), granularity, kind, Order.BRANCH)
+    sequences = cut(rewritten(graph, listed), granularity, kind, LayerOrder.BRANCH)
     assert [tuple(listed[it] for it in sequence.layers) for sequence in sequences] == layers_of(
-        cut(graph, granularity, kind, Order.BRANCH)
+        cut(graph, granularity, kind, LayerOrder.BRANCH)
     )
 
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders)
 def test_an_unmeasurable_layer_is_a_sequence_of_its_own(
-    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder
 ) -> None:
     unmeasurable = {layer.index for layer in graph.layers if layer.unmeasurable}
     holders = [it.layers for it in cut(graph, granularity, kind, order) if unmeasurable.intersection(it.layers)]
@@ -143,7 +145,7 @@ def test_an_unmeasurable_layer_is_a_sequence_of_its_own(
 
 @given(graphs(), granularities, partitions, orders)
 def test_sequence_edges_are_the_layer_edges_between_sequences(
-    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder
 ) -> None:
     sequences = cut(graph, granularity, kind, order)
     owner = {layer: it.index for it in sequences for layer in it.layers}
@@ -153,7 +155,7 @@ def test_sequence_edges_are_the_layer_edges_between_sequences(
 
 @given(graphs(), granularities, st.sampled_from(Cut), orders)
 def test_sequences_are_numbered_in_a_runnable_order(
-    graph: LayerGraph, granularity: int, kind: Cut, order: Order
+    graph: LayerGraph, granularity: int, kind: Cut, order: LayerOrder
 ) -> None:
     edges = sequence_edges(graph, cut(graph, granularity, kind, order))
     assert all(writer < reader for writer, reader in edges)
@@ -185,8 +187,8 @@ def test_inputs_and_constants_may_enter_a_runnable_window_but_not_a_chain() -> N
     graph = built(
         [Spec("conv", DATA), Spec("constant"), Spec("add", after(0, 1)), Spec("concat", (Feed(2, 0), Feed(None, 1)))]
     )
-    assert layers_of(cut(graph, 4, Cut.RUNNABLE, Order.PAPER)) == [(0, 1, 2, 3)]
-    assert layers_of(cut(graph, 2, Cut.CHAIN, Order.PAPER)) == [(0,), (1,), (2,), (3,)]
+    assert layers_of(cut(graph, 4, Cut.RUNNABLE, LayerOrder.PAPER)) == [(0, 1, 2, 3)]
+    assert layers_of(cut(graph, 2, Cut.CHAIN, LayerOrder.PAPER)) == [(0,), (1,), (2,), (3,)]
 
 
 def test_a_granularity_below_one_is_refused() -> None:

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks import decomposition as decomposition_module
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import RegionTree, rows_of, tree_of
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
-CUTTINGS = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut), st.sampled_from(Order))
+CUTTINGS = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut), st.sampled_from(LayerOrder))
 
 
 @given(graph=graphs(), cutting=CUTTINGS)
@@ -39,7 +39,7 @@ def no_cutting(graph: LayerGraph, cutting: Cutting) -> Decomposition:
 def test_each_cutting_of_each_model_has_its_own_entry(tmp_path: Path) -> None:
     cache = Cache(tmp_path)
     for key in ("one", "other"):
-        for cutting in (Cutting(), Cutting(2), Cutting(2, Cut.OVERLAP), Cutting(2, order=Order.PAPER)):
+        for cutting in (Cutting(), Cutting(2), Cutting(2, Cut.OVERLAP), Cutting(2, order=LayerOrder.PAPER)):
             decompose(chain("conv", "relu").with_key(key), cutting, cache)
     assert len(list((tmp_path / "models").iterdir())) == 8
 

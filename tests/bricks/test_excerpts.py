@@ -6,16 +6,16 @@ from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.excerpts import excerpt
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import DATA, Spec, after, built, graphs
 from tests.bricks.programs import nameless
 
 
-@given(graphs(), st.sampled_from(Cut), st.sampled_from(Order), st.integers(1, 4))
+@given(graphs(), st.sampled_from(Cut), st.sampled_from(LayerOrder), st.integers(1, 4))
 def test_a_sequence_in_an_excerpt_has_the_same_brick_context_and_program(
-    graph: LayerGraph, how: Cut, order: Order, granularity: int
+    graph: LayerGraph, how: Cut, order: LayerOrder, granularity: int
 ) -> None:
     layouts = output_layouts(graph)
     for sequence in cut(graph, granularity, how, order):

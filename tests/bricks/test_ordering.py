@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import cut
-from dlbricks_tui.bricks.ordering import DominatorTree, Order, branch_order, continues_chain, layer_order
+from dlbricks_tui.bricks.ordering import DominatorTree, LayerOrder, branch_order, continues_chain, layer_order
 from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, graphs, laid_out, series_parallel_branches
 
 
-@given(graphs(), st.sampled_from(Order))
-def test_every_layer_occurs_once_after_its_inputs(graph: LayerGraph, order: Order) -> None:
+@given(graphs(), st.sampled_from(LayerOrder))
+def test_every_layer_occurs_once_after_its_inputs(graph: LayerGraph, order: LayerOrder) -> None:
     layers = layer_order(graph, order)
     place = {layer: position for position, layer in enumerate(layers)}
     assert sorted(layers) == list(range(len(graph.layers)))
@@ -23,7 +23,7 @@ def test_every_layer_occurs_once_after_its_inputs(graph: LayerGraph, order: Orde
 
 @given(graphs())
 def test_paper_order_equals_file_order(graph: LayerGraph) -> None:
-    assert layer_order(graph, Order.PAPER) == tuple(range(len(graph.layers)))
+    assert layer_order(graph, LayerOrder.PAPER) == tuple(range(len(graph.layers)))
 
 
 @given(graphs())

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.regions import (
     Chain,
     Irregular,
@@ -362,7 +362,7 @@ def test_18000_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
     assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 17_000
 
 
-cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sampled_from(Order))
+cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sampled_from(LayerOrder))
 
 
 @given(random_graphs(), cuttings)
@@ -374,7 +374,7 @@ def test_every_sequence_occurs_once_in_the_regions(graph: LayerGraph, how: Cutti
 
 @given(random_graphs())
 def test_at_granularity_1_regions_are_those_of_the_layers(graph: LayerGraph) -> None:
-    decomposition = decompose(graph, Cutting(1, order=Order.PAPER))
+    decomposition = decompose(graph, Cutting(1, order=LayerOrder.PAPER))
     by_layer = region_tree(graph, [occurrence.brick.key for occurrence in decomposition.occurrences])
     assert decomposition.regions.occurrences == by_layer.occurrences
 

@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.repeats import Run, repeated_runs
+from dlbricks_tui.bricks.repeats import Repetition, repeated_runs
 
 
-def runs_of(text: str) -> list[Run]:
+def runs_of(text: str) -> list[Repetition]:
     """The runs in a text whose capital letters are opening."""
     return repeated_runs([ord(letter) for letter in text], [letter.isupper() for letter in text])
 
@@ -38,26 +38,26 @@ def test_a_list_without_equal_neighbours_has_no_runs() -> None:
 
 
 def test_the_longest_run_wins_and_others_get_the_rest() -> None:
-    assert runs_of("aabaabaab") == [Run(0, 3, 3)]
-    assert runs_of("cpcppcppcp") == [Run(1, 3, 3)]
-    assert runs_of("ababababbcbcbcbcbc") == [Run(0, 2, 4), Run(8, 2, 5)]
-    assert runs_of("aBaBaBcBcBcBcB") == [Run(1, 2, 2), Run(5, 2, 4)]
-    assert runs_of("bcbcbcbcbabab") == [Run(1, 2, 4), Run(9, 2, 2)]
+    assert runs_of("aabaabaab") == [Repetition(0, 3, 3)]
+    assert runs_of("cpcppcppcp") == [Repetition(1, 3, 3)]
+    assert runs_of("ababababbcbcbcbcbc") == [Repetition(0, 2, 4), Repetition(8, 2, 5)]
+    assert runs_of("aBaBaBcBcBcBcB") == [Repetition(1, 2, 2), Repetition(5, 2, 4)]
+    assert runs_of("bcbcbcbcbabab") == [Repetition(1, 2, 4), Repetition(9, 2, 2)]
 
 
 def test_a_run_ends_where_the_equal_stretch_ends() -> None:
     # abc-bc-bc and not ab-cb-cb: what follows the last piece does not fit.
-    assert runs_of("xbcbcbcd") == [Run(1, 2, 3)]
-    assert runs_of("cbcbcbcd") == [Run(1, 2, 3)]
+    assert runs_of("xbcbcbcd") == [Repetition(1, 2, 3)]
+    assert runs_of("cbcbcbcd") == [Repetition(1, 2, 3)]
 
 
 def test_a_run_starts_at_an_opening_if_possible() -> None:
-    assert runs_of("EbCbrDbCbrDbCbr") == [Run(5, 5, 2)]
-    assert runs_of("bCbCbCb") == [Run(1, 2, 3)]
-    assert runs_of("CbbCbbCb") == [Run(0, 3, 2)]
+    assert runs_of("EbCbrDbCbrDbCbr") == [Repetition(5, 5, 2)]
+    assert runs_of("bCbCbCb") == [Repetition(1, 2, 3)]
+    assert runs_of("CbbCbbCb") == [Repetition(0, 3, 2)]
 
 
 def test_equal_pieces_longer_than_a_module_are_ignored() -> None:
     piece = list(range(65))
     assert repeated_runs(piece * 2, [False] * 130) == []
-    assert repeated_runs(piece[1:] * 2, [False] * 128) == [Run(0, 64, 2)]
+    assert repeated_runs(piece[1:] * 2, [False] * 128) == [Repetition(0, 64, 2)]

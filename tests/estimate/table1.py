@@ -8,7 +8,7 @@ from pathlib import Path
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.settings import SAMPLE_MODELS
 
 
@@ -17,10 +17,10 @@ class NoFramework:
 
     identity = "none"
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         raise AssertionError("the types of the samples are delivered with them")
 
-    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         raise AssertionError("nothing is fused here")
 
 

@@ -17,7 +17,7 @@ from dlbricks_tui.cli import tree
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from tests.models.table_framework import TableFramework
@@ -29,7 +29,7 @@ _MOST_BYTES = 4 * 2**30
 class _StrictTable(TableFramework):
     """Refuses parameters that it cannot read, as MXNet does."""
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         try:
             return super().infer(symbol, shapes)
         except (ArithmeticError, LookupError, SyntaxError, TypeError, ValueError) as error:

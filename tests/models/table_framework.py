@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Shape, TensorType
-from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 
@@ -28,13 +28,13 @@ class TableFramework:
     def identity(self) -> str:
         return self._identity
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         self.asked.append("infer")
         nodes = json.loads(symbol)["nodes"]
         types, unknown = self._types(nodes, shapes)
-        return Answer(types, frozenset(unknown))
+        return GraphAnswer(types, frozenset(unknown))
 
-    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Fuse each relu with the convolution before it."""
         self.asked.append("fuse")
         document = json.loads(symbol)
@@ -42,7 +42,7 @@ class TableFramework:
             raise WorkerRefusedError(Reason.UNFUSABLE, "Error in operator n1: Shape inconsistent", None)
         fused, parts = _fused(document)
         types, unknown = self._types(fused["nodes"], shapes)
-        return Answer(types, frozenset(unknown), json.dumps(fused), parts)
+        return GraphAnswer(types, frozenset(unknown), json.dumps(fused), parts)
 
     def _types(self, nodes: Sequence[Any], shapes: Mapping[str, Shape]) -> tuple[list[list[TensorType]], set[int]]:
         found: list[list[TensorType]] = [[_of_variable(node, shapes)] for node in nodes]

@@ -17,7 +17,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape, shared_layers
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from tests.models.symbols import Node, content, node, small_network, variable
 from tests.models.table_framework import TableFramework
 
@@ -29,7 +29,7 @@ class NoFramework:
 
     identity = "table-1"
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         raise AssertionError("nothing is left to infer")
 
     fuse = infer
@@ -191,8 +191,8 @@ def test_a_model_that_cannot_be_fused_is_refused_at_that_level_only(tmp_path: Pa
 
 def test_an_answer_about_another_graph_is_refused(model: ModelSource, tmp_path: Path) -> None:
     class Confused(TableFramework):
-        def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
-            return Answer(())
+        def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
+            return GraphAnswer(())
 
     with pytest.raises(ModelError, match="net: 0 nodes were answered for a graph of 18"):
         Loader(tmp_path, Confused()).load(model, given=IMAGE)
@@ -254,12 +254,12 @@ def test_a_fused_operator_can_be_written_to_a_file(levels: tuple[LayerGraph, Lay
 
 def test_an_array_that_fusing_adds_is_a_weight(tmp_path: Path) -> None:
     class Folding(TableFramework):
-        def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+        def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
             document = json.loads(symbol)
             document["nodes"][1]["name"] = "folded_weight_0"
             answer = self.infer(json.dumps(document), shapes)
             parts = [[] if number == 1 else [number] for number in range(len(document["nodes"]))]
-            return Answer(answer.types, frozenset(), json.dumps(document), parts)
+            return GraphAnswer(answer.types, frozenset(), json.dumps(document), parts)
 
     source = saved(tmp_path, small_network())
     graph = Loader(tmp_path / "cache", Folding()).load(source, Level.FUSED, IMAGE)

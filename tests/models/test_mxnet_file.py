@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.models.errors import UnreadableModelError
-from dlbricks_tui.models.mxnet.symbol_file import DEEPEST_NESTING, Entry, SymbolFile, parse_symbol
+from dlbricks_tui.models.mxnet.symbol_file import DEEPEST_NESTING, NodeOutput, SymbolFile, parse_symbol
 from tests.models.symbols import Node, content, document, node, small_network, variable
 
 
@@ -50,9 +50,9 @@ def test_numeric_parameters_are_read_as_text() -> None:
 def test_entries_have_two_or_three_numbers() -> None:
     nodes = [variable("data"), {"op": "split", "name": "s", "inputs": [[0, 0]]}, node("add", "a", (1, 0), (1, 2))]
     file = parse_symbol(json.dumps({"nodes": nodes, "heads": [[2, 0], [1, 1, 0]]}), "net")
-    assert file.nodes[1].inputs == (Entry(0, 0),)
-    assert file.nodes[2].inputs == (Entry(1, 0), Entry(1, 2))
-    assert file.heads == (Entry(2, 0), Entry(1, 1))
+    assert file.nodes[1].inputs == (NodeOutput(0, 0),)
+    assert file.nodes[2].inputs == (NodeOutput(1, 0), NodeOutput(1, 2))
+    assert file.heads == (NodeOutput(2, 0), NodeOutput(1, 1))
 
 
 def test_nodes_need_neither_attributes_nor_inputs_nor_names() -> None:
@@ -75,9 +75,9 @@ def test_a_batch_norm_without_its_states_gets_them() -> None:
         "bn",
         "r",
     ]
-    assert file.nodes[5].inputs == tuple(Entry(number, 0) for number in range(5))
-    assert file.nodes[6].inputs == (Entry(5, 0),)
-    assert file.heads == (Entry(6, 0),)
+    assert file.nodes[5].inputs == tuple(NodeOutput(number, 0) for number in range(5))
+    assert file.nodes[6].inputs == (NodeOutput(5, 0),)
+    assert file.heads == (NodeOutput(6, 0),)
 
 
 @pytest.mark.parametrize(
@@ -95,8 +95,13 @@ def test_nodes_are_ordered_after_their_inputs() -> None:
     nodes = [node("add", "last", 2, 1), node("relu", "second", 3), node("relu", "third", 1), variable("data")]
     file = parsed(nodes, 0)
     assert [it.name for it in file.nodes] == ["data", "second", "third", "last"]
-    assert [it.inputs for it in file.nodes] == [(), (Entry(0, 0),), (Entry(1, 0),), (Entry(2, 0), Entry(1, 0))]
-    assert file.heads == (Entry(3, 0),)
+    assert [it.inputs for it in file.nodes] == [
+        (),
+        (NodeOutput(0, 0),),
+        (NodeOutput(1, 0),),
+        (NodeOutput(2, 0), NodeOutput(1, 0)),
+    ]
+    assert file.heads == (NodeOutput(3, 0),)
 
 
 def test_nodes_without_a_path_to_a_head_are_dropped() -> None:

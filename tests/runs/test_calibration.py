@@ -43,7 +43,7 @@ from dlbricks_tui.runs.calibration import (
 from dlbricks_tui.runs.events import EstimateChanged, Planned, ProgramMeasured
 from dlbricks_tui.runs.request import CalibrationPolicy
 from dlbricks_tui.runs.run_folder import State, Tally
-from dlbricks_tui.runs.work import ActiveRun
+from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.runtime.traits import MXNET, Format
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, utc_now
@@ -129,7 +129,7 @@ def test_a_run_goes_on_if_its_calibration_fails(site: Site) -> None:
 
 
 def test_a_calibration_follows_the_estimates_and_updates_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(session: ActiveRun, level: Level, _: object) -> Calibration:
+    def found(session: RunSession, level: Level, _: object) -> Calibration:
         constants = (("call_ms", 1.0), ("warm_brick_ms", 0.0), ("cold_brick_ms", 0.0))
         errors, densities = (("net", 0.01),), (("net", 1.0),)
         way = way_of(session.conditions, level)._asdict()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -45,7 +45,7 @@ requests = st.builds(
     ),
     inputs=st.lists(st.builds(InputShape, st.text(), st.lists(st.integers(1, 9)).map(tuple))).map(tuple),
     level=st.sampled_from(Level),
-    cutting=st.builds(Cutting, st.integers(1, 10), st.sampled_from(Cut), st.sampled_from(Order)),
+    cutting=st.builds(Cutting, st.integers(1, 10), st.sampled_from(Cut), st.sampled_from(LayerOrder)),
     rule=st.builds(FixedRuns, st.integers(1, 200)) | st.builds(Adaptive, st.floats(0.001, 0.5)),
     time_budget_seconds=st.none() | st.floats(0.1, 1e6),
     end_to_end=st.booleans(),

@@ -13,7 +13,7 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.programs import sequence_program
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, TensorType
@@ -103,7 +103,7 @@ def test_bricks_of_real_models_arrive_unchanged_with_mxnet(tmp_path: Path, name:
 @WITH_MXNET
 def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(tmp_path: Path) -> None:
     names = [source.name for source in Library(SAMPLE_MODELS, tmp_path).samples()]
-    cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, Order.PAPER)]
+    cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)]
     travel_with_mxnet(tmp_path, names, list(Level), cuttings)
 
 

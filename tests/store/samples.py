@@ -7,7 +7,7 @@ from typing import Any
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, fields_of
-from dlbricks_tui.store.entries import Action, Entry, line_of
+from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.records import (
     BrickForm,
@@ -92,7 +92,7 @@ def counts(store: ResultsDatabase) -> dict[str, int]:
 
 def line_of_record(record: Record, schema: int = SCHEMA, doc_id: int = 1, **changed: Any) -> bytes:
     """Return a record as a line of a journal, with the changed values, of a schema."""
-    entry = Entry(Action.PUT, TABLE_OF[type(record)], doc_id, {**fields_of(record), **changed})
+    entry = JournalEntry(EntryKind.PUT, TABLE_OF[type(record)], doc_id, {**fields_of(record), **changed})
     return with_checksum(with_schema(line_of(entry), schema))
 
 

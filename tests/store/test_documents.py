@@ -17,7 +17,7 @@ from dlbricks_tui.store.documents import (
     to_document,
     to_record,
 )
-from dlbricks_tui.store.entries import Action, Entry, entry_on, line_of
+from dlbricks_tui.store.entries import EntryKind, JournalEntry, entry_on, line_of
 from dlbricks_tui.store.records import (
     Calibration,
     Constants,
@@ -71,8 +71,8 @@ def records(kind: type[Record]) -> st.SearchStrategy[Record]:
 @given(st.sampled_from(list(TABLES.values())).flatmap(records))
 def test_every_record_survives_a_round_trip(record: Record) -> None:
     table = TABLE_OF[type(record)]
-    line = line_of(Entry(Action.PUT, table, 7, fields_of(record)))
-    assert entry_on(line) == Entry(Action.PUT, table, 7, fields_of(record))
+    line = line_of(JournalEntry(EntryKind.PUT, table, 7, fields_of(record)))
+    assert entry_on(line) == JournalEntry(EntryKind.PUT, table, 7, fields_of(record))
     assert record_of(table, entry_on(line).document or {}) == record
     assert to_record(to_document(record)) == record
 
@@ -83,7 +83,7 @@ def test_records_of_different_tables_are_distinguished() -> None:
 
 def test_a_document_is_one_line() -> None:
     told = dataclasses.replace(measurement(), noise=(("note", "two\nlines and a \u2028"),))
-    assert b"\n" not in line_of(Entry(Action.PUT, "measurements", 1, fields_of(told)))
+    assert b"\n" not in line_of(JournalEntry(EntryKind.PUT, "measurements", 1, fields_of(told)))
 
 
 def test_equal_definitions_have_equal_uuids_and_different_ones_different_uuids() -> None:

@@ -10,10 +10,10 @@ import tinydb
 from dlbricks_tui.store import importing
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES, Document, to_document
-from dlbricks_tui.store.entries import Action, Entry, line_of
+from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
 from dlbricks_tui.store.exporting import export_all, export_selection
-from dlbricks_tui.store.files import Numbered, write_tinydb_file
+from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.importing import ImportReport, import_file
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
@@ -48,10 +48,10 @@ def exported(tmp_path: Path) -> Path:
 def write_file(path: Path, *documents: Document) -> Path:
     """Write documents that name their table and schema into a file like an export."""
 
-    def numbered(number: int, document: Document) -> Numbered:
+    def numbered(number: int, document: Document) -> NumberedDocument:
         content = {name: value for name, value in document.items() if name not in ("table", "schema")}
-        line = line_of(Entry(Action.PUT, document["table"], number, content))
-        return Numbered(document["table"], number, with_checksum(with_schema(line, document["schema"])))
+        line = line_of(JournalEntry(EntryKind.PUT, document["table"], number, content))
+        return NumberedDocument(document["table"], number, with_checksum(with_schema(line, document["schema"])))
 
     with path.open("wb") as file:
         write_tinydb_file(file, [numbered(number, each) for number, each in enumerate(documents, 1)])

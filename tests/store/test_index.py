@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.store.database import ResultsDatabase, results_storage
 from dlbricks_tui.store.files import layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import COLUMN_TYPES, Index, Place, to_iso, to_microseconds
+from dlbricks_tui.store.index import COLUMN_TYPES, DocumentPlace, Index, to_iso, to_microseconds
 from dlbricks_tui.store.saved_index import INDEX_NAME
 from tests.store.samples import brick, form, measurement, one_of_each
 
@@ -108,7 +108,7 @@ def test_adding_a_row_keeps_existing_views_of_columns() -> None:
     before = index.column("length")
     for number in range(3000):
         form = {"uuid": f"{number:032x}", "key": f"{number}", "canonical": ""}
-        index.put("bricks", number, form, Place(0, number, 1))
+        index.put("bricks", number, form, DocumentPlace(0, number, 1))
     assert not len(before)
     assert (index.column("offset") == np.arange(3000)).all()
     assert list(index.rows_of_brick("2999")) == [2999]

@@ -15,8 +15,8 @@ from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.selections import (
     OLDEST_FIRST,
     Combination,
-    Order,
     Pair,
+    SortOrder,
     by_id,
     checked_columns,
     combinations,
@@ -178,12 +178,12 @@ def test_every_column_sorts_as_its_values_do(store: ResultsDatabase, column: str
 
 
 def test_sorting_is_stable_and_uses_later_orders_for_ties(store: ResultsDatabase) -> None:
-    def ids(*orders: Order) -> list[str]:
+    def ids(*orders: SortOrder) -> list[str]:
         return [each[:2] for each in store.select(order=orders).values("id")]
 
-    assert ids(Order("of"), Order("trimmed_mean_ms")) == ["ab", "0a", "0c", "0b", "ac"]
-    assert ids(Order("of", descending=True), Order("when", descending=True)) == ["ac", "ab", "0c", "0b", "0a"]
-    assert ids(Order("dtype", descending=True)) == ids(Order("dtype")) == ["0a", "0b", "0c", "ab", "ac"]
+    assert ids(SortOrder("of"), SortOrder("trimmed_mean_ms")) == ["ab", "0a", "0c", "0b", "ac"]
+    assert ids(SortOrder("of", descending=True), SortOrder("when", descending=True)) == ["ac", "ab", "0c", "0b", "0a"]
+    assert ids(SortOrder("dtype", descending=True)) == ids(SortOrder("dtype")) == ["0a", "0b", "0c", "ab", "ac"]
 
 
 def test_an_unknown_column_is_refused() -> None:
@@ -207,7 +207,7 @@ def test_a_summary_has_everything_but_the_samples(store: ResultsDatabase) -> Non
 
 
 def test_a_part_of_a_selection_keeps_its_order(store: ResultsDatabase) -> None:
-    found = store.select(order=[Order("when", descending=True)])
+    found = store.select(order=[SortOrder("when", descending=True)])
     assert found[1:3].values("id") == [BLOCKED.uuid, DOUBTFUL.uuid]
     assert found[1:3].result(1) == DOUBTFUL
 
@@ -220,7 +220,7 @@ def test_pairs_match_contexts_and_use_the_newest_result(store: ResultsDatabase) 
         Pair(brick(0), "blocked"): BLOCKED.uuid,
         Pair(POOLING.key, "plain"): SLOW.uuid,
     }
-    assert newest_by_pair(store.select(equal(of="brick"), order=[Order("trimmed_mean_ms")])) == newest
+    assert newest_by_pair(store.select(equal(of="brick"), order=[SortOrder("trimmed_mean_ms")])) == newest
     assert newest_by_pair(store.select(equal(system="nowhere"))) == {}
 
 

@@ -14,7 +14,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.models.mxnet.loading import Answer
+from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, Runtime, System
@@ -34,7 +34,7 @@ SAMPLES = 25
 class _NoFramework:
     identity = "mxnet-1.9.1"
 
-    def infer(self, symbol: str, shapes: object) -> Answer:
+    def infer(self, symbol: str, shapes: object) -> GraphAnswer:
         raise AssertionError("the samples bring their types along")
 
     fuse = infer

@@ -5,7 +5,7 @@ import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.bricks.ordering import Order
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
@@ -118,7 +118,7 @@ def test_every_setting_can_be_changed_and_changed_back(setting: Setting) -> None
 
 
 def test_settings_are_shown_in_words() -> None:
-    choices = Choices(2, Level.FUSED, Cut.OVERLAP, Order.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
+    choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == ["2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "mxnet, 2 threads"]
     assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [

@@ -21,9 +21,9 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
-from dlbricks_tui.models.mxnet.layers import Group, group_layers
+from dlbricks_tui.models.mxnet.layers import LayerNodes, group_layers
 from dlbricks_tui.models.mxnet.neutral import NestedGraph, nested_graph, neutral_operator
-from dlbricks_tui.models.mxnet.symbol_file import Entry, Subgraph, SymbolFile, SymbolNode
+from dlbricks_tui.models.mxnet.symbol_file import NodeOutput, Subgraph, SymbolFile, SymbolNode
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, MOST_ELEMENTS, Role
 from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
 
@@ -86,7 +86,7 @@ class _Builder:
         if not self._groups:
             raise UnreadableModelError(f"{self._name} has no operators: there is nothing to run")
         self._refuse_what_mxnet_cannot_hold()
-        inputs = [GraphInput(self._label(number), self._type(Entry(number, 0))) for number in self._input_numbers]
+        inputs = [GraphInput(self._label(number), self._type(NodeOutput(number, 0))) for number in self._input_numbers]
         return LayerGraph(
             self._name,
             Level.WRITTEN if self._fused_from is None else Level.FUSED,
@@ -112,7 +112,7 @@ class _Builder:
                 leaving[layer].add((member, head.output))
         return [{result: number for number, result in enumerate(sorted(found))} for found in leaving]
 
-    def _layer(self, index: int, group: Group) -> Layer:
+    def _layer(self, index: int, group: LayerNodes) -> Layer:
         nodes = self._original_nodes(group)
         reads = _Reads()
         if self._nodes[group.members[0]].is_variable:
@@ -123,7 +123,7 @@ class _Builder:
             operators = self._operators(group, reads)
             ops = [op for operator in operators for op in operator.parts]
             kinds, origin = [kind_of(op) for op in ops], Origin.OPERATOR
-        weights = tuple([self._type(Entry(node, 0)) for node in reads.weights])
+        weights = tuple([self._type(NodeOutput(node, 0)) for node in reads.weights])
         results = self._results[index]
         return Layer(
             index=index,
@@ -135,7 +135,7 @@ class _Builder:
             data=tuple(reads.data),
             weights=weights,
             results=tuple([Wire(origin, member, output) for member, output in results]),
-            outputs=tuple([self._type(Entry(group.members[member], output)) for member, output in results]),
+            outputs=tuple([self._type(NodeOutput(group.members[member], output)) for member, output in results]),
             times=group.times,
             unmeasurable=self._why_unmeasurable(group, (*reads.data, *weights)),
             nodes=nodes,
@@ -143,7 +143,7 @@ class _Builder:
             arrays=() if any(operator.inner for operator in operators) else tuple(reads.weights),
         )
 
-    def _operators(self, group: Group, reads: "_Reads") -> tuple[Operator, ...]:
+    def _operators(self, group: LayerNodes, reads: "_Reads") -> tuple[Operator, ...]:
         """Return the operators of a layer, and add their inputs to `reads`."""
         inside = {node: number for number, node in enumerate(group.members)}
         operators = []
@@ -181,14 +181,14 @@ class _Builder:
         except InnerGraphsTooLargeError as too_large:
             raise UnreadableModelError(f"{self._name}: {too_large}") from None
 
-    def _feed(self, entry: Entry) -> Feed:
+    def _feed(self, entry: NodeOutput) -> Feed:
         place = self._place.get(entry.node)
         if place is None:
             return Feed(None, self._input_numbers[entry.node])
         layer, member = place
         return Feed(layer, self._results[layer][member, entry.output])
 
-    def _original_nodes(self, group: Group) -> tuple[int, ...]:
+    def _original_nodes(self, group: LayerNodes) -> tuple[int, ...]:
         """Return the nodes of the model file behind a layer, ascending."""
         if self._fused_from is None and len(group.members) == group.times == 1:
             return group.members
@@ -197,7 +197,7 @@ class _Builder:
             numbers = [part for number in numbers for part in self._fused_from.parts[number]]
         return tuple(sorted(numbers))
 
-    def _title(self, group: Group, nodes: Sequence[int]) -> str:
+    def _title(self, group: LayerNodes, nodes: Sequence[int]) -> str:
         """Return the name of the first written layer in a fused layer."""
         if self._fused_from is None or not nodes:
             return group.name
@@ -210,7 +210,7 @@ class _Builder:
             return self._fused_from.file.nodes[self._fused_from.parts[number][0]].name
         return self._nodes[number].name
 
-    def _type(self, entry: Entry) -> TensorType:
+    def _type(self, entry: NodeOutput) -> TensorType:
         types = self._types[entry.node]
         return types[entry.output] if entry.output < len(types) else UNKNOWN_TYPE
 
@@ -224,7 +224,7 @@ class _Builder:
                     what = f"{label!r} has a shape of {shown}: more than MXNet can hold"
                     raise UnreadableModelError(f"{self._name}: {what}")
 
-    def _why_unmeasurable(self, group: Group, inputs: Sequence[TensorType]) -> str | None:
+    def _why_unmeasurable(self, group: LayerNodes, inputs: Sequence[TensorType]) -> str | None:
         if self._all_known and UNKNOWN_TYPE not in inputs:
             return None
         for member in group.members:

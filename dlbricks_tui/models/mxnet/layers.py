@@ -19,7 +19,7 @@ _KINDS = {kind.value: kind for kind in Kind}
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class LayerNodes:
     """The nodes of one layer: operators or a stored array. Each repetition has the same order."""
 
     name: str
@@ -36,7 +36,7 @@ class Group:
         return len(self.repetitions)
 
 
-def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, composites: bool) -> tuple[Group, ...]:
+def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, composites: bool) -> tuple[LayerNodes, ...]:
     """Return the layers of a file in topological order. Without `composites`, `__layer__` is ignored."""
     members: dict[str | int, list[int]] = defaultdict(list)
     for number, node in enumerate(file.nodes):
@@ -54,9 +54,9 @@ def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, compos
     return _in_order(file, groups, where)
 
 
-def _single(file: SymbolFile, number: int) -> Group:
+def _single(file: SymbolFile, number: int) -> LayerNodes:
     node = file.nodes[number]
-    return Group(node.name or f"{node.op.lower()}{number}", None, ((number,),))
+    return LayerNodes(node.name or f"{node.op.lower()}{number}", None, ((number,),))
 
 
 class _Composite:
@@ -68,10 +68,10 @@ class _Composite:
         self._numbers = numbers
         self._where = where
 
-    def group(self) -> Group:
+    def group(self) -> LayerNodes:
         times, kind = self._times(), self._kind()
         if len(self._numbers) == times == 1:
-            return Group(self._name, kind, (tuple(self._numbers),))
+            return LayerNodes(self._name, kind, (tuple(self._numbers),))
         size, rest = divmod(len(self._numbers), times)
         if rest:
             self._refuse(f"has {len(self._numbers)} operators, which is not {times} times the same")
@@ -80,7 +80,7 @@ class _Composite:
         if any(ops != written[0] for ops in written):
             self._refuse(f"is repeated {times} times, but its repetitions differ")
         order = _depth_first(self._nodes, parts[0])
-        return Group(self._name, kind, tuple([tuple([part[place] for place in order]) for part in parts]))
+        return LayerNodes(self._name, kind, tuple([tuple([part[place] for place in order]) for part in parts]))
 
     def _times(self) -> int:
         text = self._agreed(TIMES_ATTRIBUTE)
@@ -119,7 +119,7 @@ def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[in
     return depth_first([*sources, unread])[:-1]
 
 
-def _in_order(file: SymbolFile, groups: Sequence[Group], where: str) -> tuple[Group, ...]:
+def _in_order(file: SymbolFile, groups: Sequence[LayerNodes], where: str) -> tuple[LayerNodes, ...]:
     """Return the groups in topological order, otherwise in the order of the file."""
     owner = {node: number for number, group in enumerate(groups) for nodes in group.repetitions for node in nodes}
     sources = [

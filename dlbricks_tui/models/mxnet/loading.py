@@ -22,7 +22,7 @@ from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 
 
-class Answer(NamedTuple):
+class GraphAnswer(NamedTuple):
     """A framework's answer about a graph: the types of all outputs of all nodes, and the nodes that it does not know.
 
     After fusing, also the fused graph, and the nodes of the model file behind each of its nodes.
@@ -44,10 +44,10 @@ class Framework(Protocol):
     def identity(self) -> str:
         """The framework with its version. The cache separates their answers."""
 
-    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the types of all outputs, given the shapes of inputs by name."""
 
-    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> Answer:
+    def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the graph after the framework's optimiser, with its types."""
 
 
@@ -138,7 +138,7 @@ class _Model:
             nodes = [self.file.nodes[number] for number in numbers]
             raise missing_shapes({node.name: declared_axes(node) for node in nodes}, self.source.name)
 
-    def ask(self, question: Callable[[str, Mapping[str, Shape]], Answer]) -> Answer:
+    def ask(self, question: Callable[[str, Mapping[str, Shape]], GraphAnswer]) -> GraphAnswer:
         """Return the framework's answer. A refusal is reworded with the names of the model file."""
         try:
             return question(self.file.render(), {unique_name(number): shape for number, shape in self.shapes.items()})

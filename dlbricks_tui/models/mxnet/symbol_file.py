@@ -81,7 +81,7 @@ MOST_OUTPUTS = 2**16
 MOST_VALUES = 2_000_000
 
 
-class Entry(NamedTuple):
+class NodeOutput(NamedTuple):
     """One output of a node of the file."""
 
     node: int
@@ -104,7 +104,7 @@ class SymbolNode(NamedTuple):
     op: str
     name: str
     attributes: dict[str, str]
-    inputs: tuple[Entry, ...] = ()
+    inputs: tuple[NodeOutput, ...] = ()
     subgraphs: tuple[Subgraph, ...] = ()
 
     @property
@@ -122,7 +122,7 @@ class SymbolFile:
     """A symbol file: nodes in topological order, all of them needed by the heads."""
 
     nodes: tuple[SymbolNode, ...]
-    heads: tuple[Entry, ...]
+    heads: tuple[NodeOutput, ...]
 
     def render(self) -> str:
         """Return a symbol file of today's format in which node i is called `n<i>`.
@@ -223,7 +223,7 @@ def _subgraphs(raw: Any, version: int, nesting: int) -> Iterable[Subgraph]:
         yield Subgraph(text, file)
 
 
-def _entries(raw: list[Any], count: int) -> tuple[Entry, ...]:
+def _entries(raw: list[Any], count: int) -> tuple[NodeOutput, ...]:
     entries = []
     for item in raw:
         # Before 0.9 an entry had no third number, the version of a state.
@@ -236,11 +236,11 @@ def _entries(raw: list[Any], count: int) -> tuple[Entry, ...]:
             raise FlawError(f"reads node {node!s:.20}, but there are {count} nodes")
         if not 0 <= output < MOST_OUTPUTS:
             raise FlawError(f"reads output {output!s:.20} of node {node}, which is no output number")
-        entries.append(Entry(node, output))
+        entries.append(NodeOutput(node, output))
     return tuple(entries)
 
 
-def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
+def _in_order(nodes: list[SymbolNode], heads: tuple[NodeOutput, ...]) -> SymbolFile:
     """Remove nodes that no head needs, put producers before readers, and add the states that old files left out."""
     sources = [[entry.node for entry in node.inputs] for node in nodes]
     needed = needed_for((head.node for head in heads), sources)
@@ -256,13 +256,13 @@ def _in_order(nodes: list[SymbolNode], heads: tuple[Entry, ...]) -> SymbolFile:
         for entry in node.inputs:
             if entry.output and nodes[entry.node].op == VARIABLE:
                 raise FlawError(f"{_label(number, node)} reads output {entry.output} of a variable, which has but one")
-            inputs.append(Entry(position[entry.node], entry.output))
+            inputs.append(NodeOutput(position[entry.node], entry.output))
         for state in missing_states(node.op, len(inputs)):
-            inputs.append(Entry(len(ordered), 0))
+            inputs.append(NodeOutput(len(ordered), 0))
             ordered.append(SymbolNode(VARIABLE, f"{node.name}_{state}", {}))
         position[number] = len(ordered)
         ordered.append(SymbolNode(node.op, node.name, node.attributes, tuple(inputs), node.subgraphs))
-    return SymbolFile(tuple(ordered), tuple([Entry(position[head.node], head.output) for head in heads]))
+    return SymbolFile(tuple(ordered), tuple([NodeOutput(position[head.node], head.output) for head in heads]))
 
 
 def _label(number: int, node: Any) -> str:

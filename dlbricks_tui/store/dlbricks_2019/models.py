@@ -17,7 +17,7 @@ _QUOTES = str.maketrans("", "", "\"'`\u2018\u2019\u201c\u201d")
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedModel:
+class ImportedModel:
     """A model of Table 1: its name here, its key, and its bricks by the names of the layers."""
 
     name: str
@@ -39,9 +39,9 @@ class PublishedModels:
             _model_key(name): of_table1[number] for name, number in _OTHER_NAMES.items() if number in of_table1
         }
         self._load = load
-        self._known: dict[str, PublishedModel] = {}
+        self._known: dict[str, ImportedModel] = {}
 
-    def find(self, name: str) -> PublishedModel | None:
+    def find(self, name: str) -> ImportedModel | None:
         """Return the model of that name, None if it is not in Table 1."""
         source = self._sources.get(_model_key(name))
         if source is None:
@@ -51,9 +51,9 @@ class PublishedModels:
         return self._known[source.name]
 
 
-def _published(name: str, graph: LayerGraph) -> PublishedModel:
+def _published(name: str, graph: LayerGraph) -> ImportedModel:
     bricks = {_layer_key(layer.name): brick_of(graph, [layer.index]) for layer in graph.layers}
-    return PublishedModel(name, whole_model(graph).key, bricks)
+    return ImportedModel(name, whole_model(graph).key, bricks)
 
 
 def _model_key(name: str) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.identity import Brick
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.dlbricks_2019.checkout import Row
-from dlbricks_tui.store.dlbricks_2019.models import PublishedModel
+from dlbricks_tui.store.dlbricks_2019.models import ImportedModel
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, EndToEnd, Measurement, Result, Runtime, System
 from dlbricks_tui.store.statistics import summarise
 
@@ -111,7 +111,7 @@ class RowResult(NamedTuple):
     form: BrickForm | None = None
 
 
-def result_of(row: Row, model: PublishedModel, system: str) -> RowResult:
+def result_of(row: Row, model: ImportedModel, system: str) -> RowResult:
     """Return a row as a result; every layer is a measurement of its own, even if several are the same brick."""
     if row.layer is None:
         return RowResult(_end_to_end(row, model, system))
@@ -123,7 +123,7 @@ def result_of(row: Row, model: PublishedModel, system: str) -> RowResult:
     )
 
 
-def _measurement(row: Row, layer: str, model: PublishedModel, brick: Brick, system: str) -> Measurement:
+def _measurement(row: Row, layer: str, model: ImportedModel, brick: Brick, system: str) -> Measurement:
     samples_ms = _samples_ms(row.times)
     return Measurement(
         uuid=_uuid(system, model.name, layer, brick.key, samples_ms),
@@ -141,7 +141,7 @@ def _measurement(row: Row, layer: str, model: PublishedModel, brick: Brick, syst
     )
 
 
-def _end_to_end(row: Row, model: PublishedModel, system: str) -> EndToEnd:
+def _end_to_end(row: Row, model: ImportedModel, system: str) -> EndToEnd:
     samples_ms = _samples_ms(row.times)
     return EndToEnd(
         uuid=_uuid(system, model.name, None, model.key, samples_ms),

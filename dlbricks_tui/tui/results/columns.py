@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from textual.app import ComposeResult
 
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.store.selections import Order
+from dlbricks_tui.store.selections import SortOrder
 from dlbricks_tui.tui.dialogs.dialog import Box, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, contains_all, line
@@ -72,7 +72,7 @@ class Arrangement:
     """The visible columns and the sort orders, the first order first."""
 
     columns: tuple[str, ...] = FIRST_COLUMNS
-    orders: tuple[Order, ...] = (Order("when", descending=True),)
+    orders: tuple[SortOrder, ...] = (SortOrder("when", descending=True),)
 
     def sorted_by(self, column: str) -> Arrangement:
         """Return the arrangement sorted by a column; the current one is reversed."""
@@ -81,7 +81,7 @@ class Arrangement:
         begins = COLUMNS[column] in (Content.NUMBER, Content.TIME)
         descending = not first.descending if first.column == column else begins
         rest = [order for order in self.orders if order.column != column]
-        return replace(self, orders=(Order(column, descending), *rest)[:_MOST_ORDERS])
+        return replace(self, orders=(SortOrder(column, descending), *rest)[:_MOST_ORDERS])
 
     def with_columns(self, columns: Sequence[str]) -> Arrangement:
         return replace(self, columns=tuple(columns))

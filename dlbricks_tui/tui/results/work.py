@@ -13,7 +13,7 @@ from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
 from dlbricks_tui.store.filters import equal, parse_filter
 from dlbricks_tui.store.importing import import_file
-from dlbricks_tui.store.selections import OLDEST_FIRST, Order, Selection
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ class ResultQuery(NamedTuple):
     """The search text and the order of the wanted results."""
 
     text: str
-    orders: tuple[Order, ...]
+    orders: tuple[SortOrder, ...]
 
 
 def queries_of(text: str) -> tuple[QueryInstance, ...]:
