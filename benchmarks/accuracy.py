@@ -23,8 +23,8 @@ from pathlib import Path
 from benchmarks import made_up_networks, onnx_models
 from benchmarks.accuracy_report import FIFTY, GLUONCV, LEVELS, MADE_UP, ONNX, OTHER_KINDS, ZOO, Group, report
 from benchmarks.command_line import ROOT, dlbricks, told
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 DEFAULT_DATA = ROOT / "build" / "accuracy"
 REPORT = "accuracy.md"

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, load_model
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
@@ -30,7 +31,6 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 MODELS = ("table1:16", "table1:10", "table1:14", "table1:7", "table1:2")
 SCRIPT = Path(__file__).parent / "plain_mxnet.py"

@@ -20,6 +20,7 @@ import numpy as np
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.calibration import Example, fitted
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
 from dlbricks_tui.measure.known import Known
@@ -35,7 +36,6 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.calibration import example_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Measurement, Result
 from dlbricks_tui.store.statistics import trimmed_mean

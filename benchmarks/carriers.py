@@ -25,6 +25,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.carriers import in_proportion
 from dlbricks_tui.measure.jobs import untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -35,7 +36,6 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Profile, Profiled, Program, Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.statistics import trimmed_mean
 
 MODELS = ("squeezenet1.1", "mobilenet0.5", "resnet18_v1", "resnet50_v1", "mobilenetv2_1.0", "densenet121")

@@ -13,6 +13,7 @@ from dlbricks_tui.bricks.contexts import context_key
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.jobs import untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -22,7 +23,6 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Program, Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 ROUNDS = 25
 PATIENCE_SECONDS = 600.0

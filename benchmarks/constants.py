@@ -17,11 +17,11 @@ from statistics import mean
 
 from benchmarks.averages import FEWEST, Network, networks_in
 from dlbricks_tui.estimate.calibration import CALL_MS, Example, fitted
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.calibration import example_of
 from dlbricks_tui.runtime.traits import MXNET
-from dlbricks_tui.settings import DataFolder
 
 CHOICES: Mapping[str, Sequence[str]] = {
     "none": (),

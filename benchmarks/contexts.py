@@ -18,6 +18,7 @@ from pathlib import Path
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.bricks.programs import model_program, sequence_program
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -28,7 +29,6 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Program, Sample, Unload
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 # One for today's oneDNN and one for the one of MXNet 1.5.
 TELLING = Settings(environment=(("DNNL_VERBOSE", "1"), ("MKLDNN_VERBOSE", "1")))

@@ -19,10 +19,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.runtime.inside.mxnet_framework import first_meaningful_line, load_mxnet
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 # What MXNet does with a graph before it runs it, by the level that results.
 BACKENDS = {"written": "NONE", "fused": "MKLDNN"}

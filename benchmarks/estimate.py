@@ -20,13 +20,13 @@ from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import BrickForm, EndToEnd, Measurement, Record, utc_now
 from dlbricks_tui.store.statistics import summarise

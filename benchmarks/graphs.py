@@ -23,10 +23,10 @@ from dlbricks_tui.answers.opening import loader_from_cache
 from dlbricks_tui.bricks.ordering import DominatorTree
 from dlbricks_tui.bricks.series_parallel import decompose
 from dlbricks_tui.estimate.compositions import Task, critical_path
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.digraphs import digraph_of
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 
 Sources = Sequence[Sequence[int]]
 ENTRY = -1

@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 LSTM_NODES = (2_000, 6_000, 18_000)
 

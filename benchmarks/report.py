@@ -18,13 +18,13 @@ from benchmarks.estimate import made_up
 from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, utc_now
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from benchmarks.promises import at_most, judge
 from dlbricks_tui.answers.opening import load_all
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 LAYERS = 10_815
 

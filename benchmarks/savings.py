@@ -19,12 +19,12 @@ from itertools import pairwise
 from pathlib import Path
 
 from benchmarks.command_line import dlbricks, told
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Calibrated, Calibrating, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import EstimateChanged, EventReader, ModelLoading, Planned, ProgramLoaded, ProgramMeasured
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.settings import DataFolder
 
 RUNS = 100
 PROMISED = 25.0

@@ -17,12 +17,12 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.share.exporting import chosen_decoys
 from dlbricks_tui.share.suite import seed_of
 

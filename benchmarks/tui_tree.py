@@ -25,7 +25,7 @@ from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
 from dlbricks_tui.tui.workbench.details import details
 from dlbricks_tui.tui.workbench.nesting import Nesting
 from dlbricks_tui.tui.workbench.outline import Outline
-from dlbricks_tui.tui.workbench.parts import PartLatencies, subject_of
+from dlbricks_tui.tui.workbench.parts import PartLatencies, part_details
 from dlbricks_tui.tui.workbench.tree import TreeRows
 
 TIMES = 9
@@ -95,7 +95,7 @@ def _drawing(opened: OpenModel, latencies: PartLatencies, step: Callable[[Outlin
 
 
 def _described(opened: OpenModel, outline: Outline, latencies: PartLatencies, index: int) -> None:
-    list(details(subject_of(outline.rows[index], outline, latencies), None, ["another model"], WIDTH))
+    list(details(part_details(outline.rows[index], outline, latencies), None, ["another model"], WIDTH))
 
 
 def _timed(name: str, step: Callable[[], None]) -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
-    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.folders import DataFolder
 
 
 def main() -> int:

@@ -35,6 +35,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
+from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Event
@@ -51,7 +52,6 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
-from dlbricks_tui.settings import DataFolder, data_folder
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
@@ -143,9 +143,9 @@ def estimate(
     folder, options = _folder(data), options or EstimateOptions()
     source = _source(model, folder)
     with open_estimator(options, folder, Remarks(_log.info, str, _shapes_used)) as estimator:
-        measured = estimator.measured([source])
-        (asked,) = estimator.inquiries([source], measured.level)
-        return model_estimate(asked.inquiry.decomposition, estimator.estimate(asked, measured))
+        scope = estimator.scope_of([source])
+        (asked,) = estimator.inquiries([source], scope.level)
+        return model_estimate(asked.inquiry.decomposition, estimator.estimate(asked, scope))
 
 
 def measure(

@@ -7,7 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from dlbricks_tui import __version__
-from dlbricks_tui.settings import SAMPLE_MODELS, THEMES
+from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 
 ROOT = Path(__file__).parent.parent
 
@@ -40,7 +40,7 @@ def test_the_wheel_holds_the_package_with_its_samples_and_themes_and_nothing_els
 
 def test_the_installed_command_works_from_any_folder(installed: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    where = "import dlbricks_tui.settings as s; print(s.SAMPLE_MODELS, s.THEMES, sep='\\n')"
+    where = "import dlbricks_tui.folders as s; print(s.SAMPLE_MODELS, s.THEMES, sep='\\n')"
     found = subprocess.run(
         [sys.executable, "-c", where], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
     )

@@ -17,6 +17,7 @@ from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_system, preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -25,7 +26,6 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, traits_of
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
@@ -126,7 +126,7 @@ class Estimator:
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
         return [Asked(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
 
-    def measured(self, sources: Sequence[ModelSource]) -> MeasurementScope:
+    def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
         named = self._named(sources)
@@ -137,31 +137,31 @@ class Estimator:
         wanted = {found.runtime_for(source) for source in sources}
         return replace(found, level=self._level(system, wanted, others=named is None))
 
-    def estimate(self, asked: Asked, measured: MeasurementScope) -> SystemEstimate:
+    def estimate(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate:
         """Return a model's estimate from the runtime that counts for it.
 
         If that runtime has measured nothing and the options do not name it, another one of the same framework
         takes its place.
         """
-        inquiry, wanted = asked.inquiry, measured.runtime_for(asked.source)
-        found = inquiry.on(measured.system, wanted)
-        usual = measured.usual.get(asked.source.format)
-        if found is None and measured.named is None and usual is not None:
+        inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
+        found = inquiry.on(scope.system, wanted)
+        usual = scope.usual.get(asked.source.format)
+        if found is None and scope.named is None and usual is not None:
             known = by_id(self.store.runtimes())
             alike = {identity for identity, each in known.items() if each.framework == usual.framework}
-            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], measured.system, None)
+            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
             found = None if offer is None else inquiry.by(offer.way)
-        return found or inquiry.empty(measured.system, wanted or "")
+        return found or inquiry.empty(scope.system, wanted or "")
 
-    def every_way(self, sources: Sequence[ModelSource], measured: MeasurementScope) -> Iterator[SystemEstimate]:
+    def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
         level = self.options.level
-        system = None if self.options.system is None else measured.system
+        system = None if self.options.system is None else scope.system
         levels = levels_measured(self.store) if level is None else (level,)
         for each in levels:
             for _, inquiry in self.inquiries(sources, each):
                 for offer in inquiry.offers:
-                    if system in (None, offer.way.system) and measured.named in (None, offer.way.runtime):
+                    if system in (None, offer.way.system) and scope.named in (None, offer.way.runtime):
                         yield inquiry.by(offer.way)
 
     def level_on(self, system: str) -> Level:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.answers.opening import CutOptions
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -21,7 +22,6 @@ from dlbricks_tui.runs.request import (
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.settings import DataFolder
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3

@@ -9,6 +9,7 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
@@ -16,7 +17,6 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

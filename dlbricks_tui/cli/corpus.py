@@ -26,10 +26,10 @@ from dlbricks_tui.cli.output import data_console, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option
 from dlbricks_tui.cli.store import load_all, open_loader
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.printable import printable
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.wording.numbers import counted, percent
 
 # With more models, numbers would make the grid too wide for a screen.

@@ -57,16 +57,16 @@ class _Cures:
     runtime: str | None
     cutting: Cutting
 
-    def of(self, measured: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
+    def of(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
         """Return the runs for these models, one for each format."""
-        where = "" if measured.is_host else f" there, on {measured.system}"
-        commands = [f"`{self._command(measured, held, *options)}`" for held in _by_format(lacking)]
+        where = "" if scope.is_host else f" there, on {scope.system}"
+        commands = [f"`{self._command(scope, held, *options)}`" for held in _by_format(lacking)]
         return f"run {' and '.join(commands)}{where}"
 
-    def _command(self, measured: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
+    def _command(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
         models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
         models += ["..."] * (len(lacking) > _MOST_TOLD)
-        return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(measured, lacking), *options])
+        return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(scope, lacking), *options])
 
     def _reference(self, source: ModelSource) -> str:
         if source.table1_id:
@@ -74,15 +74,15 @@ class _Cures:
         # A model that is not in the library was named by its path.
         return source.name if source.name in self.models else str(source.path)
 
-    def _measuring_alike(self, measured: MeasurementScope, lacking: Sequence[ModelWithEstimate]) -> Iterator[str]:
+    def _measuring_alike(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate]) -> Iterator[str]:
         """Yield the options without which a run would measure other bricks, or by another runtime."""
-        threads = {measured.threads_taken(it.source, it.found.way.runtime) for it in lacking}
+        threads = {scope.threads_taken(it.source, it.found.way.runtime) for it in lacking}
         chosen = {
             "--granularity": str(self.cutting.granularity),
-            "--level": measured.level.value,
+            "--level": scope.level.value,
             "--cut": self.cutting.cut.value,
             "--order": self.cutting.order.value,
-            "--runtime": self.runtime if measured.is_host else None,
+            "--runtime": self.runtime if scope.is_host else None,
             "--threads": threads.pop() if len(threads) == 1 else None,
         }
         by_default = {
@@ -134,30 +134,30 @@ def estimate_models(args: argparse.Namespace) -> int:
 
 
 def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: _Cures) -> int:
-    measured = estimator.measured(sources)
-    _tell_level(estimator, measured)
+    scope = estimator.scope_of(sources)
+    _tell_level(estimator, scope)
     answers = [
-        ModelWithEstimate(asked.source, asked.inquiry.decomposition, estimator.estimate(asked, measured))
-        for asked in estimator.inquiries(sources, measured.level)
+        ModelWithEstimate(asked.source, asked.inquiry.decomposition, estimator.estimate(asked, scope))
+        for asked in estimator.inquiries(sources, scope.level)
     ]
     _write_estimates(answers, output)
-    _tell_others(measured, answers)
+    _tell_others(scope, answers)
     for answer in answers:
         _tell_unmeasurable(answer)
     impossible = [it for it in answers if it.found.estimate.obstacle]
-    _tell_impossible(cures, measured, impossible)
+    _tell_impossible(cures, scope, impossible)
     incomplete = [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
-    _tell_gaps(cures, measured, incomplete)
+    _tell_gaps(cures, scope, incomplete)
     without = [it for it in answers if it.found.estimate.composed is None and it not in impossible]
     if without:
-        _tell_nothing_fits(estimator, cures, measured, without)
+        _tell_nothing_fits(estimator, cures, scope, without)
     return Status.DONE_WITH_FAILURES if without or impossible or len(answers) < len(sources) else Status.DONE
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
     from dlbricks_tui.cli.estimate_view import accuracy_view, judged_by_way
 
-    judged = sorted(judged_by_way(estimator.every_way(sources, estimator.measured(sources))), key=lambda it: it[0])
+    judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
     if output != "text":
         _write_documents([_accuracy_document(group, found) for group, found in judged], output)
     elif judged:
@@ -211,16 +211,16 @@ def _write_documents(documents: Sequence[Any], output: str) -> None:
         write_csv([list(documents[0]), *(list(row.values()) for row in documents)])
 
 
-def _tell_level(estimator: Estimator, measured: MeasurementScope) -> None:
-    if estimator.options.level is None and measured.level is Level.WRITTEN:
-        narrate(f"{measured.system} has results at level written and none at fused: estimating at written")
+def _tell_level(estimator: Estimator, scope: MeasurementScope) -> None:
+    if estimator.options.level is None and scope.level is Level.WRITTEN:
+        narrate(f"{scope.system} has results at level written and none at fused: estimating at written")
 
 
-def _tell_others(measured: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
+def _tell_others(scope: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
     """Narrate for which models another runtime takes the place of the usual one."""
     by_others: dict[tuple[str, str], list[ModelWithEstimate]] = {}
     for answer in answers:
-        wanted, taken = measured.runtime_for(answer.source), answer.found.way.runtime
+        wanted, taken = scope.runtime_for(answer.source), answer.found.way.runtime
         if wanted is not None and taken != wanted:
             by_others.setdefault((wanted, taken), []).append(answer)
     for (wanted, taken), held in by_others.items():
@@ -240,17 +240,17 @@ def _tell_unmeasurable(answer: ModelWithEstimate) -> None:
         )
 
 
-def _tell_impossible(cures: _Cures, measured: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
+def _tell_impossible(cures: _Cures, scope: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
     for answer in answers:
         timed = answer.found.end_to_end is not None
-        cure = "" if timed else f"; time the whole model: {cures.of(measured, [answer], '--end-to-end')}"
+        cure = "" if timed else f"; time the whole model: {cures.of(scope, [answer], '--end-to-end')}"
         narrate(f"no estimate of {answer.source.name} is possible: {answer.found.estimate.obstacle}{cure}")
 
 
-def _tell_gaps(cures: _Cures, measured: MeasurementScope, incomplete: Sequence[ModelWithEstimate]) -> None:
+def _tell_gaps(cures: _Cures, scope: MeasurementScope, incomplete: Sequence[ModelWithEstimate]) -> None:
     if len(incomplete) > _MOST_TOLD:
         bricks = len({pair for it in incomplete for pair in it.found.estimate.remaining.pairs})
-        cure = cures.of(measured, incomplete)
+        cure = cures.of(scope, incomplete)
         narrate(f"{len(incomplete)} models are incomplete ({counted(bricks, 'brick')} to run): {cure}")
         return
     for answer in incomplete:
@@ -258,21 +258,21 @@ def _tell_gaps(cures: _Cures, measured: MeasurementScope, incomplete: Sequence[M
         takes = "" if remaining.seconds is None else f", about {duration(max(1.0, remaining.seconds))}"
         narrate(
             f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing "
-            f"({counted(len(remaining.pairs), 'brick')} to run{takes}): {cures.of(measured, [answer])}"
+            f"({counted(len(remaining.pairs), 'brick')} to run{takes}): {cures.of(scope, [answer])}"
         )
 
 
 def _tell_nothing_fits(
-    estimator: Estimator, cures: _Cures, measured: MeasurementScope, without: Sequence[ModelWithEstimate]
+    estimator: Estimator, cures: _Cures, scope: MeasurementScope, without: Sequence[ModelWithEstimate]
 ) -> None:
-    system = f"this host, {measured.system}," if measured.is_host else measured.system
+    system = f"this host, {scope.system}," if scope.is_host else scope.system
     for held in _by_format(without):
-        wanted = measured.runtime_for(held[0].source)
+        wanted = scope.runtime_for(held[0].source)
         runtime = f" by {wanted}" if wanted else ""
-        there = what_is_there(combinations(estimator.store.select(order=())), measured.system, wanted)
+        there = what_is_there(combinations(estimator.store.select(order=())), scope.system, wanted)
         narrate(
-            f"nothing fits {_names(held)}: none of its bricks was measured at level {measured.level.value} on "
-            f"{system}{runtime}; {there}; {cures.of(measured, held)}"
+            f"nothing fits {_names(held)}: none of its bricks was measured at level {scope.level.value} on "
+            f"{system}{runtime}; {there}; {cures.of(scope, held)}"
         )
 
 

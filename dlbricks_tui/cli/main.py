@@ -21,7 +21,7 @@ from dlbricks_tui.cli.parser import (
     with_hyphens_joined,
 )
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.settings import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
 if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config

@@ -15,9 +15,9 @@ from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
 from dlbricks_tui.cli.store import open_loader
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.wording.numbers import counted, percent
 
 _NARROWEST = 12

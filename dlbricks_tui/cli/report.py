@@ -14,11 +14,11 @@ from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_damage, open_loader
 from dlbricks_tui.estimate.selection import find_system
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.evaluation import Evaluation, evaluate
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
@@ -101,7 +101,7 @@ def _wanted(names: Sequence[str], store: ResultsDatabase) -> frozenset[str] | No
 def _document(report: "Report", evaluation: Evaluation) -> dict[str, Any]:
     return {
         "page": report.page,
-        "models": [subject.name for subject in evaluation.subjects],
+        "models": [reported.name for reported in evaluation.reported_models],
         "series": [
             {
                 "title": series.title,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.cli.output import narrate, narrate_some, write_json
 from dlbricks_tui.cli.parser import Actions, Status, add_action
 from dlbricks_tui.cli.store import open_loader, open_store
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.store.importing import ImportReport, import_file
 from dlbricks_tui.wording.numbers import counted, names_of
 

@@ -19,6 +19,7 @@ from dlbricks_tui.cli.parser import (
     add_schema_option,
 )
 from dlbricks_tui.cli.run_progress import shown
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.method import Method
@@ -29,7 +30,6 @@ from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.running import execute_any, start_detached
 from dlbricks_tui.wording.numbers import counted, in_ms
 

@@ -12,11 +12,11 @@ from dlbricks_tui.wording.numbers import counted
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import EstimateOptions, Estimator
     from dlbricks_tui.answers.opening import LoadedModel
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.runtime import Runtime
-    from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.store.files import Damage
 

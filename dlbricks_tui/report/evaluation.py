@@ -48,8 +48,8 @@ class ReportedModel:
         return self.table1_id or printable(self.name)[:8]
 
 
-def subject_of(source: ModelSource) -> ReportedModel:
-    """Return a model of the library as a subject."""
+def reported_model(source: ModelSource) -> ReportedModel:
+    """Return a model of the library for a report."""
     return ReportedModel(source.name, source.table1_id, source.task)
 
 
@@ -94,7 +94,7 @@ class Networks:
     def __init__(
         self, loader: Loader, sources: Sequence[ModelSource], level: Level, given: Mapping[str, Shape] | None = None
     ) -> None:
-        self.by_subject: dict[ReportedModel, LayerGraph] = {}
+        self.by_reported_model: dict[ReportedModel, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
         self.left_out = UnloadedModels()
         self._cache = loader.cache
@@ -107,15 +107,15 @@ class Networks:
             except UNLOADABLE as refusal:
                 self.left_out.add(source, refusal)
             else:
-                known[network] = self.by_subject[subject_of(source)] = graph
+                known[network] = self.by_reported_model[reported_model(source)] = graph
 
     def alike(self) -> Iterator[tuple[LayerGraph, list[ReportedModel]]]:
         """Yield each graph with its models."""
         found: dict[int, list[ReportedModel]] = {}
-        for subject, graph in self.by_subject.items():
-            found.setdefault(id(graph), []).append(subject)
-        for subjects in found.values():
-            yield self.by_subject[subjects[0]], subjects
+        for reported, graph in self.by_reported_model.items():
+            found.setdefault(id(graph), []).append(reported)
+        for reported_models in found.values():
+            yield self.by_reported_model[reported_models[0]], reported_models
 
     def cut(self, graph: LayerGraph, cutting: Cutting) -> Decomposition:
         """Return the decomposition of one of the graphs."""
@@ -130,7 +130,7 @@ class Networks:
 class EvaluatedModel:
     """The estimate and end-to-end latency of a model, by one way of measuring and at one granularity."""
 
-    subject: ReportedModel
+    reported: ReportedModel
     decomposition: Decomposition
     found: SystemEstimate
     # The id of the end-to-end result, empty where there is none.
@@ -154,7 +154,7 @@ class EvaluatedModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """All findings of one way of measuring, with its name in figures."""
+    """The evaluated models of one way of measuring, with its name in figures."""
 
     way: Way
     title: str
@@ -162,21 +162,21 @@ class Series:
     slug: str
     # The system's name in the paper, if the paper has it.
     paper_system: str
-    findings: tuple[EvaluatedModel, ...]
+    evaluated_models: tuple[EvaluatedModel, ...]
 
     @property
     def granularities(self) -> tuple[int, ...]:
         """The granularities with judged models, ascending."""
-        return tuple(sorted({it.granularity for it in self.findings if it.judged}))
+        return tuple(sorted({it.granularity for it in self.evaluated_models if it.judged}))
 
     @property
     def measured(self) -> frozenset[ReportedModel]:
         """The measured models."""
-        return frozenset(it.subject for it in self.findings if it.measured)
+        return frozenset(it.reported for it in self.evaluated_models if it.measured)
 
     def at(self, granularity: int) -> tuple[EvaluatedModel, ...]:
-        """Return the findings of one granularity, in the order of the models."""
-        return tuple(it for it in self.findings if it.granularity == granularity)
+        """Return the evaluated models of one granularity, in the order of the models."""
+        return tuple(it for it in self.evaluated_models if it.granularity == granularity)
 
     def accuracy(self, granularity: int) -> Accuracy | None:
         """Return the accuracy and speed-up of one granularity."""
@@ -185,11 +185,11 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The contents of a report; `corpus` has the subjects in order, at level `written`."""
+    """The contents of a report; `corpus` has the reported models in order, at level `written`."""
 
     # The models as the user named them.
     asked: tuple[str, ...]
-    subjects: tuple[ReportedModel, ...]
+    reported_models: tuple[ReportedModel, ...]
     graphs: Mapping[ReportedModel, LayerGraph]
     corpus: Corpus
     series: tuple[Series, ...]
@@ -213,7 +213,7 @@ def evaluate(
     input shapes by name, for files without them. If no model can be read, raise the error of the first.
     """
     written = Networks(loader_of(""), sources, Level.WRITTEN, given)
-    if written.left_out.first is not None and not written.by_subject:
+    if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
     ways = [way for way in _ways(store) if only is None or way.system in only]
     ways.sort(key=lambda way: (way.system != host, _place_in_paper(way.system), way))
@@ -227,58 +227,63 @@ def evaluate(
         networks = written if level is Level.WRITTEN else Networks(loader, readable, level, given)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(store, level):
-            for finding in _findings(store, networks, granularity, alike):
-                found[finding.found.way].append(finding)
+            for evaluated in _evaluated_models(store, networks, granularity, alike):
+                found[evaluated.found.way].append(evaluated)
     names = Names(store, [way for way in ways if found[way]])
     series = [
         Series(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
         for way in ways
         if found[way]
     ]
-    bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_subject.items())
-    corpus = compare([replace(model_bricks(cut), name=subject.name) for subject, cut in bricks])
+    bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_reported_model.items())
+    corpus = compare([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
     return Evaluation(
-        tuple(asked), tuple(written.by_subject), written.by_subject, corpus, tuple(series), tuple(left_out)
+        tuple(asked),
+        tuple(written.by_reported_model),
+        written.by_reported_model,
+        corpus,
+        tuple(series),
+        tuple(left_out),
     )
 
 
 def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:
-    """Return the sources that can be read; the others are reported once."""
-    return (source for source in sources if subject_of(source) in written.by_subject)
+    """Return the sources that can be read; a warning names the others once."""
+    return (source for source in sources if reported_model(source) in written.by_reported_model)
 
 
-def _findings(
+def _evaluated_models(
     store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way]
 ) -> Iterator[EvaluatedModel]:
     ways = list(ways)
     found: dict[ReportedModel, list[EvaluatedModel]] = {}
-    for graph, subjects in networks.alike():
+    for graph, reported_models in networks.alike():
         decomposition = networks.cut(graph, Cutting(granularity))
         results = BrickResults(store, decomposition)
         keys = end_to_end_keys(graph)
         for way in ways:
             composed = estimate(decomposition, results.knowledge(way))
-            for subject in subjects:
-                finding = _finding(store, subject, decomposition, keys, composed, way)
-                if finding is not None:
-                    found.setdefault(subject, []).append(finding)
-    for subject in networks.by_subject:
-        yield from found.get(subject, ())
+            for reported in reported_models:
+                evaluated = _finding(store, reported, decomposition, keys, composed, way)
+                if evaluated is not None:
+                    found.setdefault(reported, []).append(evaluated)
+    for reported in networks.by_reported_model:
+        yield from found.get(reported, ())
 
 
 def _finding(
     store: ResultsDatabase,
-    subject: ReportedModel,
+    reported: ReportedModel,
     decomposition: Decomposition,
     keys: Mapping[Level, str],
     composed: Estimate,
     way: Way,
 ) -> EvaluatedModel | None:
-    timed = end_to_end(store, keys, subject.name, way)
+    timed = end_to_end(store, keys, reported.name, way)
     if timed is None and composed.composed is None:
         return None
-    found = SystemEstimate(way, replace(composed, model=subject.name))
-    return EvaluatedModel(subject, decomposition, beside(found, timed), "" if timed is None else timed.id)
+    found = SystemEstimate(way, replace(composed, model=reported.name))
+    return EvaluatedModel(reported, decomposition, beside(found, timed), "" if timed is None else timed.id)
 
 
 def _ways(store: ResultsDatabase) -> list[Way]:

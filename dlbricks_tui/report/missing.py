@@ -39,7 +39,7 @@ def command(*words: str) -> str:
 
 
 def _lacking(evaluation: Evaluation, known: Collection[ReportedModel], what: str, cure: str) -> tuple[str, ...]:
-    count, lacking = len(evaluation.subjects), len(evaluation.subjects) - len(known)
+    count, lacking = len(evaluation.reported_models), len(evaluation.reported_models) - len(known)
     if not lacking:
         return ()
     were = f"{lacking} of {count} models {'was' if lacking == 1 else 'were'} not" if known else "No model was"

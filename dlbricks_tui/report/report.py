@@ -83,7 +83,7 @@ def make_report(evaluation: Evaluation, folder: Path) -> Report:
 
 
 def _lead(evaluation: Evaluation) -> tuple[str, ...]:
-    models = counted(len(evaluation.subjects), "model")
+    models = counted(len(evaluation.reported_models), "model")
     if not evaluation.series:
         about = (
             f"{models}. None of them was measured yet. The figures without latencies are here; each other figure names "
@@ -107,6 +107,6 @@ def _measured(evaluation: Evaluation, models: str) -> str:
     measured = len(frozenset[ReportedModel]().union(*(it.measured for it in whole)))
     if not measured:
         return f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."
-    if measured == len(evaluation.subjects):
+    if measured == len(evaluation.reported_models):
         return f"{models}, measured in {ways}."
     return f"{models}, {measured} of them measured, in {ways}."

@@ -9,11 +9,11 @@ from dlbricks_tui.report.exhibits import Cell, Table, table
 TRACE = ("system", "runtime", "level", "protocol", "granularity", "cut", "order", "end_to_end_result")
 
 
-def trace(finding: EvaluatedModel) -> tuple[Cell, ...]:
+def trace(evaluated: EvaluatedModel) -> tuple[Cell, ...]:
     """Return the values that identify an estimate and its end-to-end result."""
-    way, cutting = finding.found.way, finding.found.estimate.cutting
+    way, cutting = evaluated.found.way, evaluated.found.estimate.cutting
     how = (cutting.granularity, cutting.cut.value, cutting.order.value)
-    return (way.system, way.runtime, way.level.value, way.protocol, *how, finding.result)
+    return (way.system, way.runtime, way.level.value, way.protocol, *how, evaluated.result)
 
 
 def bricks_table(evaluation: Evaluation) -> Table:
@@ -30,11 +30,11 @@ def _bricks(evaluation: Evaluation) -> Iterator[tuple[Cell, ...]]:
         way = series.way
         # By brick and context: the latency, the models that use it, and the results behind it.
         used: dict[tuple[str, str], _Use] = {}
-        for finding in series.findings:
-            for part in finding.found.estimate.parts:
+        for evaluated in series.evaluated_models:
+            for part in evaluated.found.estimate.parts:
                 if part.measured is not None:
                     fresh: _Use = (part.measured.latency.value_ms, {}, part.measured.results)
-                    used.setdefault(part.pair, fresh)[1][finding.subject.table1_id or finding.subject.name] = None
+                    used.setdefault(part.pair, fresh)[1][evaluated.reported.table1_id or evaluated.reported.name] = None
         for (brick, context), (latency_ms, users, results) in used.items():
             named = (way.system, way.runtime, way.level.value, way.protocol)
             yield (*named, brick, context, latency_ms, "; ".join(users), " ".join(results))

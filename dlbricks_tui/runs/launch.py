@@ -5,11 +5,11 @@ import sys
 import time
 from pathlib import Path
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
 from dlbricks_tui.runtime.runtime import MOST_THREADS
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 
 PACKAGE_PARENT = Path(__file__).resolve().parents[2]

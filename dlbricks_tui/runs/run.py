@@ -10,6 +10,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock, this_process
@@ -24,7 +25,6 @@ from dlbricks_tui.runs.planning import Workload, cut_models, plan_run, read_mode
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import RunSession, Workplace, measure, tell_estimates
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.

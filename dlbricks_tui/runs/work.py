@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.alone import Alone, program_of
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
@@ -28,7 +29,6 @@ from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, System, utc_now
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits, usual_traits
-from dlbricks_tui.settings import DataFolder
 
 _OWN_NAMES = tuple(traits.own_runtime for traits in TRAITS.values())
 NOT_INSTALLED = "none"

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suite import is_id
 from dlbricks_tui.share.untrusted_json import check_fields, parsed_document

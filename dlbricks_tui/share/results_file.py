@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.known import Conditions, known_in, newest_result
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.preparation import PreparedSuite, read_prepared

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import HostLock, host_lock
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs import launch
@@ -13,7 +14,6 @@ from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.preparation import read_suite
 from dlbricks_tui.share.results_file import write_results
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from tinydb import TinyDB
 from tinydb.queries import QueryInstance
 
-from dlbricks_tui.settings import data_folder
+from dlbricks_tui.folders import data_folder
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
 from dlbricks_tui.store.entries import EntryKind, JournalEntry

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.config.options import AUTO, ON
 from dlbricks_tui.config.reading import Sources
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
 

@@ -31,7 +31,7 @@ from dlbricks_tui.tui.workbench.models import KnownLatency
 from dlbricks_tui.tui.workbench.parts import Measurements
 
 if TYPE_CHECKING:
-    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.tui.open_model import ModelSpec
 
 

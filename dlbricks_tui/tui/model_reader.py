@@ -6,6 +6,7 @@ from pathlib import Path
 from threading import Lock
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
@@ -14,7 +15,6 @@ from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, input_shapes
 from dlbricks_tui.tui.workbench.nesting import Nesting
 

@@ -13,7 +13,7 @@ from textual.theme import Theme
 
 from dlbricks_tui.config.config import Config, ConfigError
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.settings import THEMES
+from dlbricks_tui.folders import THEMES
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of

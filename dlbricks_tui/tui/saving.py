@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from textual.app import App
 
-    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.folders import DataFolder
 
 _END = "\a"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.estimate.calibration import CALL_MS
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.records import Record
 from tests.estimate.knowledge_of import latency_of
 from tests.estimate.stored import brick_records, model_record, store_of

@@ -194,7 +194,7 @@ def test_a_report_covers_the_models_whose_framework_is_installed(net: Path, unre
 
     loader = Loader(net.parent / "cache", Missing())
     networks = Networks(loader, [source_of(Path(path)) for path in (*unread, str(net))], Level.WRITTEN)
-    assert [subject.name for subject in networks.by_subject] == ["net"]
+    assert [subject.name for subject in networks.by_reported_model] == ["net"]
     assert networks.left_out.lines == ["one, other: no MXNet"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.folders import SAMPLE_MODELS
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.settings import SAMPLE_MODELS
 from tests.models.table_framework import TableFramework
 from tests.store.dlbricks_2019.checkouts import time_layers, time_model
 

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import LayerGraph, Shape
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import GraphAnswer
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 
 class NoFramework:

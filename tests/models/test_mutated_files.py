@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import TensorType
 from dlbricks_tui.models.mxnet.layer_graph import InferredFile, build_graph
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, parse_symbol
 from dlbricks_tui.models.mxnet.variables import input_shapes, variable_roles
-from dlbricks_tui.settings import SAMPLE_MODELS
 from tests.models.symbols import document, node, small_network, variable
 
 SAMPLES = ("table1/capsnet", "table1/yolo_v2", "gluon/squeezenet1.0")

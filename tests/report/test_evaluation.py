@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, ReportedModel, evaluate, subject_of
-from dlbricks_tui.settings import SAMPLE_MODELS
+from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, ReportedModel, evaluate, reported_model
 from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
 from dlbricks_tui.store.records import EndToEnd, Record
 from tests.estimate.stored import brick_records, model_record, store_of
@@ -50,7 +50,7 @@ def test_each_series_is_listed_and_this_host_comes_first(tmp_path: Path) -> None
         ("here", "here, written", "here-written"),
         ("c5.xlarge", "c5.xlarge, written", "c5.xlarge-written"),
     ]
-    ours, theirs = (series.findings[0] for series in found.series)
+    ours, theirs = (series.evaluated_models[0] for series in found.series)
     assert ours.found.sequential_ms == theirs.found.sequential_ms
     assert (ours.found.end_to_end, theirs.found.end_to_end) == ((20.0, 19.8, 20.2), (30.0, 29.7, 30.3))
     assert ours.result == here[-1].uuid if isinstance(here[-1], EndToEnd) else False
@@ -77,7 +77,7 @@ def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
     asked = run(granularity=2, level=Level.WRITTEN, **HOST)
     (series,) = evaluated(tmp_path, [*records, asked], "table1:16").series
     assert series.granularities == (1, 2)
-    assert [len(it.found.estimate.parts) for it in series.findings] == [69, len(pairs.occurrences)]
+    assert [len(it.found.estimate.parts) for it in series.evaluated_models] == [69, len(pairs.occurrences)]
     (alone,) = evaluated(tmp_path / "alone", records, "table1:16").series
     assert alone.granularities == (1,)
 
@@ -88,10 +88,10 @@ def test_equal_models_keep_their_own_published_end_to_end_latencies(tmp_path: Pa
     names = [source.name for source in sources("table1:2", "table1:3")]
     timed = [model_record(VGG, latency, name=name, **way) for name, latency in zip(names, (100.0, 110.0), strict=True)]
     (series,) = evaluated(tmp_path, [*brick_records(VGG, **way), *timed], "table1:2", "table1:3").series
-    assert [(it.subject.name, it.found.estimate.model, it.result) for it in series.findings] == [
+    assert [(it.reported.name, it.found.estimate.model, it.result) for it in series.evaluated_models] == [
         (name, name, (it if own else timed[-1]).uuid) for name, it in zip(names, timed, strict=True)
     ]
-    assert len({it.found.sequential_ms for it in series.findings}) == 1
+    assert len({it.found.sequential_ms for it in series.evaluated_models}) == 1
 
 
 def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
@@ -102,35 +102,35 @@ def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
         *brick_records(VGG, **HOST),
     ]
     (series,) = evaluated(tmp_path, records, "table1:4", "table1:2").series
-    assert [it.judged for it in series.findings] == [False, False]
+    assert [it.judged for it in series.evaluated_models] == [False, False]
     assert series.granularities == ()
     assert series.accuracy(1) is None
 
 
 def test_a_model_timed_only_end_to_end_is_marked(tmp_path: Path) -> None:
     (series,) = evaluated(tmp_path, [model_record(CAPSNET, 9.0, **HOST)], "table1:4").series
-    (finding,) = series.findings
-    assert finding.found.sequential_ms is None
-    assert finding.found.end_to_end is not None
+    (model,) = series.evaluated_models
+    assert model.found.sequential_ms is None
+    assert model.found.end_to_end is not None
 
 
 def test_unreadable_models_are_named_and_the_others_are_evaluated(tmp_path: Path) -> None:
     broken = tmp_path / "broken-symbol.json"
     broken.write_text("{}")
     found = evaluated(tmp_path, [], "table1:4", str(broken))
-    assert [it.table1_id for it in found.subjects] == ["4"]
+    assert [it.table1_id for it in found.reported_models] == ["4"]
     assert found.left_out[0].startswith("broken: ")
     with pytest.raises(ModelError, match="broken"):
         evaluated(tmp_path / "alone", [], str(broken))
 
 
 def test_the_fifty_have_unique_labels_that_fit() -> None:
-    subjects = [subject_of(source) for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")]
-    labels = [subject.label for subject in subjects]
+    reported_models = [reported_model(source) for source in Library(SAMPLE_MODELS, SAMPLE_MODELS).find("table1")]
+    labels = [reported.label for reported in reported_models]
     assert len(set(labels)) == 50
     assert max(map(len, labels)) <= LONGEST_LABEL
     assert labels[8] == "9 Inception V3"
-    assert [subject.mark for subject in subjects] == [str(number) for number in range(1, 51)]
+    assert [reported.mark for reported in reported_models] == [str(number) for number in range(1, 51)]
 
 
 def test_a_model_of_the_user_is_labelled_by_its_name() -> None:

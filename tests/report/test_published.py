@@ -1,5 +1,6 @@
 import pytest
 
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.report.published import (
     COMPOSED_SYSTEM,
@@ -10,7 +11,6 @@ from dlbricks_tui.report.published import (
     published_model,
     published_models,
 )
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 
 def test_the_published_models_are_those_of_table_1() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.measure.events import BatchStarted, Calibrated, Calibrating, DriftNoted, Event, RoundDone, Stop
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
@@ -25,7 +26,6 @@ from dlbricks_tui.runs.events import (
     WorkerReplaced,
 )
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
-from dlbricks_tui.settings import DataFolder
 
 RUN = "20261121-080000-ab12"
 MODELS = ("resnet18_v1", "squeezenet1.1")

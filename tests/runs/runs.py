@@ -11,6 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import Event
@@ -23,7 +24,6 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Failure, Measurement
 

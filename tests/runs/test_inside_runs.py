@@ -10,6 +10,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.intervals import WIDEST_MS
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.measure.events import Event, RoundDone, Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.frameworks import WorkerFramework
@@ -20,7 +21,6 @@ from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State, Tally
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import mean_statistics

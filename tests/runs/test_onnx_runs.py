@@ -9,10 +9,10 @@ import pytest
 from onnx import ModelProto
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.calibration_nets import calibration_nets
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, EndToEnd
 from tests.models.onnx_models import finite_with_its_own_weights, of_unknown_shapes, saved, small, unfusable

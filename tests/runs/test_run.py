@@ -12,6 +12,7 @@ import pytest
 from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure import noise
 from dlbricks_tui.measure.batching import BatchLimits
@@ -38,7 +39,6 @@ from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State, Tally
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import BrickForm, Calibration, utc_now

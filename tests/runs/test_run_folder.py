@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -29,7 +30,6 @@ from dlbricks_tui.runs.request import (
 )
 from dlbricks_tui.runs.run_folder import ACTIVE, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.settings import SAMPLE_MODELS
 
 requests = st.builds(
     RunRequest,

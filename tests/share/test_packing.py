@@ -15,6 +15,7 @@ from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import output_layouts
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.bricks.programs import sequence_program
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level, NativeNode, TensorType
 from dlbricks_tui.models.library import Library, source_of
@@ -22,7 +23,6 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import Framework
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.share.errors import UnsuitableLayersError
 from dlbricks_tui.share.packing import known_operator, packed, spelled
 from dlbricks_tui.share.unpacking import Unpacker

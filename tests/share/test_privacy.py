@@ -12,11 +12,11 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
 from dlbricks_tui.bricks.layouts import Layouts
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.settings import SAMPLE_MODELS
 from dlbricks_tui.share import exporting
 from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys
 from dlbricks_tui.share.packing import packed

@@ -13,8 +13,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.worker import WorkerError
 
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.session import Session

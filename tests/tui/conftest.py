@@ -11,8 +11,8 @@ import pytest
 from textual.app import App
 from textual.screen import Screen
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows

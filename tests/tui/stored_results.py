@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.store.statistics import summarise

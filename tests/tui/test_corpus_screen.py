@@ -4,8 +4,8 @@ import pytest
 
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.corpus import work
 from dlbricks_tui.tui.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.corpus.panels import UniquenessPanel

@@ -1,6 +1,6 @@
 from textual.pilot import Pilot
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from tests.tui.application import app_on, press, running, screen_text, settled
@@ -52,17 +52,17 @@ async def test_new_results_keep_the_scroll_position_of_the_details(measured: Dat
 async def test_the_key_of_a_brick_can_be_copied(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "3", "y")
-        subject = panel(pilot).subject
-        assert subject is not None and subject.occurrence is not None
-        assert pilot.app.clipboard == subject.occurrence.brick.key
+        selected = panel(pilot).selected
+        assert selected is not None and selected.occurrence is not None
+        assert pilot.app.clipboard == selected.occurrence.brick.key
 
 
 async def test_the_tree_copies_the_key_of_a_brick_and_shows_it_in_a_message(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "2", "j", "y")
-        subject = panel(pilot).subject
-        assert subject is not None and pilot.app.clipboard == subject.brick_key
-        assert [it.message for it in pilot.app._notifications][-1].startswith(f"Copied: {subject.brick_key}. ")
+        selected = panel(pilot).selected
+        assert selected is not None and pilot.app.clipboard == selected.brick_key
+        assert [it.message for it in pilot.app._notifications][-1].startswith(f"Copied: {selected.brick_key}. ")
 
 
 async def test_copying_a_part_without_a_key_explains_why(measured: DataFolder) -> None:
@@ -75,8 +75,8 @@ async def test_copying_a_part_without_a_key_explains_why(measured: DataFolder) -
 async def test_the_details_are_cleared_while_another_model_is_read(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "1", "slash", "escape", "slash", '"alexnet"', "enter", "enter")
-        subject = panel(pilot).subject
-        assert subject is not None and subject.title == "alexnet"
+        selected = panel(pilot).selected
+        assert selected is not None and selected.title == "alexnet"
 
 
 async def test_the_details_match_their_snapshot(measured: DataFolder) -> None:

@@ -11,7 +11,7 @@ from dlbricks_tui.tui.lines import wrapped_lines
 from dlbricks_tui.tui.open_model import OpenModel
 from dlbricks_tui.tui.workbench.details import details
 from dlbricks_tui.tui.workbench.outline import Outline
-from dlbricks_tui.tui.workbench.parts import Measurements, PartLatencies, subject_of
+from dlbricks_tui.tui.workbench.parts import Measurements, PartLatencies, part_details
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.knowledge_of import measured
 from tests.tui.opened_models import estimated, open_model, sample, unable
@@ -32,8 +32,8 @@ def told(
     index = 0 if sequence is None else outline.reveal(opened.nesting.leaf(sequence))
     if inside:
         outline.expand(index)
-    subject = subject_of(outline.rows[index + inside], outline, latencies)
-    lines = wrapped_lines(details(subject, samples, elsewhere, WIDTH), WIDTH)
+    selected = part_details(outline.rows[index + inside], outline, latencies)
+    lines = wrapped_lines(details(selected, samples, elsewhere, WIDTH), WIDTH)
     return "\n".join("".join(span.text for span in line).rstrip() for line in lines)
 
 

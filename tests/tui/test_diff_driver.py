@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.diff_driver import ScreenDiff, look_of
 from tests.tui.application import app_on, press, running
 

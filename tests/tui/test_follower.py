@@ -4,9 +4,9 @@ from dataclasses import replace
 import pytest
 from textual.message import Message
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, State
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import Failed, ResultsStored, RunSeen
 from dlbricks_tui.tui.run import follower as following
 from dlbricks_tui.tui.run import updates as watching

@@ -2,7 +2,7 @@
 
 from textual.widgets import Input
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.dialog import Box
 from dlbricks_tui.tui.keys.actions import DIALOG

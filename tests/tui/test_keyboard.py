@@ -5,7 +5,7 @@ from textual.drivers import linux_driver
 from textual.events import Key
 from textual.pilot import Pilot
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.commands import HelpScreen, PaletteScreen
 from dlbricks_tui.tui.keys.keyboard import KeyParser
 from dlbricks_tui.tui.widgets.search_line import Field

@@ -4,13 +4,13 @@ from types import SimpleNamespace
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.corpus import work
 from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec

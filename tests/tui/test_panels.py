@@ -3,7 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.widgets.panel import Panel
 from tests.tui.application import SIZES, app_on, press, running
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.dialogs.paths import OfferedPaths, OpenPathScreen, PathScreen
 from dlbricks_tui.tui.results.dialogs import ExportScreen, ImportScreen

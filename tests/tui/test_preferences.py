@@ -10,7 +10,7 @@ from textual.app import App
 from textual.pilot import Pilot
 
 from dlbricks_tui.config.reading import Sources
-from dlbricks_tui.settings import THEMES, DataFolder
+from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui import preferences as tailoring
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys import keymap

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from dlbricks_tui.config.reading import Sources
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import door
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.diff_driver import DiffDriver

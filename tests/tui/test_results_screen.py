@@ -6,7 +6,7 @@ import pytest
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import parse_filter
 from dlbricks_tui.tui import messages

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import Value
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.library import Library, ModelSource, source_of
@@ -20,7 +21,6 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, sparkline, width_of
 from dlbricks_tui.tui.open_model import id_of

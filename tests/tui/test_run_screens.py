@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.calibration_nets import NETWORKS
@@ -19,7 +20,6 @@ from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import MXNET, Format
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen

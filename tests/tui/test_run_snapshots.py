@@ -3,8 +3,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.settings import DataFolder
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.tui.application import app_on, press, running
 from tests.tui.snapshots import check_all

@@ -3,7 +3,7 @@
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.run.all_runs import AllRunsScreen

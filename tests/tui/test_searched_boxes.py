@@ -2,8 +2,8 @@
 
 import pytest
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.results.columns import FIRST_COLUMNS, ColumnsScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen

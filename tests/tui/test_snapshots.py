@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.messages import Failed
 from tests.tui.application import NARROW, app_on, press, running
 from tests.tui.snapshots import check, check_all, check_layout, check_sixteen_colours

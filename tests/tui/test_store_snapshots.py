@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.systems import work
 from tests.store.samples import system

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.systems import work
 from dlbricks_tui.tui.systems.machines import MachinesPanel

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.color import Color, ColorSystem
 
-from dlbricks_tui.settings import THEMES, DataFolder
+from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
 from tests.tui.application import app_on, running
 

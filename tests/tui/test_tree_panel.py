@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dlbricks_tui.settings import DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.outline import Node, Outline
 from dlbricks_tui.tui.workbench.tree import TreePanel, TreeRows
@@ -216,6 +216,6 @@ async def test_the_decomposition_matches_its_snapshot(name: str, measured: DataF
 
 def _layers(pilot: Pilot[None]) -> tuple[int, ...]:
     panel = pilot.app.screen.query_one(TreePanel)
-    subject = panel.subject
-    assert subject is not None and subject.occurrence is not None
-    return subject.occurrence.sequence.layers
+    selected = panel.selected_part
+    assert selected is not None and selected.occurrence is not None
+    return selected.occurrence.sequence.layers

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.settings import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.tui.app import DlbricksApp

@@ -24,13 +24,15 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
     """Figure 5: the share of unique layers per model."""
     corpus, name = evaluation.corpus, "figure-5"
     shares = [100 * model.share for model in corpus.models]
-    theirs = [published_model(it.table1_id) for it in evaluation.subjects]
+    theirs = [published_model(it.table1_id) for it in evaluation.reported_models]
     published = [100 * it.unique_layers / it.layers if it else None for it in theirs]
 
     def paint() -> Figure:
         legend = [mark("published", Ink.STONE, "D", True)] if any(published) else []
         figure = drawing.canvas(WIDTH, rows_height(len(shares), legend))
-        axes = row_axes(figure, [it.label for it in evaluation.subjects], "unique layers in percent of all", legend)
+        axes = row_axes(
+            figure, [it.label for it in evaluation.reported_models], "unique layers in percent of all", legend
+        )
         axes.barh(range(len(shares)), shares, height=0.62, color=Ink.BLUE.light)
         places = [(value, row) for row, value in enumerate(published) if value is not None]
         if places:
@@ -45,10 +47,10 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
 
     rows: list[tuple[Cell, ...]] = [
         (
-            *(subject.table1_id, subject.name, model.layers, model.unique_layers, model.contexts, model.share),
+            *(reported.table1_id, reported.name, model.layers, model.unique_layers, model.contexts, model.share),
             *((it.layers, it.unique_layers) if it else (None, None)),
         )
-        for subject, model, it in zip(evaluation.subjects, corpus.models, theirs, strict=True)
+        for reported, model, it in zip(evaluation.reported_models, corpus.models, theirs, strict=True)
     ]
     counts = ("layers", "unique_layers", "contexts", "share", "published_layers", "published_unique_layers")
     told = (
@@ -102,8 +104,8 @@ def repetition_section(evaluation: Evaluation) -> Section:
 
 def similarity_section(evaluation: Evaluation) -> Section:
     """Figure 7: the similarity of every two models."""
-    jaccard, subjects, name = evaluation.corpus.jaccard, evaluation.subjects, "figure-7"
-    count = len(subjects)
+    jaccard, reported_models, name = evaluation.corpus.jaccard, evaluation.reported_models, "figure-7"
+    count = len(reported_models)
     if count < 2:
         return Section(
             "Figure 7: similarity of models",
@@ -122,7 +124,7 @@ def similarity_section(evaluation: Evaluation) -> Section:
         size = min(7.5, 72 * cell * 0.95)
         axes.set_xticks([])
         axes.set_yticks([])
-        for number, it in enumerate(subjects):
+        for number, it in enumerate(reported_models):
             axes.text(-0.8, number, it.label, ha="right", va="center_baseline", fontsize=size, parse_math=False)
             axes.text(
                 number, -0.8, it.mark, ha="center", va="bottom", rotation=90, fontsize=size * 0.9, parse_math=False
@@ -138,14 +140,14 @@ def similarity_section(evaluation: Evaluation) -> Section:
         figure.legend(handles=legend, loc="upper left", bbox_to_anchor=(0.01, 0.995), ncols=6)
         return figure
 
-    rows = [(it.table1_id, it.name, *jaccard[row]) for row, it in enumerate(subjects)]
+    rows = [(it.table1_id, it.name, *jaccard[row]) for row, it in enumerate(reported_models)]
     pairs = np.array(jaccard)[np.triu_indices(count, 1)]
     told = (
         f"Of {len(pairs):,} pairs of models, {int((pairs == 0).sum()):,} share no layer and "
         f"{int((pairs == 1).sum()):,} share all."
     )
     svg = drawing.draw(name, "Similarity of every two models", f"A grid of models by models. {told}", paint)
-    columns = ("table1_id", "model", *(it.table1_id or it.name for it in subjects))
+    columns = ("table1_id", "model", *(it.table1_id or it.name for it in reported_models))
     return Section(
         "Figure 7: similarity of models",
         name,

@@ -26,7 +26,7 @@ def end_to_end_section(evaluation: Evaluation) -> Section:
         exhibits=(_exhibit(evaluation, timed),) if timed else (),
         published="Grey bars: from the fastest to the slowest of the four EC2 systems in the authors' files "
         f"({', '.join(SYSTEMS)}).",
-        missing=untimed(evaluation, {it.subject for _, found in timed for it in found}),
+        missing=untimed(evaluation, {it.reported for _, found in timed for it in found}),
     )
 
 
@@ -35,44 +35,51 @@ def _timed(series: Series) -> list[EvaluatedModel]:
 
 
 def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[EvaluatedModel]]]) -> Exhibit:
-    known = {finding.subject for _, found in timed for finding in found}
-    subjects = [it for it in evaluation.subjects if it in known]
-    row_of = {subject: row for row, subject in enumerate(subjects)}
-    ranges = {subject: limits for subject in subjects if (limits := _range_ms(subject)) is not None}
+    known = {evaluated.reported for _, found in timed for evaluated in found}
+    reported_models = [it for it in evaluation.reported_models if it in known]
+    row_of = {reported: row for row, reported in enumerate(reported_models)}
+    ranges = {reported: limits for reported in reported_models if (limits := _range_ms(reported)) is not None}
 
     def paint() -> Figure:
         legend: list[Artist] = [mark(it.title, *series_style(number)) for number, (it, _) in enumerate(timed)]
         legend += [Patch(color=Ink.GRID.light, label="the paper's four systems")] if ranges else []
-        figure = drawing.canvas(WIDTH, rows_height(len(subjects), legend))
-        axes = row_axes(figure, [it.label for it in subjects], "latency in ms (logarithmic)", legend)
+        figure = drawing.canvas(WIDTH, rows_height(len(reported_models), legend))
+        axes = row_axes(figure, [it.label for it in reported_models], "latency in ms (logarithmic)", legend)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
         if ranges:
-            rows = [row_of[subject] for subject in ranges]
+            rows = [row_of[reported] for reported in ranges]
             axes.hlines(rows, *zip(*ranges.values(), strict=True), color=Ink.GRID.light, linewidth=7, zorder=1)
         for number, (_, found) in enumerate(timed):
             ink, shape = series_style(number)
             latencies = [it.found.end_to_end.value_ms for it in found if it.found.end_to_end]
-            rows = [row_of[it.subject] for it in found]
+            rows = [row_of[it.reported] for it in found]
             axes.plot(latencies, rows, shape, color=ink.light, markersize=4.5, linestyle="none")
         return figure
 
-    rows = [_row(series, finding) for series, found in timed for finding in found]
+    rows = [_row(series, evaluated) for series, found in timed for evaluated in found]
     columns = ("table1_id", "model", "on", "end_to_end_ms", "low_ms", "high_ms", "published_ms", *TRACE)
-    description = f"A row for each of {len(subjects)} models, with a mark for each of {len(timed)} systems."
+    description = f"A row for each of {len(reported_models)} models, with a mark for each of {len(timed)} systems."
     svg = drawing.draw(_NAME, "End-to-end latency of the models", description, paint)
     return Exhibit(_NAME, "All systems", description, table(columns, rows, TRACE), svg)
 
 
-def _row(series: Series, finding: EvaluatedModel) -> tuple[Cell, ...]:
-    subject, latency = finding.subject, finding.found.end_to_end
-    published = published_model(subject.table1_id)
+def _row(series: Series, evaluated: EvaluatedModel) -> tuple[Cell, ...]:
+    reported, latency = evaluated.reported, evaluated.found.end_to_end
+    published = published_model(reported.table1_id)
     theirs = None if published is None else published.end_to_end_ms.get(series.paper_system)
-    return (subject.table1_id, subject.name, series.title, *(latency or (None, None, None)), theirs, *trace(finding))
+    return (
+        reported.table1_id,
+        reported.name,
+        series.title,
+        *(latency or (None, None, None)),
+        theirs,
+        *trace(evaluated),
+    )
 
 
-def _range_ms(subject: ReportedModel) -> tuple[float, float] | None:
-    published = published_model(subject.table1_id)
+def _range_ms(reported: ReportedModel) -> tuple[float, float] | None:
+    published = published_model(reported.table1_id)
     if published is None:
         return None
     return min(published.end_to_end_ms.values()), max(published.end_to_end_ms.values())

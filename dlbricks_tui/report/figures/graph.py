@@ -54,16 +54,16 @@ def graph_section(evaluation: Evaluation) -> Section:
     """Figures 2 and 4: up to two of the models, with their latencies if known."""
     known: dict[ReportedModel, tuple[Series, EvaluatedModel]] = {}
     for series in evaluation.series:
-        for finding in series.at(1):
-            if finding.found.estimate.coverage.complete and finding.found.estimate.composed:
-                known.setdefault(finding.subject, (series, finding))
-    chosen = [it for it in evaluation.subjects if it.table1_id in _PREFERRED] or list(evaluation.subjects)
+        for evaluated in series.at(1):
+            if evaluated.found.estimate.coverage.complete and evaluated.found.estimate.composed:
+                known.setdefault(evaluated.reported, (series, evaluated))
+    chosen = [it for it in evaluation.reported_models if it.table1_id in _PREFERRED] or list(evaluation.reported_models)
     chosen = chosen[:_MOST]
     exhibits = []
-    for subject in chosen:
+    for reported in chosen:
         # A number: the name of a model may not be a valid file name.
-        number = subject.table1_id or f"model-{evaluation.subjects.index(subject) + 1}"
-        exhibits.append(_exhibit(subject, number, evaluation.graphs[subject], known.get(subject)))
+        number = reported.table1_id or f"model-{evaluation.reported_models.index(reported) + 1}"
+        exhibits.append(_exhibit(reported, number, evaluation.graphs[reported], known.get(reported)))
     return Section(
         heading="Figures 2 and 4: models and their critical paths",
         anchor="figures-2-and-4",
@@ -75,11 +75,11 @@ def graph_section(evaluation: Evaluation) -> Section:
 
 
 def _exhibit(
-    subject: ReportedModel, number: str, written: LayerGraph, known: tuple[Series, EvaluatedModel] | None
+    reported: ReportedModel, number: str, written: LayerGraph, known: tuple[Series, EvaluatedModel] | None
 ) -> Exhibit:
-    series, finding = (None, None) if known is None else known
-    graph = written if finding is None else finding.decomposition.graph
-    estimate = None if finding is None else finding.found.estimate
+    series, evaluated = (None, None) if known is None else known
+    graph = written if evaluated is None else evaluated.decomposition.graph
+    estimate = None if evaluated is None else evaluated.found.estimate
     critical = () if estimate is None else estimate.critical_layers
     latencies = {} if estimate is None else layer_latencies(estimate)
     layout = lay_out(graph.predecessors, critical, _LINE)
@@ -110,8 +110,8 @@ def _exhibit(
             )
         )
     columns = ("layer", "name", "kind", "what", "reads", "latency_ms", "critical", "brick", "context", "results")
-    title = f"{subject.name} as a graph"
-    return Exhibit(name, subject.name, told, table(columns, rows, _DETAILS), drawing.draw(name, title, told, paint))
+    title = f"{reported.name} as a graph"
+    return Exhibit(name, reported.name, told, table(columns, rows, _DETAILS), drawing.draw(name, title, told, paint))
 
 
 class _Drawing:

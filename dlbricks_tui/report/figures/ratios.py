@@ -58,7 +58,7 @@ def constructed_section(evaluation: Evaluation) -> Section:
 
 
 def _judged_at(evaluation: Evaluation, granularity: int) -> set[ReportedModel]:
-    return {it.subject for series in evaluation.series for it in _judged(series, granularity)}
+    return {it.reported for series in evaluation.series for it in _judged(series, granularity)}
 
 
 def _judged(series: Series, granularity: int) -> list[EvaluatedModel]:
@@ -69,10 +69,10 @@ def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
     name = f"figure-3-{series.slug}"
     published = [
         it if series.paper_system == COMPOSED_SYSTEM and it is not None else None
-        for it in (published_model(finding.subject.table1_id) for finding in judged)
+        for it in (published_model(evaluated.reported.table1_id) for evaluated in judged)
     ]
-    sequential = [finding.found.ratio or 0.0 for finding in judged]
-    parallel = [_parallel_ratio(finding) for finding in judged]
+    sequential = [evaluated.found.ratio or 0.0 for evaluated in judged]
+    parallel = [_parallel_ratio(evaluated) for evaluated in judged]
 
     def paint() -> Figure:
         legend = [mark("sequential", Ink.BLUE, "o"), mark("parallel", Ink.ORANGE, "s")]
@@ -82,7 +82,7 @@ def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
                 mark("parallel, published", Ink.STONE, "s", True),
             ]
         figure = drawing.canvas(WIDTH, rows_height(len(judged), legend))
-        axes = row_axes(figure, [it.subject.label for it in judged], _AXIS, legend)
+        axes = row_axes(figure, [it.reported.label for it in judged], _AXIS, legend)
         _reference(axes)
         rows = range(len(judged))
         axes.hlines(rows, parallel, [min(it, _MOST) for it in sequential], color=Ink.STONE.light, linewidth=0.8)
@@ -95,12 +95,12 @@ def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
 
     rows: list[tuple[Cell, ...]] = [
         (
-            *(finding.subject.table1_id, finding.subject.name),
+            *(evaluated.reported.table1_id, evaluated.reported.name),
             *(one, other, it.sequential_ratio if it else None, it.parallel_ratio if it else None),
-            *_latencies(finding),
-            *trace(finding),
+            *_latencies(evaluated),
+            *trace(evaluated),
         )
-        for finding, one, other, it in zip(judged, sequential, parallel, published, strict=True)
+        for evaluated, one, other, it in zip(judged, sequential, parallel, published, strict=True)
     ]
     ratios = ("sequential_ratio", "parallel_ratio", "published_sequential_ratio", "published_parallel_ratio")
     title = f"Sequential and parallel latency over end to end on {series.title}"
@@ -115,44 +115,44 @@ def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
 
 def _constructed(series: Series) -> Exhibit:
     name = f"figure-10-{series.slug}"
-    findings = [it for granularity in series.granularities for it in _judged(series, granularity)]
-    known = {it.subject for it in findings}
-    subjects = list(dict.fromkeys(it.subject for it in series.findings if it.subject in known))
-    row_of = {subject: row for row, subject in enumerate(subjects)}
+    evaluated_models = [it for granularity in series.granularities for it in _judged(series, granularity)]
+    known = {it.reported for it in evaluated_models}
+    reported_models = list(dict.fromkeys(it.reported for it in series.evaluated_models if it.reported in known))
+    row_of = {reported: row for row, reported in enumerate(reported_models)}
     published = {
-        subject: ratio
-        for subject in subjects
-        if (it := published_model(subject.table1_id)) and (ratio := it.ratio(series.paper_system)) is not None
+        reported: ratio
+        for reported in reported_models
+        if (it := published_model(reported.table1_id)) and (ratio := it.ratio(series.paper_system)) is not None
     }
 
     def paint() -> Figure:
         legend = [mark(f"G = {it}", *series_style(number)) for number, it in enumerate(series.granularities)]
         if published:
             legend.append(mark("published, single layers", Ink.STONE, "D", True))
-        figure = drawing.canvas(WIDTH, rows_height(len(subjects), legend))
-        axes = row_axes(figure, [it.label for it in subjects], _AXIS, legend)
+        figure = drawing.canvas(WIDTH, rows_height(len(reported_models), legend))
+        axes = row_axes(figure, [it.label for it in reported_models], _AXIS, legend)
         _reference(axes)
-        _hollow(axes, "D", [(row_of[subject], ratio) for subject, ratio in published.items()])
+        _hollow(axes, "D", [(row_of[reported], ratio) for reported, ratio in published.items()])
         for number, granularity in reversed(list(enumerate(series.granularities))):
             judged = _judged(series, granularity)
             ink, shape = series_style(number)
             if not number:
-                rows = [row_of[it.subject] for it in judged]
+                rows = [row_of[it.reported] for it in judged]
                 axes.hlines(rows, *zip(*map(_interval, judged), strict=True), color=ink.light, linewidth=1.1, alpha=0.6)
-            _marks(axes, ink, shape, [(row_of[it.subject], it.found.ratio or 0.0) for it in judged])
-        ratios = [it.found.ratio or 0.0 for it in findings]
+            _marks(axes, ink, shape, [(row_of[it.reported], it.found.ratio or 0.0) for it in judged])
+        ratios = [it.found.ratio or 0.0 for it in evaluated_models]
         least, most = min(0.9, *ratios, *published.values()), min(_MOST, max(1.1, *ratios, *published.values()))
         axes.set_xlim(least - 0.02, most + 0.02 * (most - least) + 0.02)
         return figure
 
     rows: list[tuple[Cell, ...]] = [
         (
-            *(it.subject.table1_id, it.subject.name, it.granularity, it.found.ratio, *_interval(it)),
-            published.get(it.subject) if it.granularity == 1 else None,
+            *(it.reported.table1_id, it.reported.name, it.granularity, it.found.ratio, *_interval(it)),
+            published.get(it.reported) if it.granularity == 1 else None,
             *_latencies(it),
             *trace(it),
         )
-        for it in findings
+        for it in evaluated_models
     ]
     columns = ("table1_id", "model", "G", "ratio", "ratio_low", "ratio_high", "published_ratio", *_LATENCIES, *TRACE)
     accuracy = series.accuracy(series.granularities[0])
@@ -178,21 +178,21 @@ def _constructed(series: Series) -> Exhibit:
 _LATENCIES = ("sequential_ms", "parallel_ms", "end_to_end_ms")
 
 
-def _latencies(finding: EvaluatedModel) -> tuple[Cell, ...]:
-    composed, whole = finding.found.estimate.composed, finding.found.end_to_end
+def _latencies(evaluated: EvaluatedModel) -> tuple[Cell, ...]:
+    composed, whole = evaluated.found.estimate.composed, evaluated.found.end_to_end
     return (
         *((None, None) if composed is None else (composed.sequential_ms, composed.parallel_ms)),
         None if whole is None else whole.value_ms,
     )
 
 
-def _parallel_ratio(finding: EvaluatedModel) -> float:
-    composed, whole = finding.found.estimate.composed, finding.found.end_to_end
+def _parallel_ratio(evaluated: EvaluatedModel) -> float:
+    composed, whole = evaluated.found.estimate.composed, evaluated.found.end_to_end
     return composed.parallel_ms / whole.value_ms if composed and whole else 0.0
 
 
-def _interval(finding: EvaluatedModel) -> tuple[float, float]:
-    composed, whole = finding.found.estimate.composed, finding.found.end_to_end
+def _interval(evaluated: EvaluatedModel) -> tuple[float, float]:
+    composed, whole = evaluated.found.estimate.composed, evaluated.found.end_to_end
     if composed is None or whole is None:
         return 0.0, 0.0
     return composed.interval.low_ms / whole.value_ms, composed.interval.high_ms / whole.value_ms

@@ -9,15 +9,15 @@ from dlbricks_tui.report.tracing import TRACE, trace
 def table1_section(evaluation: Evaluation) -> Section:
     """Table 1: number, task and layers of each model, with the latencies of the first series."""
     first = next(iter(evaluation.series), None)
-    known: dict[ReportedModel, EvaluatedModel] = {} if first is None else {it.subject: it for it in first.at(1)}
+    known: dict[ReportedModel, EvaluatedModel] = {} if first is None else {it.reported: it for it in first.at(1)}
     rows: list[tuple[Cell, ...]] = []
-    for subject, model in zip(evaluation.subjects, evaluation.corpus.models, strict=True):
-        theirs = published_model(subject.table1_id)
+    for reported, model in zip(evaluation.reported_models, evaluation.corpus.models, strict=True):
+        theirs = published_model(reported.table1_id)
         rows.append(
             (
-                *(subject.table1_id, subject.name, subject.task, model.layers, theirs.layers if theirs else None),
+                *(reported.table1_id, reported.name, reported.task, model.layers, theirs.layers if theirs else None),
                 model.unique_layers,
-                *_latencies(known.get(subject)),
+                *_latencies(known.get(reported)),
             )
         )
     named = ("table1_id", "model", "task", "layers", "published_layers", "unique_layers")
@@ -32,11 +32,11 @@ def table1_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _latencies(finding: EvaluatedModel | None) -> tuple[Cell, ...]:
-    if finding is None:
+def _latencies(evaluated: EvaluatedModel | None) -> tuple[Cell, ...]:
+    if evaluated is None:
         return (None,) * (3 + len(TRACE))
-    found = finding.found
+    found = evaluated.found
     whole_ms = None if found.end_to_end is None else found.end_to_end.value_ms
     complete = found.estimate.coverage.complete
     error = None if found.error is None or not complete else 100 * found.error
-    return (found.sequential_ms if complete else None, whole_ms, error, *trace(finding))
+    return (found.sequential_ms if complete else None, whole_ms, error, *trace(evaluated))

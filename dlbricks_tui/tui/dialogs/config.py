@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Given
-    from dlbricks_tui.settings import DataFolder
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.tui.preferences import LivePreferences
 
 _NAME, _VALUE = 21, 16

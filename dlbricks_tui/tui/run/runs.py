@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import Holder, host_lock
@@ -16,7 +17,6 @@ from dlbricks_tui.runs.calibration import calibration_seconds, levels_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.share.running import start_detached
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.open_model import ModelSpec

@@ -9,13 +9,13 @@ from typing import Any
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.settings import DataFolder
 from dlbricks_tui.tui.choices import Choices, next_of, with_own
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.wording.numbers import duration, percent

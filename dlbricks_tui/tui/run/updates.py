@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from textual.message import Message
     from textual.screen import Screen
 
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.run_folder import RunFolders
-    from dlbricks_tui.settings import DataFolder
     from dlbricks_tui.tui.run.follower import Follower
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 

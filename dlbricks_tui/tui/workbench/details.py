@@ -32,43 +32,43 @@ NOTHING = (line(Span("Select a part of the model", "muted")), line(Span("to see 
 
 
 def details(
-    subject: PartDetails, measured: Measurements | None, other_models: Sequence[str] | None, width: int
+    selected: PartDetails, measured: Measurements | None, other_models: Sequence[str] | None, width: int
 ) -> Iterator[Line]:
     """Yield everything about a part of a model, the most important first."""
-    yield line(Span(subject.title, "strong"))
-    yield from _named(subject)
-    yield from _latency(subject)
-    yield from _identity(subject)
-    yield from _whole(subject)
-    yield from _other_models(subject, other_models)
+    yield line(Span(selected.title, "strong"))
+    yield from _named(selected)
+    yield from _latency(selected)
+    yield from _identity(selected)
+    yield from _whole(selected)
+    yield from _other_models(selected, other_models)
     yield from _sample_lines(measured, width)
-    yield from _layers(subject)
+    yield from _layers(selected)
 
 
-def _named(subject: PartDetails) -> Iterator[Line]:
-    if subject.names and subject.whole is None:
-        yield fact("name" if subject.occurrence else "from", Span(subject.names))
-    if len(subject.layers) == 1:
-        yield from _layer(subject.layers[0])
+def _named(selected: PartDetails) -> Iterator[Line]:
+    if selected.names and selected.whole is None:
+        yield fact("name" if selected.occurrence else "from", Span(selected.names))
+    if len(selected.layers) == 1:
+        yield from _layer(selected.layers[0])
 
 
-def _latency(subject: PartDetails) -> Iterator[Line]:
-    latency = subject.latency
+def _latency(selected: PartDetails) -> Iterator[Line]:
+    latency = selected.latency
     if latency is None:
         return
     if not latency.layers:
         yield fact("takes", Span("not needed: sequences that overlap it are quicker", "muted"))
         return
-    if subject.part is not None and subject.part.free:
+    if selected.part is not None and selected.part.free:
         yield fact("takes", Span("no time: it is stored, not computed", "muted"))
     elif latency.known or latency.guessed:
         share = Span(f" ms, {percent(latency.share, 1)} of the model", "muted")
         yield fact("takes", latency_text(latency), share)
-        if subject.part is not None:
-            yield from _once(subject.part)
-        if subject.call_ms:
-            yield fact("call", milliseconds(subject.call_ms), Span(" ms of it: overhead of one call", "muted"))
-    yield from _lacking(subject, latency)
+        if selected.part is not None:
+            yield from _once(selected.part)
+        if selected.call_ms:
+            yield fact("call", milliseconds(selected.call_ms), Span(" ms of it: overhead of one call", "muted"))
+    yield from _lacking(selected, latency)
     if latency.critical:
         # More workers do not shorten the critical path.
         yield fact("", Span(f"{CRITICAL} on the critical path", "accent"))
@@ -87,12 +87,12 @@ def _once(part: Part) -> Iterator[Line]:
         yield fact("", Span("predicted from similar bricks", "warn"))
 
 
-def _lacking(subject: PartDetails, latency: PartLatency) -> Iterator[Line]:
-    if subject.part is not None:
-        if not subject.part.counts and not subject.part.reason:
+def _lacking(selected: PartDetails, latency: PartLatency) -> Iterator[Line]:
+    if selected.part is not None:
+        if not selected.part.counts and not selected.part.reason:
             yield fact("takes", Span("not measured yet", "warn"))
-        if subject.part.reason:
-            yield fact("cannot run", Span(subject.part.reason, "bad"))
+        if selected.part.reason:
+            yield fact("cannot run", Span(selected.part.reason, "bad"))
         return
     if latency.known < latency.layers:
         yield fact("measured", Span(f"{latency.known:,} of {counted(latency.layers, 'layer')}", "warn"))
@@ -100,32 +100,32 @@ def _lacking(subject: PartDetails, latency: PartLatency) -> Iterator[Line]:
         yield fact("cannot run", Span(f"{counted(latency.unmeasurable, 'layer')}, marked !", "bad"))
 
 
-def _identity(subject: PartDetails) -> Iterator[Line]:
-    if subject.occurrence is None:
-        yield fact("layers", f"{sum(count for _, count in subject.kinds):,}", Span(f" {_kinds(subject)}", "muted"))
-        yield fact("bricks", f"{subject.bricks:,}", Span(" different", "muted"))
-        if subject.times > 1:
-            yield fact("occurs", f"{subject.times:,} times in this model")
+def _identity(selected: PartDetails) -> Iterator[Line]:
+    if selected.occurrence is None:
+        yield fact("layers", f"{sum(count for _, count in selected.kinds):,}", Span(f" {_kinds(selected)}", "muted"))
+        yield fact("bricks", f"{selected.bricks:,}", Span(" different", "muted"))
+        if selected.times > 1:
+            yield fact("occurs", f"{selected.times:,} times in this model")
         return
-    yield fact("brick", subject.occurrence.brick.key[:_KEY_DIGITS])
-    yield fact("context", subject.occurrence.context)
-    if len(subject.contexts) > 1:
-        others = [context for context in subject.contexts if context != subject.occurrence.context]
+    yield fact("brick", selected.occurrence.brick.key[:_KEY_DIGITS])
+    yield fact("context", selected.occurrence.context)
+    if len(selected.contexts) > 1:
+        others = [context for context in selected.contexts if context != selected.occurrence.context]
         yield fact("", Span(f"elsewhere in the model: {', '.join(others)}", "muted"))
-    yield fact("occurs", f"{subject.times:,} {'time' if subject.times == 1 else 'times'} in this model")
+    yield fact("occurs", f"{selected.times:,} {'time' if selected.times == 1 else 'times'} in this model")
 
 
-def _kinds(subject: PartDetails) -> str:
-    return ", ".join(f"{count:,} {kind.value}" for kind, count in subject.kinds)
+def _kinds(selected: PartDetails) -> str:
+    return ", ".join(f"{count:,} {kind.value}" for kind, count in selected.kinds)
 
 
-def _whole(subject: PartDetails) -> Iterator[Line]:
-    if subject.whole is None:
+def _whole(selected: PartDetails) -> Iterator[Line]:
+    if selected.whole is None:
         return
-    graph, cutting = subject.whole.graph, subject.whole.cutting
-    if len(subject.whole.occurrences) != len(graph.layers):
-        yield fact("sequences", f"{len(subject.whole.occurrences):,}")
-    yield fact("to run", f"{len(subject.whole.suite):,}", Span(" bricks in their contexts", "muted"))
+    graph, cutting = selected.whole.graph, selected.whole.cutting
+    if len(selected.whole.occurrences) != len(graph.layers):
+        yield fact("sequences", f"{len(selected.whole.occurrences):,}")
+    yield fact("to run", f"{len(selected.whole.suite):,}", Span(" bricks in their contexts", "muted"))
     yield fact("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
     for entry in graph.inputs:
         yield fact("input", f"{_types([entry.type])} ", Span(entry.name, "muted"))
@@ -135,8 +135,8 @@ def _whole(subject: PartDetails) -> Iterator[Line]:
             yield fact("output", f"{_types([layer.outputs[head.output]])} ", Span(layer.name, "muted"))
 
 
-def _other_models(subject: PartDetails, names: Sequence[str] | None) -> Iterator[Line]:
-    if subject.occurrence is None or names is None:
+def _other_models(selected: PartDetails, names: Sequence[str] | None) -> Iterator[Line]:
+    if selected.occurrence is None or names is None:
         return
     if not names:
         yield fact("elsewhere", Span("in no other model of the library", "muted"))
@@ -158,18 +158,18 @@ def _sample_lines(measured: Measurements | None, width: int) -> Iterator[Line]:
         yield fact("flagged", Span(flag, "warn"))
 
 
-def _layers(subject: PartDetails) -> Iterator[Line]:
-    if len(subject.layers) < 2:
+def _layers(selected: PartDetails) -> Iterator[Line]:
+    if len(selected.layers) < 2:
         # The details begin with a single layer.
         return
-    for layer in subject.layers[:_MOST_LAYERS]:
+    for layer in selected.layers[:_MOST_LAYERS]:
         yield BLANK
         yield line(Span(layer_title(layer), "heading"))
         yield fact("name", layer.name)
         yield from _layer(layer)
-    if len(subject.layers) > _MOST_LAYERS:
+    if len(selected.layers) > _MOST_LAYERS:
         yield BLANK
-        yield line(Span(f"and {counted(len(subject.layers) - _MOST_LAYERS, 'layer')} more", "muted"))
+        yield line(Span(f"and {counted(len(selected.layers) - _MOST_LAYERS, 'layer')} more", "muted"))
 
 
 def _layer(layer: Layer) -> Iterator[Line]:
@@ -213,19 +213,19 @@ class DetailsPanel(Panel):
         self._list = LineRows(self._lines)
         super().__init__(self._list, id="details")
         # The displayed part, its samples, and the other models with its brick.
-        self.subject: PartDetails | None = None
+        self.selected: PartDetails | None = None
         self._measured: Measurements | None = None
         self._other_models: Sequence[str] | None = None
         self.show_placeholder(*NOTHING)
 
-    def show(self, subject: PartDetails | None) -> None:
+    def show(self, selected: PartDetails | None) -> None:
         """Show a part of the model and drop what was read of another one."""
-        before, self.subject = self.subject, subject
-        if _measured_of(before) != _measured_of(subject):
+        before, self.selected = self.selected, selected
+        if _measured_of(before) != _measured_of(selected):
             self._measured = None
-        if _brick_of(before) != _brick_of(subject):
+        if _brick_of(before) != _brick_of(selected):
             self._other_models = None
-        if (before and (before.title, before.names)) != (subject and (subject.title, subject.names)):
+        if (before and (before.title, before.names)) != (selected and (selected.title, selected.names)):
             # A new estimate of the same part keeps the scroll position.
             self._list.move_to(0)
         self._list.remake()
@@ -239,15 +239,15 @@ class DetailsPanel(Panel):
         self._list.remake()
 
     def action_copy(self) -> None:
-        self.copy(_brick_of(self.subject), NO_KEY)
+        self.copy(_brick_of(self.selected), NO_KEY)
 
     def _lines(self, width: int) -> Iterable[Line]:
-        return details(self.subject, self._measured, self._other_models, width) if self.subject else ()
+        return details(self.selected, self._measured, self._other_models, width) if self.selected else ()
 
 
-def _brick_of(subject: PartDetails | None) -> str | None:
-    return subject.brick_key if subject else None
+def _brick_of(selected: PartDetails | None) -> str | None:
+    return selected.brick_key if selected else None
 
 
-def _measured_of(subject: PartDetails | None) -> Pair | None:
-    return subject.part.source if subject and subject.part else None
+def _measured_of(selected: PartDetails | None) -> Pair | None:
+    return selected.part.source if selected and selected.part else None

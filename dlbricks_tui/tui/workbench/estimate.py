@@ -34,7 +34,7 @@ class EstimateRows(RowsView, NamesKeys):
 
     def __init__(self) -> None:
         super().__init__()
-        self.subject: EstimateView | Note = CHOOSE_A_MODEL
+        self.content: EstimateView | Note = CHOOSE_A_MODEL
         self.choices = Choices()
         self.available = NONE_AVAILABLE
         # The state of a run of the model, in words.
@@ -66,7 +66,7 @@ class EstimateRows(RowsView, NamesKeys):
         # Without the cursor sign and the scrollbar; negative while the panel is hidden.
         width = self.size.width - 2
         self._made = (
-            estimate_rows(self.subject, self.choices, self.available, width, self.under_way) if width > 0 else ()
+            estimate_rows(self.content, self.choices, self.available, width, self.under_way) if width > 0 else ()
         )
         on = self._on
         self.rows_changed()
@@ -160,8 +160,8 @@ class EstimatePanel(Panel):
     def action_previous(self) -> None:
         self._change(-1)
 
-    def _show(self, subject: EstimateView | Note) -> None:
-        self._list.subject = subject
+    def _show(self, content: EstimateView | Note) -> None:
+        self._list.content = content
         self._list.remake()
 
     def _change(self, step: int) -> None:

@@ -79,20 +79,20 @@ READING: Note = (line(Span("Reading the model.", "muted")),)
 
 
 def estimate_rows(
-    subject: EstimateView | Note, choices: Choices, available: Available, width: int, under_way: str = ""
+    content: EstimateView | Note, choices: Choices, available: Available, width: int, under_way: str = ""
 ) -> tuple[EstimateRow, ...]:
     """Return all rows, the most important first; `under_way` is shown while nothing else is known."""
     settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
-    if not isinstance(subject, EstimateView):
-        lines = (each.line if isinstance(each, Hint) else each for each in subject)
+    if not isinstance(content, EstimateView):
+        lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
     return (
-        *_plain(_latencies(subject, under_way), width),
+        *_plain(_latencies(content, under_way), width),
         EstimateRow(BLANK),
         *settings,
         EstimateRow(BLANK),
-        *_plain(_coverage(subject.system_estimate, width), width),
-        *_selectable((*_breakdown(subject, width), *_residual(subject.residual)), width),
+        *_plain(_coverage(content.system_estimate, width), width),
+        *_selectable((*_breakdown(content, width), *_residual(content.residual)), width),
     )
 
 

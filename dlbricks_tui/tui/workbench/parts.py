@@ -159,7 +159,7 @@ class Measurements:
     history_ms: tuple[float, ...]
 
 
-def subject_of(node: Node, outline: Outline, latencies: PartLatencies | None) -> PartDetails:
+def part_details(node: Node, outline: Outline, latencies: PartLatencies | None) -> PartDetails:
     """Return what the details show of a part, without asking the store."""
     opened = outline.opened
     layers, occurrences = opened.graph.layers, opened.decomposition.occurrences

@@ -276,20 +276,20 @@ class WorkbenchScreen(RunHostScreen):
 
     def _show_details(self) -> None:
         """Show the selected part and read its samples."""
-        subject = self._tree.subject
-        self._details.show(subject)
-        if subject is None or subject.occurrence is None:
+        selected = self._tree.selected_part
+        self._details.show(selected)
+        if selected is None or selected.occurrence is None:
             return
         if self._index is not None and self._opened is not None:
-            names = self._index.get(subject.occurrence.brick.key, ())
+            names = self._index.get(selected.occurrence.brick.key, ())
             self._details.show_other_models([name for name in names if name != self._opened.graph.name])
-        if subject.part is not None and subject.part.measured is not None and self._view is not None:
-            pair, way = subject.part.measured.pair, self._view.system_estimate.way
+        if selected.part is not None and selected.part.measured is not None and self._view is not None:
+            pair, way = selected.part.measured.pair, self._view.system_estimate.way
             read = partial(self.session.estimator.measurements, pair, way)
             self.run_in_thread(read, "samples", partial(self._brick_measured, pair))
 
     def _brick_measured(self, pair: Pair, measured: Measurements | None) -> None:
-        part = self._details.subject.part if self._details.subject else None
+        part = self._details.selected.part if self._details.selected else None
         if part is not None and part.source == pair:
             self._details.show_measurements(measured)
 

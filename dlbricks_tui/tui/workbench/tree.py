@@ -14,7 +14,7 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
 from dlbricks_tui.tui.workbench.outline import Outline
-from dlbricks_tui.tui.workbench.parts import NO_KEY, subject_of
+from dlbricks_tui.tui.workbench.parts import NO_KEY, part_details
 from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
 from dlbricks_tui.wording.numbers import counted
 
@@ -121,10 +121,10 @@ class TreePanel(Panel):
         self.post_message(self.Selected())
 
     @property
-    def subject(self) -> PartDetails | None:
+    def selected_part(self) -> PartDetails | None:
         """The selected part with what is known of it."""
         outline, node = self._list.outline, self._list.node
-        return subject_of(node, outline, self._list.latencies) if outline and node else None
+        return part_details(node, outline, self._list.latencies) if outline and node else None
 
     def show_latencies(self, latencies: PartLatencies) -> None:
         """Show latencies; the expanded parts stay expanded."""
@@ -180,7 +180,7 @@ class TreePanel(Panel):
         self._step_to(self._missing, -1, _NO_GAP)
 
     def action_copy(self) -> None:
-        self.copy(self.subject.brick_key if self.subject else None, NO_KEY)
+        self.copy(self.selected_part.brick_key if self.selected_part else None, NO_KEY)
 
     def cursor_settled(self) -> None:
         self.post_message(self.Selected())

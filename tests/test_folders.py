@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from platformdirs.macos import MacOS
 
-from dlbricks_tui.settings import SAMPLE_MODELS, THEMES, NoHomeFolderError, data_folder
+from dlbricks_tui.folders import SAMPLE_MODELS, THEMES, NoHomeFolderError, data_folder
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks for the folders of Linux")
 
