@@ -10,9 +10,9 @@ from importlinter.cli import lint_imports
 from dlbricks_tui.runtime.traits import Format
 
 ROOT = Path(__file__).parent.parent
-DOORS = {"cli", "tui"}
-OF_DOORS = sorted(path for door in DOORS for path in (ROOT / "dlbricks_tui" / door).rglob("*.py"))
-ROOMS = sorted(folder.parent.name for folder in (ROOT / "dlbricks_tui").glob("*/__init__.py"))
+INTERFACES = {"cli", "tui"}
+INTERFACE_MODULES = sorted(path for name in INTERFACES for path in (ROOT / "dlbricks_tui" / name).rglob("*.py"))
+PACKAGES = sorted(folder.parent.name for folder in (ROOT / "dlbricks_tui").glob("*/__init__.py"))
 
 
 def loaded_by(code: str) -> set[str]:
@@ -24,7 +24,7 @@ def loaded_by(code: str) -> set[str]:
     return set(json.loads(run.stdout.splitlines()[-1]))
 
 
-def test_every_import_obeys_the_contracts_between_rooms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_import_obeys_the_contracts_between_packages(capsys: pytest.CaptureFixture[str]) -> None:
     status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)
     assert status == 0, capsys.readouterr().out
 
@@ -40,12 +40,12 @@ def test_help_loads_no_slow_modules(arguments: list[str]) -> None:
     assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "matplotlib", "asyncio"})
 
 
-@pytest.mark.parametrize("room", [room for room in ROOMS if room not in DOORS])
-def test_a_room_loads_no_door_no_framework_and_no_terminal_library(room: str) -> None:
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package not in INTERFACES])
+def test_a_package_loads_no_interface_no_framework_and_no_terminal_library(package: str) -> None:
     loaded = loaded_by(
         "import importlib, pkgutil, sys\n"
-        f"import dlbricks_tui.{room} as room\n"
-        "for module in pkgutil.walk_packages(room.__path__, room.__name__ + '.'):\n"
+        f"import dlbricks_tui.{package} as package\n"
+        "for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"
         "    if not module.name.startswith('dlbricks_tui.runtime.inside'):\n"
         "        importlib.import_module(module.name)\n"
         "assert not any(name.startswith(('dlbricks_tui.cli', 'dlbricks_tui.tui')) for name in sys.modules)"
@@ -54,8 +54,8 @@ def test_a_room_loads_no_door_no_framework_and_no_terminal_library(room: str) ->
     assert loaded.isdisjoint({"rich", "textual", "mxnet", "onnxruntime", "sample_models"})
 
 
-@pytest.mark.parametrize("path", OF_DOORS, ids=lambda path: path.stem)
-def test_the_doors_do_not_depend_on_a_model_format(path: Path) -> None:
+@pytest.mark.parametrize("path", INTERFACE_MODULES, ids=lambda path: path.stem)
+def test_the_interfaces_do_not_depend_on_a_model_format(path: Path) -> None:
     """A model is a model, a runtime is a runtime: a third format needs nothing here."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from dlbricks_tui.bricks.convolutions import convolves_an_image, fewest_channels, first_part
 from dlbricks_tui.bricks.identity import outer_feeds
-from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layers_behind, layout_of, way_up
+from dlbricks_tui.bricks.layouts import PLAIN, Layouts, layers_before, layout_of, way_up
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Origin, TensorType, type_of
 
 Item = TypeVar("Item")
@@ -29,7 +29,7 @@ _HAND_ON = frozenset({"identity", "reshape", "onnx.Cast", "onnx.Gather", "onnx.S
 def feeding_layers(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> tuple[int, ...]:
     """Return the layers that must run so that a sequence gets the inputs that it has in its model."""
     feeds = outer_feeds([graph.layers[index] for index in layers])
-    return layers_behind(graph, feeds, layouts, varied_feeds(graph, layers, layouts))
+    return layers_before(graph, feeds, layouts, varied_feeds(graph, layers, layouts))
 
 
 def varied_feeds(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> frozenset[Feed]:

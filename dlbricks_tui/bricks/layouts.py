@@ -47,10 +47,10 @@ def layout_of(feed: Feed, layouts: Layouts) -> str:
     return PLAIN if feed.layer is None else layouts[feed.layer][feed.output]
 
 
-def layers_behind(
+def layers_before(
     graph: LayerGraph, feeds: Iterable[Feed], layouts: Layouts, varied: Iterable[Feed] = ()
 ) -> tuple[int, ...]:
-    """Return the layers that must run so that tensors have their layouts, and the `varied` ones their values."""
+    """Return the layers to run first: they give tensors the layouts of the model, and `varied` ones also its values."""
 
     def has_a_layout(feed: Feed) -> bool:
         return layout_of(feed, layouts) != PLAIN

@@ -187,7 +187,10 @@ class _Writer:
         return self._stored[which]
 
     def _copy(self, feed: Feed, layouts: Layouts) -> SheetOutput:
-        """Write a copy of a tensor: by the same operator as in the model, if that writes past the caches."""
+        """Write a copy of a tensor.
+
+        If the operator that made the tensor writes past the caches, the same operator makes the copy.
+        """
         read = self.source(feed)
         operator = streaming_operator(self._graph, feed, layouts)
         if operator is None or feed.layer is None:

@@ -51,7 +51,7 @@ class Irregular:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A module several times in a row: equal regions, which are chains if the module has several parts."""
+    """A module several times in a row. Each copy is one region: a chain if the module has several parts."""
 
     key: int
     size: int

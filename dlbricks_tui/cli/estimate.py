@@ -49,7 +49,10 @@ class ModelWithEstimate(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Cures:
-    """The runs that would complete estimates, with the options of this command that change what is measured."""
+    """Builds the `dlbricks run` commands that would complete estimates.
+
+    They repeat the options of this command that decide about the bricks to measure.
+    """
 
     config: Config
     models: Sequence[str]
@@ -58,7 +61,7 @@ class _Cures:
     cutting: Cutting
 
     def of(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
-        """Return the runs for these models, one for each format."""
+        """Return the commands for these models, one for each format."""
         where = "" if scope.is_host else f" there, on {scope.system}"
         commands = [f"`{self._command(scope, held, *options)}`" for held in _by_format(lacking)]
         return f"run {' and '.join(commands)}{where}"

@@ -81,7 +81,7 @@ def _table(decomposition: Decomposition, lines: Sequence[TreeLine], width: int, 
     if with_names:
         table.add_column("LAYER", no_wrap=True, overflow=glyphs.overflow, max_width=names_width)
     for line, shape in zip(lines, shapes, strict=True):
-        if not line.hangs:
+        if not line.is_last_child:
             table.add_row()
         cells: list[str | Text] = [_title(line, glyphs), shape]
         if line.occurrence is not None:
@@ -93,9 +93,9 @@ def _table(decomposition: Decomposition, lines: Sequence[TreeLine], width: int, 
 
 
 def _title(line: TreeLine, glyphs: Glyphs) -> Text:
-    guides = "".join(glyphs.gap if last else glyphs.passing for last in line.hangs[:-1])
-    if line.hangs:
-        guides += glyphs.last_branch if line.hangs[-1] else glyphs.branch
+    guides = "".join(glyphs.gap if last else glyphs.passing for last in line.is_last_child[:-1])
+    if line.is_last_child:
+        guides += glyphs.last_branch if line.is_last_child[-1] else glyphs.branch
     style = "red" if line.is_unmeasurable else "bold" if line.occurrence is None else ""
     return Text(guides, style="dim").append(printable(line.text), style=f"not dim {style}")
 
@@ -127,14 +127,14 @@ def _legend(lines: Sequence[TreeLine]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TreeLine:
-    """A line: its text, and its sequence unless it is a region.
+    """A line of the tree, with its sequence unless it is a region or a heading.
 
-    `hangs` has a flag for each region around it, from the outermost to itself: True if that one is the last of its
-    siblings. A heading, which begins a tree of its own, has none.
+    `is_last_child` has a flag for each region around the line, the outermost first, and one for the line itself. The
+    heading of a tree has no flags.
     """
 
     text: str
-    hangs: tuple[bool, ...]
+    is_last_child: tuple[bool, ...]
     occurrence: Occurrence | None = None
     is_unmeasurable: bool = False
 
@@ -163,14 +163,14 @@ class _Drawing:
             self._draw_parts(region, ())
         return self._lines
 
-    def _draw_parts(self, region: Region, hangs: tuple[bool, ...]) -> None:
+    def _draw_parts(self, region: Region, is_last_child: tuple[bool, ...]) -> None:
         parts = children(region)
         around = self._tree.occurrences[region.key]
         for number, part in enumerate(parts, 1):
             label = f"branch {number}: " if isinstance(region, Parallel) else ""
-            self._draw(part, label, around, (*hangs, number == len(parts)))
+            self._draw(part, label, around, (*is_last_child, number == len(parts)))
 
-    def _draw(self, region: Region, label: str, around: int, hangs: tuple[bool, ...]) -> None:
+    def _draw(self, region: Region, label: str, around: int, is_last_child: tuple[bool, ...]) -> None:
         """Draw one part of a region that itself occurs `around` times."""
         while isinstance(region, Chain) and len(region.parts) == 1:
             (region,) = region.parts
@@ -178,41 +178,43 @@ class _Drawing:
         if isinstance(region, Repeat):
             in_a_row, region = len(region.instances), region.instances[0]
         if isinstance(region, Leaf):
-            self._draw_sequence(region, label, in_a_row, hangs)
+            self._draw_sequence(region, label, in_a_row, is_last_child)
         elif region.size == 0:
-            self._lines.append(TreeLine(f"{label}skip connection", hangs))
+            self._lines.append(TreeLine(f"{label}skip connection", is_last_child))
         else:
-            self._draw_region(region, label, in_a_row, around, hangs)
+            self._draw_region(region, label, in_a_row, around, is_last_child)
 
-    def _draw_region(self, region: Region, label: str, in_a_row: int, around: int, hangs: tuple[bool, ...]) -> None:
+    def _draw_region(
+        self, region: Region, label: str, in_a_row: int, around: int, is_last_child: tuple[bool, ...]
+    ) -> None:
         times = self._tree.occurrences[region.key]
         is_large = region.size >= SMALLEST_MODULE
         # The branches of a module need room as well.
-        is_too_deep = is_large and len(hangs) >= self._deepest - isinstance(region, Parallel)
+        is_too_deep = is_large and len(is_last_child) >= self._deepest - isinstance(region, Parallel)
         row = "" if in_a_row == 1 else "in a row" if in_a_row == times else f"{in_a_row} in a row"
         size = f"1 {self._unit}" if region.size == 1 else f"{region.size:,} {self._unit}s"
         name = ""
         if is_too_deep or in_a_row > 1 or (is_large and times > around):
             known = self._modules.get(region.key)
             if known is not None:
-                self._lines.append(TreeLine(label + _listed(f"{known} again", row, size), hangs))
+                self._lines.append(TreeLine(label + _listed(f"{known} again", row, size), is_last_child))
                 return
             name = f"module {_letters(len(self._modules))}" + (f" x{times}" if times > 1 else "")
             self._modules[region.key] = name
         if is_too_deep:
-            self._lines.append(TreeLine(label + _listed(name, row, size, "below"), hangs))
+            self._lines.append(TreeLine(label + _listed(name, row, size, "below"), is_last_child))
             self._drawn_below.append((_listed(name, _shape(region), size), region))
             return
-        self._lines.append(TreeLine(label + _listed(name, row, _shape(region), size), hangs))
-        self._draw_parts(region, hangs)
+        self._lines.append(TreeLine(label + _listed(name, row, _shape(region), size), is_last_child))
+        self._draw_parts(region, is_last_child)
 
-    def _draw_sequence(self, leaf: Leaf, label: str, in_a_row: int, hangs: tuple[bool, ...]) -> None:
+    def _draw_sequence(self, leaf: Leaf, label: str, in_a_row: int, is_last_child: tuple[bool, ...]) -> None:
         occurrence = self._occurrences[leaf.layer]
         layers = [self._layers[index] for index in occurrence.sequence.layers]
         is_unmeasurable = any(layer.unmeasurable is not None for layer in layers)
         text = label + " > ".join(_layer_text(layer) for layer in layers)
         text += f", {in_a_row} in a row" if in_a_row > 1 else ""
-        self._lines.append(TreeLine(text, hangs, occurrence, is_unmeasurable))
+        self._lines.append(TreeLine(text, is_last_child, occurrence, is_unmeasurable))
 
 
 def _shape(region: Region) -> str:

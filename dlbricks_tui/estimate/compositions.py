@@ -23,7 +23,7 @@ def milliseconds(latency_ps: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The limits of a task beside others; tasks of equal sharing count together towards `at_most`."""
+    """The limits of a task that runs beside others. Tasks with equal `Sharing` count together towards `at_most`."""
 
     parallel: bool = True
     at_most: int | None = None
@@ -38,7 +38,7 @@ FREELY = Sharing()
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A sequence to execute: its latency by itself, and the tasks before it in the list that it waits for."""
+    """A sequence to execute: its latency by itself, and the earlier tasks that must end before it begins."""
 
     latency_ps: int
     after: tuple[int, ...] = ()

@@ -21,7 +21,7 @@ _SAME_SPEED = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The part of layers of one type in the sequential latency."""
+    """The part of the sequential latency that the layers of one type take."""
 
     label: str
     layers: int
@@ -31,7 +31,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class RegionSlice:
-    """A part of the model's outermost chain, plain layers in a row or a module, and its latency."""
+    """The part of the sequential latency that a module, or plain layers in a row, of the outermost chain take."""
 
     layers: tuple[int, ...]
     # The number of times that the module is repeated in a row; 0 for plain layers.

@@ -110,10 +110,10 @@ class BrickResults:
 
 
 def calibrations_of(store: ResultsDatabase, way: Way) -> tuple[Calibration, ...]:
-    """Return the calibrations of a way of measuring whose medians count, newest first.
+    """Return the calibrations of a way of measuring whose constants are averaged by their median, newest first.
 
-    They are of one day and of the same constants, and none has less than half of the networks of another. Calibrations
-    with constants that this version does not apply are left out.
+    The newest calibration whose constants this version applies comes first. Others are added if they have the same
+    constants, are at most one day older, and have more than half as many networks as the largest one.
     """
     fitting = sorted(
         (each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))),

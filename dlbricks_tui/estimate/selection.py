@@ -39,7 +39,7 @@ def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Off
 
 
 def offers_for(offers: Iterable[Offer], traits: Traits, runtimes: Mapping[str, Runtime]) -> list[Offer]:
-    """Return the offers of one framework's runtimes, and of runtimes that the store does not describe."""
+    """Return the offers of a framework's runtimes; runtimes unknown to the store are included."""
     found = ((offer, runtimes.get(offer.way.runtime)) for offer in offers)
     return [offer for offer, runtime in found if runtime is None or runtime.framework == traits.framework]
 
@@ -50,10 +50,11 @@ def preferred_level(levels: Sequence[Level]) -> Level:
 
 
 def what_is_there(combinations: Iterable[Combination], system: str, runtime: str | None) -> str:
-    """Return in words what the store has instead of the requested results, the nearest first."""
+    """Return a sentence about the results in the store, to show when the requested ones are missing; nearest first."""
     nearest = sorted(combinations, key=lambda it: (it.system != system, it.runtime != runtime, -it.pairs))
     told = [
-        f"{it.pairs} bricks at level {it.level.value} on {it.system} by {it.runtime}" for it in nearest[:_MOST_OFFERED]
+        f"{it.pairs} brick{'' if it.pairs == 1 else 's'} at level {it.level.value} on {it.system} by {it.runtime}"
+        for it in nearest[:_MOST_OFFERED]
     ]
     others = len(nearest) - len(told)
     more = f", and {others} other set{'' if others == 1 else 's'}" if others else ""

@@ -82,7 +82,7 @@ class Calibrated(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationFailed(Event):
-    """Estimates are not corrected, and their intervals do not include the error of the method."""
+    """Estimates use earlier constants of the system, or those of other systems with wider intervals."""
 
     reason: str
 

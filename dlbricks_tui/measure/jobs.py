@@ -1,4 +1,4 @@
-"""Programs to time: bricks in a context, or whole models, their expected latencies, and their untimed runs."""
+"""Programs to time (bricks in a context, or whole models), their expected latencies and numbers of untimed runs."""
 
 import math
 from collections.abc import Sequence

@@ -178,7 +178,10 @@ def _autocorrelation(samples_ms: Sequence[float]) -> float:
 
 
 def warm_up_length(samples_ms: Sequence[float]) -> int:
-    """Return how many of the first samples are slower than usual in the second half; 0 if they are many."""
+    """Return the number of first samples that are warm-up: slower than is usual in the second half.
+
+    More than `_LONGEST_WARM_UP` slow samples are no warm-up.
+    """
     half = len(samples_ms) // 2
     if half < 2:
         return 0

@@ -95,8 +95,8 @@ class Pace:
         return self._at_pace(loading, loaded, self._loading_seconds) + counted + self._repeats_beside(counted)
 
     @property
-    def noise(self) -> float:
-        """The share of rounds that are disturbed."""
+    def disturbed_share(self) -> float:
+        """The expected share of disturbed rounds, from the load at first and then from the rounds."""
         guess = min(1.0, self._others) * _ROUNDS_OF_FIRST_GUESS
         return (guess + self._noisy_rounds) / (_ROUNDS_OF_FIRST_GUESS + self._rounds)
 
@@ -131,7 +131,7 @@ class Pace:
 
     def _samples_left(self, job: Job, taken: int) -> float:
         needed, most = self._bounds(job)
-        needed += self.noise * (most - needed)
+        needed += self.disturbed_share * (most - needed)
         # A program that varies more than usual needs more samples: assume half as many as it has.
         return max(needed - taken, min(_MORE_OF_THE_SAME * taken, most - taken), 0.0)
 

@@ -34,7 +34,7 @@ _WRITES_PER_LOOK = 64
 # A use is noted only if the last one was noted so long ago.
 _SECONDS_BETWEEN_NOTES = 3600.0
 _PACKAGE = Path(__file__).parent.parent
-# The rooms whose code decides about entries.
+# The packages and modules whose code decides about entries.
 _DECIDING = ("models", "bricks", "runtime/traits.py")
 
 
@@ -155,7 +155,7 @@ def _checksum(content: bytes) -> bytes:
 
 
 class _Unpickler(pickle.Unpickler):
-    """Reads entries. A foreign entry cannot run code, as it may name nothing but classes of these rooms."""
+    """Reads entries. A foreign entry cannot run code, because it may name only classes of these packages."""
 
     def find_class(self, module: str, name: str) -> Any:
         """Return a class of a module that decides about entries."""

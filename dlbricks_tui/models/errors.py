@@ -1,4 +1,4 @@
-"""Errors of this room, each with a message of one line."""
+"""Errors of reading models, each with a one-line message."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from dlbricks_tui.models.graph import Shape
 
 
 class ModelError(UserError):
-    """The base of all errors of this room."""
+    """The base of all errors of reading models."""
 
 
 class UnreadableModelError(ModelError):

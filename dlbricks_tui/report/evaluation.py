@@ -89,7 +89,7 @@ class Names:
 
 
 class Networks:
-    """Models at one level, loaded and cut once; models that are the same network share a graph."""
+    """The models at one level, loaded and cut once each. Equal models share one graph."""
 
     def __init__(
         self, loader: Loader, sources: Sequence[ModelSource], level: Level, given: Mapping[str, Shape] | None = None

@@ -1,6 +1,6 @@
-"""A model's graph as a file for other programs: GraphML by networkx, DOT by a few lines of our own.
+"""A model's graph as a file for other programs: GraphML or DOT.
 
-networkx writes DOT through pydot: a further package with a parser, of which an export uses only the quotation marks.
+networkx writes GraphML. This module writes DOT: networkx would need pydot, only to quote names.
 """
 
 from collections.abc import Mapping

@@ -180,6 +180,7 @@ class RunResults(ResultSink):
         self._estimates.learn({job.key: statistics for job, statistics in means.items()})
         for job, statistics in means.items():
             self._count(job, measured=int(finished), unfinished=int(not finished))
+            # Its carriers decided when to stop. The reason tells if this brick's interval became narrow by then.
             wide = is_wide(statistics.trimmed_mean_ms, half_width_ms(statistics))
             stop = Stop.MOST_SAMPLES if wide else Stop.NARROW
             self._tell(_measured(job, statistics, stop) if finished else _unfinished(job, statistics))

@@ -32,8 +32,8 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, System, utc_now
 
-# One batch may take this part of the host's memory.
-_PARTS_OF_MEMORY = 2
+# One batch may take half of the host's memory, or the usual limit if that is larger.
+_MEMORY_DIVISOR = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class RunSession:
     def batch_limits(self) -> BatchLimits:
         """The limits of the place, with more memory on a large host: programs of one batch are comparable."""
         usual = self.place.limits
-        return replace(usual, memory_bytes=max(usual.memory_bytes, self.memory_limit_bytes // _PARTS_OF_MEMORY))
+        return replace(usual, memory_bytes=max(usual.memory_bytes, self.memory_limit_bytes // _MEMORY_DIVISOR))
 
     @property
     def memory_limit_bytes(self) -> int:

@@ -1,11 +1,11 @@
-"""Errors of this room, each with a message of one line."""
+"""Errors of workers and of the list of runtimes, each with a one-line message."""
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.protocol import Reason
 
 
 class WorkerError(UserError):
-    """The base of all errors of this room."""
+    """The base of all errors of workers and runtimes."""
 
 
 class FrameworkMissingError(WorkerError):

@@ -81,7 +81,7 @@ class Worker:
         return self._process.pid if self._process else None
 
     def ask(self, request: Request[Answer], timeout_seconds: float) -> Answer:
-        """Return the answer, or raise an error of this room. The worker ends on all errors but a refusal."""
+        """Return the answer, or raise a WorkerError. A refusal leaves the worker running; any other error ends it."""
         if self._process is None:
             raise WorkerDiedError(f"{self._name} has ended")
         try:

@@ -32,7 +32,7 @@ _STEP = 32
 
 # Loads a model for input shapes by name, and decomposes it.
 Take = Callable[[ModelSource, Mapping[str, Shape]], Decomposition]
-# Raises an error of this room unless reading a file gives the same excerpt.
+# Raises a ShareError unless reading a file gives the same excerpt.
 Check = Callable[[bytes, Excerpt], None]
 
 

@@ -26,7 +26,7 @@ _PROGRESS_EVENTS = 100
 
 @dataclass(frozen=True, slots=True)
 class PreparedSuite:
-    """The bricks of a suite on this host, and the reasons for those that cannot be read, by their ids."""
+    """The keys of a suite's bricks by id, and for each brick that cannot be read the reason."""
 
     suite: str
     manifest_sha256: str
@@ -86,7 +86,7 @@ def _job(alone: Excerpt) -> Job:
     label = label_of(brick.canonical)
     return Job(
         JobKey(brick.key, alone.context),
-        # One brick may be in the suite cold and warm.
+        # The suite may hold one brick twice, cold and warm: the label tells them apart.
         f"{label}, {COLD}" if alone.cold else label,
         brick.canonical,
         alone.graph,

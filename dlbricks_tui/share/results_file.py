@@ -38,7 +38,7 @@ Kind = TypeVar("Kind", bound=Record)
 
 @dataclass(frozen=True, slots=True)
 class SuiteResults:
-    """Results by the ids of a suite; measurements have such an id as their brick, and no context."""
+    """The results of a suite. Each measurement names its brick by the random id in the suite, and has no context."""
 
     suite: str
     manifest_sha256: str

@@ -1,4 +1,4 @@
-"""The events of a run as sentences, its current step, and the noise on the host, the same at both doors."""
+"""The events of a run as sentences, its current step, and the noise on the host, for the command line and the TUI."""
 
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
 from dlbricks_tui.runs.events import (
@@ -55,9 +55,8 @@ def _problem(event: Event) -> Phrase | None:
         case WorkerReplaced():
             return Phrase(f"new worker: {event.message}", Tone.DOUBT)
         case CalibrationFailed():
-            return Phrase(
-                f"not calibrated: constants of other systems are used, with wider intervals: {event.reason}", Tone.DOUBT
-            )
+            used = "estimates use earlier constants, or those of other systems with wider intervals"
+            return Phrase(f"calibration failed: {used}: {event.reason}", Tone.DOUBT)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Numbers with their units, and lists of names, as both doors write them."""
+"""Numbers with their units, and lists of names, for the command line and the TUI."""
 
 import math
 from collections.abc import Sequence

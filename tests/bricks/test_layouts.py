@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.bricks.layouts import is_needed_after, layers_behind, may_be_overwritten, output_layouts, way_up
+from dlbricks_tui.bricks.layouts import is_needed_after, layers_before, may_be_overwritten, output_layouts, way_up
 from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Feed, LayerGraph, Origin, Params, ParamValue, Shape, TensorType, Wire
 from tests.bricks.convolutions import convolving, named, with_layer
@@ -175,7 +175,7 @@ def test_average_pooling_with_padding_is_not_done_by_onednn(op: str, params: Par
 
 
 def behind(graph: LayerGraph, *feeds: Feed) -> tuple[int, ...]:
-    return layers_behind(graph, feeds, output_layouts(graph))
+    return layers_before(graph, feeds, output_layouts(graph))
 
 
 @given(graphs(), st.data())

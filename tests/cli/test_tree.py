@@ -206,8 +206,8 @@ def test_a_very_deep_model_continues_under_headings() -> None:
     graph = laid_out(branch)
     lines = tree_lines(decompose(graph), deepest=5)
     assert sum(line.occurrence is not None for line in lines) == len(graph.layers)
-    assert max(len(line.hangs) for line in lines) <= 7
-    headings = [line.text for line in lines if not line.hangs]
+    assert max(len(line.is_last_child) for line in lines) <= 7
+    headings = [line.text for line in lines if not line.is_last_child]
     references = [line.text for line in lines if line.text.endswith(", below")]
     assert len(headings) == len(references) > 20
     assert max(map(cell_len, drawn(graph))) <= 80

@@ -109,7 +109,7 @@ def test_available_results_are_listed_closest_first() -> None:
     found = [there("a", "old", 90), there("b", "ours", 80), there("c5", "ours", 1), there("c5", "old", 2)]
     assert what_is_there(found[:1], "c5", "ours") == "the store has 90 bricks at level written on a by old"
     assert what_is_there(found, "c5", "ours") == (
-        "the store has 1 bricks at level written on c5 by ours, 2 bricks at level written on c5 by old, "
+        "the store has 1 brick at level written on c5 by ours, 2 bricks at level written on c5 by old, "
         "80 bricks at level written on b by ours, and 1 other set"
     )
     assert what_is_there([], "c5", None) == "the store has no results yet"

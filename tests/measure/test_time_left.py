@@ -157,7 +157,7 @@ def test_noise_takes_more_samples() -> None:
     for _ in range(20):
         quiet.sampled(jobs, 1.0)
         noisy.sampled(jobs, 1.0, noisy=True)
-    assert (quiet.noise, noisy.noise) == (0, 20 / 30)
+    assert (quiet.disturbed_share, noisy.disturbed_share) == (0, 20 / 30)
     assert noisy.seconds_for(dict.fromkeys(jobs, 20)) > 1.5 * quiet.seconds_for(dict.fromkeys(jobs, 20))
 
 

@@ -49,7 +49,7 @@ def test_a_runtime_of_an_unknown_framework_hides_no_other(tmp_path: Path) -> Non
 
 
 def test_another_framework_for_a_format_brings_its_own_rules(tmp_path: Path) -> None:
-    """It needs a `Traits` instance, and no change to any other room."""
+    """It needs a `Traits` instance, and no change to any other package."""
     other = replace(
         ONNX_RUNTIME, framework="other", title="Other", own_runtime="other", packages=("pytest",), writes_in_place=True
     )

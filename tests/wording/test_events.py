@@ -1,4 +1,4 @@
-"""The sentences about runs that both doors write."""
+"""The sentences about runs, for the command line and the TUI."""
 
 from typing import Any
 
@@ -81,7 +81,7 @@ ENDED: dict[str, Any] = {
         (
             CalibrationFailed(reason="why"),
             Tone.DOUBT,
-            "not calibrated: constants of other systems are used, with wider intervals: why",
+            "calibration failed: estimates use earlier constants, or those of other systems with wider intervals: why",
         ),
         (
             ProgramFailed(reason="crashed", message="SIGSEGV", **ABOUT),

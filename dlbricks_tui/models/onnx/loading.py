@@ -20,7 +20,7 @@ from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
-from dlbricks_tui.models.onnx.stored_arrays import refuse_damaged_arrays, stored_bytes
+from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
 from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
@@ -130,7 +130,7 @@ class OnnxLoader:
         try:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
-            beside = refuse_damaged_arrays(file, path, name)
+            beside = checked_array_file_sizes(file, path, name)
             inputs = input_types(file.inputs, given, source.inputs, name)
             written = build_onnx_graph(_written(file, inputs, self._traits), name, Level.WRITTEN)
         except UnicodeDecodeError:

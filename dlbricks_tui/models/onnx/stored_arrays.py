@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _BITS = {"UINT4": 4, "INT4": 4, "FLOAT4E2M1": 4, "UINT2": 2, "INT2": 2}
 
 
-def refuse_damaged_arrays(file: OnnxFile, path: Path, where: str) -> dict[str, int]:
-    """Raise UnreadableModelError for an array whose bytes do not match its type; `path` is the model's file.
+def checked_array_file_sizes(file: OnnxFile, path: Path, where: str) -> dict[str, int]:
+    """Check all stored arrays; return the sizes of the files beside the model that hold arrays, by name.
 
-    All later code may trust the sizes of stored arrays. Return the sizes of the files that hold arrays, by name.
+    Raise UnreadableModelError for an array whose bytes do not match its type: later code trusts the sizes of arrays.
     """
     beside = _ExternalFiles(path)
     for called, stored in _stored(file):
@@ -185,7 +185,7 @@ def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
     content = read_onnx(path, where)
     refuse_too_many_parts(content, where)
     file = parse_onnx(content, where)
-    refuse_damaged_arrays(file, path, where)
+    checked_array_file_sizes(file, path, where)
     for weight in file.weights:
         yield weight.name, _values(path, weight)
 

@@ -17,7 +17,7 @@ SMALLEST_MODULE = 4
 
 
 class Nesting:
-    """The regions of a model by position; a region with a single part is replaced by that part."""
+    """The regions of a model in order. A region that holds only one part is replaced by it."""
 
     def __init__(self, regions: RegionTree) -> None:
         self.root: Region = regions.root

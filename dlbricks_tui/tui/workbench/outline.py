@@ -280,7 +280,7 @@ class Outline:
         return index
 
     def reveal_layer(self, layer: int) -> int:
-        """Expand everything around a layer; of overlapping sequences, the one that begins with it."""
+        """Expand everything around a layer. If sequences overlap, reveal the one that begins with the layer."""
         holding = [it.sequence for it in self._occurrences if layer in it.sequence.layers]
         holding.sort(key=lambda sequence: sequence.layers.index(layer))
         return self.reveal(self.nesting.leaf(holding[0].index)) if holding else 0

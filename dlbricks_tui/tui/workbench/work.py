@@ -100,7 +100,7 @@ BrickIndex = dict[str, dict[str, None]]
 
 
 def index_bricks(reader: ModelReader, specs: Sequence[ModelSpec]) -> Iterator[BrickIndex]:
-    """Index the bricks of the models that need no framework to be read."""
+    """Index the bricks of the models whose tensor types are in the cache: they are read without a framework."""
     worker = get_current_worker()
     time.sleep(SETTLED_SECONDS)
     index: BrickIndex = defaultdict(dict)
@@ -118,7 +118,7 @@ def index_bricks(reader: ModelReader, specs: Sequence[ModelSpec]) -> Iterator[Br
 def estimate_library(
     session: Session, specs: Sequence[ModelSpec], choices: Choices
 ) -> Iterator[tuple[ModelSource, KnownLatency | None]]:
-    """Estimate the models that need no framework to be read; cached estimates come first."""
+    """Estimate the models whose tensor types are in the cache, so without a framework; cached estimates come first."""
     cache = session.latencies
     time.sleep(SETTLED_SECONDS)
     cache.begin(session.estimator.state(), *session.reader.frameworks)
