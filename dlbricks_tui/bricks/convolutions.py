@@ -14,7 +14,7 @@ _LARGE_BLOCK, _SMALL_BLOCK, _FEW = 16, 8, 4
 # The largest padding that its special kernels support on processors without AVX-512.
 _FAR = 3
 
-# Precedes the details of a class.
+# Separates a layout class from its details, as in `conv~far`.
 MARK = "~"
 
 

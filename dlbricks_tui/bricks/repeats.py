@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-# The longest piece to search for, and the number of later occurrences of its first item to try. Both keep the search
-# linear. People would not recognise longer pieces as modules.
+# The longest piece to search for: people would not recognise a longer one as a module.
 _LONGEST_PERIOD = 64
+# The number of later occurrences of an item at which its piece may begin again. Both limits keep the search linear.
 _MOST_RETURNS = 8
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from dlbricks_tui.cli.output import write, write_json
 from dlbricks_tui.errors import UserError
@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
 # The actions of a command; a string, as argparse's class is generic for type checkers only.
 Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
-# A function of the parsed arguments that returns the exit status. The arguments include `data`, the user's DataFolder,
-# and `config`, the settings, whose values replace each FromConfig. A command that sets `reads_config` to False has no
-# `config`, and works with faulty settings.
-Handler: TypeAlias = Callable[[argparse.Namespace], int]
 # Options whose values may begin with a hyphen.
 _OF_ANY_WORD = ("--sort",)
+
+
+class Handler(Protocol):
+    """A function that carries out a command and returns the exit status.
+
+    The parsed arguments include `data`, the user's DataFolder, and `config`, the settings. Values of settings replace
+    each FromConfig. If a command sets `reads_config` to False, it has no `config` and works with faulty settings.
+    """
+
+    def __call__(self, args: argparse.Namespace, /) -> int: ...
 
 
 class Status(IntEnum):

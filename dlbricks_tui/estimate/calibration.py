@@ -21,12 +21,12 @@ _SIGMAS = 1.96
 # A method has an error in proportion to the model, and one per sequence: models of many short sequences have larger
 # errors. Both parts are equal at one of these densities, in sequences per millisecond; the residuals tell at which.
 _DENSE = (4.0, 8.0, 16.0, 32.0)
-# Residuals count up to so many times the median: one odd network must not widen all intervals.
+# A residual counts as at most this many times the median: one odd network must not widen all intervals.
 _ODD = 5.0
 
-# A brick that takes less than this counts in part.
+# A brick shorter than this counts only in proportion to its latency.
 _NEXT_TO_NOTHING_MS = 0.04
-# A brick that takes this long pays all of a constant, a shorter one in proportion.
+# A brick of this latency pays all of a constant, a shorter one only in proportion to its latency.
 _PAYS_ALL_MS = 0.3
 
 
@@ -34,7 +34,7 @@ def _share_by_latency(brick_ms: float) -> float:
     return min(1.0, brick_ms / _PAYS_ALL_MS)
 
 
-# What a call of a runtime takes that computes almost nothing: a model pays it once, however many layers it has.
+# The time of a runtime call that computes almost nothing: a model pays it once.
 CALL_MS = "call_ms"
 # The share of each fitted constant that a brick pays, by its latency and whether it was timed cold.
 TERMS: Mapping[str, Callable[[float, bool], float]] = {
@@ -45,7 +45,7 @@ TERMS: Mapping[str, Callable[[float, bool], float]] = {
 }
 # Networks with nearly the same terms, by the condition of their matrix, do not determine the constants.
 _ALIKE = 1e6
-# Each network is left out of a fit in turn.
+# For each network there is a fit without it, which needs at least two others.
 _FEWEST_EXAMPLES = 3
 
 
@@ -113,7 +113,7 @@ class Correction:
 
 
 UNCALIBRATED = Correction()
-# Results of isolated bricks carry ids that begin so. Other methods need no constants.
+# The ids of results of isolated bricks begin with this. Other methods need no constants.
 _ISOLATED = "alone-"
 # By these constants the committed networks are wrong by 7.5 % (root mean square).
 _RESIDUALS = (0.075,)

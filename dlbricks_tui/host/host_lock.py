@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 # In /proc/PID/stat, counted from behind the name of the program, which may hold anything.
 _STATE, _START_TICKS = 0, 19
 _ENDED_STATES = frozenset("ZX")
-# Outside of any data folder, since all users of the host share it; containers of one host can share it, too.
+# Outside the data folder: all users of the host share it, and containers can.
 HOST_LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
 DEFAULT_PATH = Path("/tmp/dlbricks-measuring.lock")
 _MOST_BYTES = 1 << 14

@@ -14,8 +14,8 @@ from dlbricks_tui.models.graph import Level
 MEBIBYTE = 1 << 20
 # Memory that the framework needs for a program besides its tensors.
 _OVERHEAD_BYTES = 2 * MEBIBYTE
-# A brick's producer has weights of its own, usually about as many. A fused model keeps its weights in two layouts:
-# VGG-16 takes 1.9 times the memory of its tensors, at `written` 1.2 times.
+# Weights are held about twice: a brick's producer has its own, and a fused model keeps two layouts. VGG-16 takes 1.9
+# times the memory of its tensors, at `written` 1.2 times.
 _COPIES = 2
 # A model belongs to a group of models if it shares this part of its bricks with them.
 _BELONGING = 0.5
@@ -23,7 +23,7 @@ _BELONGING = 0.5
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
-    """Limits of one batch; a job that exceeds a limit by itself is a batch of its own."""
+    """Limits of one batch. A job that exceeds a limit by itself is the only job of its batch."""
 
     programs: int = 128
     # Batches with a model are larger: it is compared with its bricks, so both are to see the same noise.
@@ -156,7 +156,7 @@ def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_Shar
 
 
 def _has_room(group: Sequence[Job], whole: Job, brick_bytes: int, limits: BatchLimits) -> bool:
-    """True if a model may join these, with room left for a brick of so many bytes."""
+    """True if a model may join these, with room left for a brick of `brick_bytes`."""
     wholes = [*group, whole]
     return (
         # Different models may have one name; the bricks need only one of them.

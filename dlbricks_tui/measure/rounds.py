@@ -91,7 +91,8 @@ class Rounds:
         """Return the jobs of the next round; none when the batch is finished."""
         wholes = [it for it in self._unfinished.values() if it.job.whole]
         if len(wholes) == len(self._unfinished):
-            # Until its last batch a whole model has a share of each; there it gets the samples that it still lacks.
+            # Before its last batch a whole model takes only its share of the samples; in the last it takes all that are
+            # missing.
             return list(self._unfinished) if self._batch.last else []
         if not wholes:
             return list(self._unfinished)

@@ -12,7 +12,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 
-# A calibration network has a worker of its own, which takes twenty samples of it and its bricks, more of quick ones.
+# Each calibration network has a separate worker, which takes twenty samples of it and its bricks, more of quick ones.
 SECONDS_PER_NETWORK = 7.0
 # Starting a worker imports its framework.
 WORKER_START_SECONDS = 3.0
@@ -20,27 +20,30 @@ WORKER_START_SECONDS = 3.0
 _LOAD_MS, _PASSES_TO_LOAD = 40.0, 1.5
 # Each sample of a brick also runs the program that makes its inputs.
 _RUNS_WITH_PRODUCER = 2
-# A quick program takes this share of the samples that an adaptive rule allows, on an ordinary host.
+# On an ordinary host, a quick program takes this share of the samples that an adaptive rule allows.
 _USUAL_SHARE = 0.6
+# A program that has enough samples and is still not finished needs more: this share of those that it has.
 _MORE_OF_THE_SAME = 0.5
-# The load of the host before the run has the weight of so many rounds.
+# The load of the host before the run has the weight of this many rounds.
 _ROUNDS_OF_FIRST_GUESS = 10
-# After so much work only its pace counts, and no longer the first guess.
+# After this much work only its pace counts, and no longer the first guess.
 _SECONDS_TO_TRUST = 2.0
-# The first guess has different errors for small and for large programs.
+# A line through expected and measured latencies (as logarithms) corrects the former. It needs this many programs.
 _JOBS_TO_COMPARE = 8
+# Bounds of its slope: expected latencies have different errors for small and for large programs.
 _LEAST_SLOPE, _MOST_SLOPE = 0.4, 1.1
+# Shorter latencies count as this one: zero has no logarithm.
 _QUICKEST_MS = 1e-3
-# The method `inside`: how long each whole model is timed first, and how long carriers are timed at most: one alone, and
-# each of many.
+# The method `inside` times each whole model first, for this long.
 PLAIN_SECONDS = 2.0
+# The longest time for a carrier that is timed alone, and for each of many.
 _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
-# The runs of a carrier until it is finished: of a quick one on an ordinary host, and of a slow one.
+# The runs of a carrier until it is finished: for a quick carrier on an ordinary host, and for a slow one.
 _RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER = 200, 5
 
 
 class Pace:
-    """Predicts how long jobs take, from their shapes at first and from the work that is done later.
+    """Predicts the time of jobs: at first from their shapes, later also from the work done so far.
 
     `others` is the number of competing threads per processor at the start of the run: they slow down each round, and
     noise causes more samples and repeated rounds.
@@ -68,19 +71,19 @@ class Pace:
             self._latencies_ms.clear()
 
     def loaded(self, job: Job, seconds: float) -> None:
-        """Note how long a program took to load."""
+        """Note the time that a program took to load."""
         self._loading_seconds += seconds
         self._taken[job] += 0
 
     def sampled(self, jobs: Iterable[Job], seconds: float, *, noisy: bool = False) -> None:
-        """Note how long a round took that timed each of these jobs once."""
+        """Note the time of a round that timed each of these jobs once."""
         self._rounds += 1
         self._noisy_rounds += noisy
         self._sampling_seconds += seconds
         self._taken.update(jobs)
 
     def repeated(self, seconds: float) -> None:
-        """Note how long a repeated round took."""
+        """Note the time of a repeated round."""
         self._rounds += 1
         self._noisy_rounds += 1
         self._repeated_seconds += seconds
@@ -109,7 +112,7 @@ class Pace:
         return left_seconds * (trust * spent_seconds / expected_seconds + (1 - trust) * guess)
 
     def _repeats_beside(self, counted_seconds: float) -> float:
-        """Return the expected seconds of repeated rounds beside so many seconds of rounds that count."""
+        """Return the expected seconds of repeated rounds beside this many seconds of rounds that count."""
         if not counted_seconds:
             return 0.0
         repeated_seconds = self._repeated_seconds + min(1.0, self._others) * _SECONDS_TO_TRUST
@@ -147,7 +150,7 @@ class Pace:
 class TimeLeft:
     """The time that is left of a run: the jobs that were asked for, then the networks to calibrate on.
 
-    `others` is how many other threads compute on each processor as the run begins.
+    `others` is the number of competing threads per processor at the start of the run.
     """
 
     def __init__(
@@ -175,7 +178,7 @@ class TimeLeft:
         self._network_seconds.append(self._clock() - began)
 
     def total(self, current_seconds: float) -> float:
-        """Return the time left of the run if the jobs or the network at hand still take so long."""
+        """Return the time left of the run if the current jobs or network still take `current_seconds`."""
         usual = SECONDS_PER_NETWORK * (1 + self.others)
         seconds_per_network = median(self._network_seconds) if self._network_seconds else usual
         seconds = current_seconds + self._networks * seconds_per_network
@@ -184,7 +187,7 @@ class TimeLeft:
 
 
 def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], others: float = 0.0) -> float:
-    """A first guess of how long a run of these jobs takes, with the start of its worker; `others` as for `Pace`."""
+    """Return a first guess of the time of a run of these jobs, with the start of its worker; `others` as for `Pace`."""
     jobs = tuple(jobs)
     if not jobs:
         return 0.0
@@ -195,7 +198,10 @@ def expected_seconds(method: Method, rule: StoppingRule, jobs: Iterable[Job], ot
 
 
 def _expected_inside_seconds(jobs: Sequence[Job], slowdown: float) -> float:
-    """A busy host slows down each run. Models and carriers are timed for as long as on a quiet one, with fewer runs."""
+    """Return the expected time of the method `inside`.
+
+    A busy host slows down each run. Models and carriers are timed for as long as on a quiet host, with fewer runs.
+    """
     seconds = {job: slowdown * job.expected_ms / 1000 for job in jobs}
     bricks_seconds = sum(seconds[job] for job in jobs if not job.whole)
     wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * seconds[job]) for job in jobs if job.whole)
@@ -207,7 +213,7 @@ def _expected_inside_seconds(jobs: Sequence[Job], slowdown: float) -> float:
 
 
 def most_seconds_per_carrier(carriers: int) -> float:
-    """Return how long each of so many carriers is timed at most."""
+    """Return the longest time for each carrier, given their number."""
     return max(_SECONDS_PER_CARRIER_OF_MANY, _SECONDS_PER_CARRIER / max(1, carriers))
 
 

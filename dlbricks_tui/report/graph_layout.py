@@ -74,7 +74,7 @@ def _lanes(
         wanted.append((ranks[chain[0]], last, number))
     for layer, found in enumerate(readers):
         far = [ranks[it] - 1 for it in found if it != following.get(layer) and ranks[it] > ranks[layer] + 1]
-        # After its end, the lane of a chain is free for the edges of its last layer.
+        # When a chain has ended, its lane is free for the edges of its last layer.
         if far and layer in following:
             wanted.append((ranks[layer] + 1, max(far), -1 - layer))
     given = dict(_fit(wanted))

@@ -117,12 +117,12 @@ def _loaded(loader: Loader, source: ModelSource, level: Level, inputs: Mapping[s
     try:
         return loader.load(source, level, inputs)
     except WorkerLostError:
-        # The loss may have had another cause; a model that takes down a second worker is at fault.
+        # Another cause may have ended the worker, so try once more; a second loss is the model's fault.
         return loader.load(source, level, inputs)
 
 
 def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase) -> PlannedRun:
-    """Return what the store lacks of a workload, and tell it."""
+    """Return the jobs of a workload that have no results in the store, and report the plan."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
     # A resumed run goes on from its own results.

@@ -108,7 +108,7 @@ class RunProgress:
     bricks_failed: int = 0
     models_measured: int = 0
     models_failed: int = 0
-    # The time left at the newest event: the last value of the run, less the time since then.
+    # The last estimate of the time left, minus the time that passed between it and the newest event.
     seconds_left: float | None = None
     newest: datetime | None = field(default=None, compare=False)
     disturbances: Disturbances = field(default_factory=Disturbances)

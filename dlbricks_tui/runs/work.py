@@ -45,13 +45,13 @@ class Workplace:
     worker_program: Path = INSIDE
     limits: BatchLimits = field(default_factory=BatchLimits)
     clock: Callable[[], float] = time.monotonic
-    # Seconds between the start of the command and the start of the run: a time budget includes them.
+    # Seconds already spent by the command before the run begins; the time budget includes them.
     spent_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunSession:
-    """A run in progress: the request, where it works, and how it is stopped and told about."""
+    """A run in progress: its request, its place, the means to stop it, and the function that reports its events."""
 
     folder: RunFolder
     request: RunRequest
@@ -93,8 +93,8 @@ class RunSession:
             version = worker.describe().version
             if version != runtime.version:
                 raise RunError(
-                    f"runtime {runtime.name} has {runtime.framework} {version} by now, and {runtime.version} when the "
-                    f"run was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
+                    f"runtime {runtime.name} has {runtime.framework} {version} now, but had {runtime.version} when "
+                    f"the run was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
                 )
             yield worker
 
@@ -108,7 +108,7 @@ def measure_alone(
     *,
     side_by_side: bool,
 ) -> None:
-    """Time each job as a program of its own, in a new worker."""
+    """Time each job as a separate program, in a new worker."""
     with session.worker(session.request.runtime) as worker:
         alone = Alone(
             worker,

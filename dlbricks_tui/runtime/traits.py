@@ -23,8 +23,9 @@ class Format(str, Enum):
 class Traits:
     """Facts about one framework.
 
-    `framework` is its name in stored results and on the command line, `title` its name in messages. `packages` are the
-    names under which package indexes offer it. The runtime of this interpreter with it is called `own_runtime`.
+    - `framework` is the name in stored results and on the command line, `title` the name in messages.
+    - `packages` are the names of its packages in package indexes.
+    - `own_runtime` is the name of the runtime that consists of this interpreter and the framework.
     """
 
     framework: str
@@ -47,15 +48,15 @@ class Traits:
     # By default it starts one thread per two logical processors on x86, instead of one per processor.
     halves_x86_threads: bool = False
 
-    # End to end, its worker runs the model file itself, with the weights in it.
+    # For end-to-end timing the worker loads the model file, with its weights.
     runs_model_files: bool = False
-    # Tensors keep oneDNN's layouts between layers. Without this, each conversion is a layer of its own.
+    # Tensors keep oneDNN's layouts between layers. Without this, each conversion is a separate layer.
     keeps_onednn_layouts: bool = False
     # Operators may write their results over their inputs.
     writes_in_place: bool = False
     # The speed of max pooling on plain arrays depends on the values.
     branches_on_values: bool = False
-    # A thread of its own computes and sleeps between two runs: the first operators of a run take longer.
+    # Its compute threads sleep between runs, so the first operators of a run are slower.
     sleeps_between_runs: bool = False
     # Elementwise operators that it computes with all cores even on small tensors, the newest first, each with the
     # operator version that introduced it. Without them a relu does.
@@ -76,7 +77,7 @@ MXNET = Traits(
     variable_prefixes=("MKL_", "MKLDNN_", "DNNL_", "ONEDNN_", "MXNET_", "NNVM_"),
     graph_variable_prefixes=("MXNET_",),
     parallel_variable="MXNET_CPU_WORKER_NTHREADS",
-    # Only operators that MXNet's engine gets one by one run at the same time.
+    # MXNet runs operators in parallel only if the engine receives them one by one, not in bulk.
     parallel_settings=(("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"),),
     # The calling thread computes the operators in the order of the graph.
     profiling_settings=(("MXNET_ENGINE_TYPE", "NaiveEngine"),),

@@ -37,7 +37,7 @@ _GZIP = b"\x1f\x8b"
 _CHECKED = b'{"check"'
 _CURE = "measure again with this version"
 _CHUNK = 1 << 20
-# Results shrink to a third or a tenth. A file that unpacks to far more is meant to fill the disk.
+# Results shrink to a third or a tenth. A file that unpacks to far more is taken for a decompression bomb.
 _MOST_EXPANSION = 30
 _SMALL_BYTES = 64 << 20
 _MOST_UNPACKED_BYTES = 4 << 30

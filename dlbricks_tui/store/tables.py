@@ -158,7 +158,7 @@ class IndexedTable(Table):
         """Make each change to the documents that match its query; return their numbers."""
         updates = list(updates)
         with self.storage.locked() as generation:
-            # A document that matches none of the queries at first is not changed, so it matches none later.
+            # A document that no query matches at first stays unchanged, so no query matches it later.
             self._concerned = self._ids(generation, [cond for _, cond in updates])
             try:
                 return super().update_multiple(updates)

@@ -33,7 +33,7 @@ _SEQUENCE = re.compile(r"\x1b(?:\[(?![\[<?M])[0-?]*[ -/]*[@-~]|\[\?[\d;]*[@-~]|O
 _NUMBERED = re.compile(r"\x1b\[(?P<number>\d*)[\d:;]*(?P<end>[~A-LN-Z])")
 # A widget that was removed with its message queue must not block the keys.
 _MOST_SECONDS = 2.0
-# How often a message follows the path of a key again: by then messages between widgets are handled.
+# Rounds of empty messages to wait after a key, so that the messages that the key caused are handled.
 _QUIET_ROUNDS = 2
 
 

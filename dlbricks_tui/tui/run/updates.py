@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.run.follower import Follower
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
-# Each look disturbs measurements.
+# Each look costs processor time, which disturbs measurements.
 SECONDS_BETWEEN_LOOKS = 0.25
 SECONDS_BETWEEN_IDLE_LOOKS = 1.0
 SECONDS_BETWEEN_RESULTS = 1.0
@@ -34,7 +34,7 @@ _SECONDS_TO_SETTLE = 2.0
 
 
 class RunWatch:
-    """Follows one run: the requested one, else one that is active or starts; posts what is new as messages."""
+    """Follows one run: the requested one, else one that is active or starts; posts news as messages."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class RunWatch:
         self._data = data
         self._post = post
         self._clock = clock
-        # The factor by which looks are rarer than usual.
+        # Multiplies the time between two looks.
         self.poll_factor = poll_factor
         self._closed = False
         self._wake = threading.Event()
@@ -60,12 +60,12 @@ class RunWatch:
         self._known_ns: int | None = None
         self._first_look = True
         self._stored = 0
-        # True if the end of the run was reported; a run may have stored results while it waited for another one.
+        # True once the end of the run was reported: other runs may have stored results while this one waited.
         self._told_of_end = False
         self._stored_told_at = -SECONDS_BETWEEN_RESULTS
 
     def start(self) -> None:
-        """Start the thread; it ends with the process at the latest."""
+        """Start the thread. It ends at `close`, or with the process."""
         threading.Thread(target=self._watch, name="run watch", daemon=True).start()
 
     def follow(self, run: str) -> None:
@@ -80,7 +80,7 @@ class RunWatch:
         self._wake.set()
 
     def look(self) -> None:
-        """Look once and report what is new."""
+        """Look once and report the news."""
         self._choose()
         if self._follower is None:
             return

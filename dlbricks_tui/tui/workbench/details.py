@@ -226,7 +226,7 @@ class DetailsPanel(Panel):
         if _brick_of(before) != _brick_of(selected):
             self._other_models = None
         if (before and (before.title, before.names)) != (selected and (selected.title, selected.names)):
-            # A new estimate of the same part keeps the scroll position.
+            # Only another part scrolls to the top; a new estimate keeps the position.
             self._list.move_to(0)
         self._list.remake()
 
