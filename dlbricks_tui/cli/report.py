@@ -34,7 +34,7 @@ def register(parser: Parser) -> None:
         metavar="DIR",
         type=_folder,
         required=True,
-        help="the folder for index.html and its figures; it is made if need be",
+        help="the folder for index.html and its figures, created if missing",
     )
     parser.add_argument(
         "--models",

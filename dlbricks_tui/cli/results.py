@@ -104,8 +104,8 @@ def show_result(args: argparse.Namespace) -> int:
         bricks = store.select(f"brick={args.result}").distinct("brick")
         if len(found) + len(bricks) > 1:
             raise QueryError(
-                f"{args.result} begins {counted(len(found), 'result id')} and {counted(len(bricks), 'brick key')}: "
-                "give more of it"
+                f"{counted(len(found), 'result id')} and {counted(len(bricks), 'brick key')} begin with {args.result}: "
+                "give more characters"
             )
         if len(found):
             output.show_result(found, args.json)

@@ -88,7 +88,11 @@ def add_measuring_options(parser: Parser) -> None:
         "run count, pauses do not",
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again bricks that failed in an earlier run")
-    parser.add_argument("--again", action="store_true", help="measure bricks again that have results, as hosts change")
+    parser.add_argument(
+        "--again",
+        action="store_true",
+        help="measure again bricks that already have results (the host may have changed)",
+    )
     parser.add_argument(
         "--calibrate",
         choices=values_of(CalibrationPolicy),

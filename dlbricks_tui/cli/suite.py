@@ -180,7 +180,7 @@ def _tell_import(found: SuiteImport) -> None:
         f"{found.system}: {found.new} bricks of yours are new, {found.known} were known; "
         f"{found.failed} failed there, {found.missing} were not measured, {found.decoys} of decoys are left out"
     )
-    narrate(f"`dlbricks estimate MODEL --system {found.system}` composes from them: {', '.join(found.models)}")
+    narrate(f"estimate with `dlbricks estimate MODEL --system {found.system}`; models: {', '.join(found.models)}")
 
 
 def _help(parser: Parser) -> int:

@@ -34,11 +34,11 @@ _START_SECONDS = 120.0
 _ATTEMPTS = 3
 # A program hangs if it takes this many times its usual time.
 _SLOWER_THAN_EVER = 20.0
-# Loading a program makes its weights and compiles its kernels, which takes at most as long as so many runs.
+# Loading a program makes its weights and compiles its kernels, which takes at most as long as this many runs.
 _RUNS_PER_LOAD = 100.0
-# Making a program ready for the profiler takes about as long as so many runs.
+# Making a program ready for the profiler takes about as long as this many runs.
 _PROFILER_RUNS = 10
-# After so many losses of the worker that no single program explains, programs are sampled one by one.
+# After this many losses of the worker that no single program explains, programs are sampled one by one.
 _LOSSES_BEFORE_ONE_BY_ONE = 3
 _NANOSECONDS_PER_MS = 1e6
 
@@ -114,7 +114,7 @@ class SupervisedWorker:
         return self._tried(name, lambda: self._loaded(name, loading))
 
     def sample(self, names: Sequence[str], untimed: int, timed: int) -> dict[str, tuple[float, ...]]:
-        """Run each program in turn, untimed and then timed; return the milliseconds of those that did not fail."""
+        """Run the programs one by one, untimed and then timed; return the milliseconds of those that did not fail."""
         if len(names) > 1 and self._unexplained_losses < _LOSSES_BEFORE_ONE_BY_ONE:
             try:
                 return dict(zip(names, self._sampled(names, untimed, timed), strict=True))
@@ -186,11 +186,13 @@ class SupervisedWorker:
         seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * usual_seconds
         durations_ns = self._ask(Sample(tuple(names), untimed, timed), seconds).durations_ns
         if [len(of_one) for of_one in durations_ns] != [timed] * len(names):
-            raise WorkerGarbledError(f"the worker timed something else than the {len(names)} programs it was asked for")
+            raise WorkerGarbledError(
+                f"the worker's reply does not match the {len(names)} programs it was asked to time"
+            )
         return tuple(map(_milliseconds, durations_ns))
 
     def _tried(self, name: str, ask: Callable[[], Found]) -> Found | None:
-        """Return what the worker answers about a program; unload the program and return None if that fails."""
+        """Return the worker's answer about a program. If there is none, unload the program and return None."""
         try:
             return ask()
         except WorkerRefusedError as refused:

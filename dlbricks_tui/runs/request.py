@@ -119,16 +119,18 @@ def write_request(path: Path, request: RunRequest) -> None:
 
 def read_request(path: Path) -> RunRequest:
     try:
-        return _request_from(json.loads(path.read_bytes()))
+        document = json.loads(path.read_bytes())
+        schema = document["schema"]
+        if schema == _SCHEMA:
+            return _request_from(document)
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}; start a new run") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RunError(f"{path} is no request of a run ({error!r}); start a new run") from error
+    raise RunError(f"{path} was written with schema {schema!r}; this version reads schema {_SCHEMA}; start a new run")
 
 
 def _request_from(document: Mapping[str, Any]) -> RunRequest:
-    if document["schema"] != _SCHEMA:
-        raise ValueError(f"schema {document['schema']}, this dlbricks knows {_SCHEMA}")
     runtime, cutting, rule = document["runtime"], document["cutting"], dict(document["rule"])
     environment = tuple((str(name), str(value)) for name, value in runtime["settings"]["environment"])
     settings = Settings(**{**runtime["settings"], "environment": environment})

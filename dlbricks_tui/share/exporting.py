@@ -50,7 +50,7 @@ def chosen_decoys(
         if len(found) == count:
             return tuple(found)
     if count:
-        raise ShareError(f"there are {len(found)} models to take decoys from, not {count}; ask for fewer with --decoys")
+        raise ShareError(f"{count} decoys are wanted, but only {len(found)} can be made; ask for fewer with --decoys")
     return ()
 
 
@@ -143,7 +143,7 @@ def round_trip(unpacker: Unpacker) -> Check:
     def check(content: bytes, alone: Excerpt) -> None:
         read = unpacker.unpacked(content, alone.held, alone.cold)
         if (read.brick, read.context) != (alone.brick, alone.context):
-            raise UnsuitableLayersError("would be read as another brick, or in another context")
+            raise UnsuitableLayersError("would not be read back as the same brick in the same context")
 
     return check
 
@@ -163,7 +163,10 @@ class _Packer:
         found: dict[str, Meaning] = {}
         for decomposition in models:
             if decomposition.graph.level is not self._level:
-                raise ShareError(f"{decomposition.graph.name} is not at level {self._level.value}")
+                raise ShareError(
+                    f"{decomposition.graph.name} could not be {self._level.value}; "
+                    f"export it with --level {decomposition.graph.level.value}"
+                )
             layouts = output_layouts(decomposition.graph)
             for occurrence in decomposition.occurrences:
                 if not is_run(decomposition.graph, occurrence):

@@ -34,7 +34,7 @@ def refuse_other_formats(sources: Iterable[ModelSource]) -> None:
     for source in sources:
         if source.format is not SUITE_FORMAT:
             raise ShareError(
-                f"{source.name} is an {source.format.value} model; a suite holds only layers of {SUITE_FORMAT.value}"
+                f"{source.name} is an {source.format.value} model; a suite can hold only {SUITE_FORMAT.value} models"
             )
 
 

@@ -51,7 +51,10 @@ def _problem(event: Event) -> Phrase | None:
         case LayerUnmeasurable():
             return Phrase(f"unmeasurable: {event.model}: {event.layer}: {event.reason}", Tone.DOUBT)
         case LevelLowered():
-            return Phrase(f"measured as written: {event.model} cannot be fused: {event.reason}", Tone.DOUBT)
+            return Phrase(
+                f"{event.model} cannot be fused ({event.reason}); its layers are measured as written in the file",
+                Tone.DOUBT,
+            )
         case WorkerReplaced():
             return Phrase(f"new worker: {event.message}", Tone.DOUBT)
         case CalibrationFailed():

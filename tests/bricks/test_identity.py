@@ -127,7 +127,7 @@ def test_one_changed_parameter_changes_the_brick(name: str, attributes: Mapping[
     assert keys(one, 100) != keys(other, 100)
 
 
-def test_another_shape_changes_every_brick_that_it_reaches() -> None:
+def test_changing_an_input_shape_changes_every_brick_downstream() -> None:
     one, other = network(small_network()), network(small_network(), (1, 3, 16, 16))
     assert [a == b for a, b in zip(keys(one), keys(other), strict=True)] == [False] * 7 + [True]
 
@@ -236,7 +236,7 @@ def test_the_canonical_form_of_a_brick_stays_unchanged() -> None:
 
 
 @given(random_graphs(), st.integers(1, 4))
-def test_a_form_refers_only_to_what_it_holds(graph: LayerGraph, granularity: int) -> None:
+def test_every_input_in_a_canonical_form_exists_in_it(graph: LayerGraph, granularity: int) -> None:
     for occurrence in decompose(graph, Cutting(granularity, Cut.RUNNABLE)).occurrences:
         layers = [graph.layers[index] for index in occurrence.sequence.layers]
         form = json.loads(occurrence.brick.canonical)

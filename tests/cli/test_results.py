@@ -128,7 +128,7 @@ def test_an_empty_store_has_an_empty_list(results: Command, tmp_path: Path) -> N
         (["show", "zz"], "'zz' is no id or brick key"),
         (["show", ""], "'' is no id or brick key"),
         (["show", "ffff"], "no result id and no brick key begins with ffff"),
-        (["show", "0"], "give more of it"),
+        (["show", "0"], "give more characters"),
         (["delete"], "say which results to delete"),
         (["delete", "good=no"], "--yes deletes without a question"),
         (["import", "none.json"], "cannot read none.json"),

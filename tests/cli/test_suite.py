@@ -153,7 +153,7 @@ def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: Pe
 def test_more_decoys_than_there_are_models_are_refused(people: People) -> None:
     status, _, told = people.export("--decoys", "4", "--level", "written")
     assert status == 2
-    assert "there are 3 models to take decoys from, not 4" in told
+    assert "4 decoys are wanted, but only 3 can be made" in told
     assert not Path(people.suite).exists()
 
 

@@ -106,7 +106,7 @@ def test_the_text_shows_totals_modules_branches_and_occurrences_of_bricks(capsys
     assert lines[start + 8] == "│  │  └─ branch 2: skip connection"
 
 
-def test_at_a_higher_granularity_a_line_is_a_sequence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_show_sequences_above_granularity_1(capsys: pytest.CaptureFixture[str]) -> None:
     lines = view(capsys, "resnet18_v1", "-g", "4")
     assert lines[2].startswith("68 layers in 38 sequences: 25 unique")
     assert lines[6].startswith("├─ conv 7x7/2 64 > batch norm > relu >")
@@ -134,7 +134,7 @@ def test_every_line_fits_the_terminal(
     assert not [line for line in lines if line.split("…")[0].strip("│├└─ ") == "" and "…" in line]
 
 
-def test_a_pipe_gets_whole_names_of_the_layers(
+def test_layer_names_are_not_cut_when_output_is_piped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS")

@@ -134,7 +134,7 @@ def test_the_residuals_determine_how_intervals_grow_with_density() -> None:
     assert apart.relative_doubt(30.0) > 7 * apart.relative_doubt(0.0)
 
 
-def test_one_outlier_does_not_widen_all_intervals() -> None:
+def test_one_odd_network_does_not_widen_all_intervals() -> None:
     usual = (0.01, -0.02, 0.015, 0.01, -0.005, 0.02, 0.015, -0.01)
     with_an_odd_one = Correction(residuals=(*usual, 0.5), densities=(1.0,) * 9)
     doubt = Correction(residuals=usual, densities=(1.0,) * 8).relative_doubt(1.0)

@@ -158,7 +158,7 @@ def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     assert corrected.interval.width_ms > plain.interval.width_ms
 
 
-def test_each_composition_includes_one_call_overhead() -> None:
+def test_each_composition_includes_the_call_overhead_once() -> None:
     decomposition = decompose(branched())
     options = Options(workers=2)
     before = composed(estimate(decomposition, measured(decomposition), options))

@@ -96,7 +96,7 @@ def test_the_series_with_the_highest_coverage_is_best_and_the_newest_breaks_ties
     assert best_offer(offers, "c", None) is None
 
 
-def test_a_system_is_estimated_at_the_level_that_really_runs_unless_it_has_results_of_the_other_only() -> None:
+def test_fused_is_preferred_unless_only_written_has_results() -> None:
     assert preferred_level([]) is Level.FUSED
     assert preferred_level([Level.WRITTEN, Level.FUSED]) is Level.FUSED
     assert preferred_level([Level.WRITTEN]) is Level.WRITTEN

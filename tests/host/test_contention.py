@@ -45,7 +45,7 @@ def test_contention_between_two_moments_is_never_negative() -> None:
     assert contention_between(Contention(1.0, 1), None) is None
 
 
-def test_the_counts_of_this_process_can_be_read() -> None:
+def test_contention_counts_of_this_process_can_be_read() -> None:
     if Path("/proc/self/schedstat").exists():
         found = contention(os.getpid())
         assert found is not None

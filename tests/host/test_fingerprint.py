@@ -74,7 +74,7 @@ def test_an_arm_processor_without_a_name_is_named_by_its_part_numbers(tmp_path: 
     assert dict(system.facts)["vectors"] == "sve"
 
 
-def test_this_host_has_a_fingerprint() -> None:
+def test_the_fingerprint_of_this_host_has_all_required_fields() -> None:
     system = fingerprint()
     assert system.cores >= 1
     assert system.memory_bytes > 0

@@ -93,7 +93,7 @@ def test_load_and_stolen_time_are_sampled_over_an_interval(
     assert BY_NAME[source].find(host).verdict is verdict
 
 
-def test_unreadable_sources_are_unknown_and_have_a_cure(tmp_path: Path) -> None:
+def test_unreadable_noise_sources_are_unknown_and_say_how_to_read_them(tmp_path: Path) -> None:
     of_the_process = {"bound to cores"}
     for found in findings(HostFiles(tmp_path)):
         if found.source not in of_the_process:

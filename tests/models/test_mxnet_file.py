@@ -153,7 +153,7 @@ def test_too_deeply_nested_subgraphs_are_refused() -> None:
     for _ in range(DEEPEST_NESTING - 1):
         body = document(loop(body))
     assert len(parsed(loop(body)).nodes) == 2
-    assert f"graphs within graphs, more than {DEEPEST_NESTING} deep" in refusal(content(loop(document(loop(body)))))
+    assert f"has graphs nested more than {DEEPEST_NESTING} deep" in refusal(content(loop(document(loop(body)))))
 
 
 # What is refused.

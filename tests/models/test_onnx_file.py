@@ -140,7 +140,7 @@ def test_packed_numbers_smaller_than_a_byte_are_counted(tmp_path: Path) -> None:
 
 
 def test_a_weight_of_impossible_sizes_is_refused(tmp_path: Path) -> None:
-    for dims, said in (((-1, 2), "has a size below zero: -1x2"), ((1,) * 40, "has 40 axes; 32 is the most")):
+    for dims, said in (((-1, 2), "has a size below zero: -1x2"), ((1,) * 40, "has 40 axes; the limit is 32")):
         weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=dims, raw_data=bytes(4))
         assert said in refusal(tmp_path, model([make_node("Add", ["x", "w"], ["y"])], {"x": (1,)}, ["y"], [weight]))
 
@@ -196,7 +196,7 @@ def test_functions_that_expand_to_too_many_nodes_are_refused(tmp_path: Path) -> 
 @pytest.mark.parametrize("depth", [8, 9])
 def test_subgraphs_are_read_down_to_eight_levels(depth: int, tmp_path: Path) -> None:
     if depth > 8:
-        assert refusal(tmp_path, nested(depth)) == "net: it carries graphs within graphs, more than 8 deep"
+        assert refusal(tmp_path, nested(depth)) == "net: its graphs are nested more than 8 deep"
     else:
         assert loaded(tmp_path, nested(depth)).layers[0].op == "onnx.If"
 
@@ -301,7 +301,7 @@ def test_an_input_of_too_many_axes_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_shape_with_other_axes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="input 'x' has 4 axes, and 1x2 has others"):
+    with pytest.raises(ModelError, match="input 'x' has 4 axes; the given shape 1x2 does not"):
         loaded(tmp_path, small(), {"x": (1, 2)})
     with pytest.raises(ModelError, match="net has no input 'z'; its inputs are: x"):
         loaded(tmp_path, small(), {"z": (1, 2)})

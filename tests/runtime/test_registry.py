@@ -36,7 +36,7 @@ def fake_python(tmp_path: Path) -> str:
     return program(tmp_path / "env" / "bin" / "python", f'shift; exec "{sys.executable}" "{FAKE_WORKER}" "$@"')
 
 
-def test_a_working_interpreter_is_registered_as_it_describes_itself(registry: Registry, fake_python: str) -> None:
+def test_the_registry_stores_what_the_interpreter_reports(registry: Registry, fake_python: str) -> None:
     settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     added = registry.add(fake_python, settings=settings)
     assert added == Runtime("mxnet-1.0-py3.7", fake_python, "mxnet", "1.0", "3.7.16", settings)

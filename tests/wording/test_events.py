@@ -64,7 +64,11 @@ ENDED: dict[str, Any] = {
         (ModelLoading(model="m", number=1, of=2), Tone.ASIDE, "reading m, 1 of 2"),
         (ModelLeftOut(model="m", reason="it is empty"), Tone.FAILURE, "left out: m: it is empty"),
         (ShapesRemembered(model="m", shapes="d=1,3"), Tone.ASIDE, "input shapes as given before: m: d=1,3"),
-        (LevelLowered(model="m", reason="why"), Tone.DOUBT, "measured as written: m cannot be fused: why"),
+        (
+            LevelLowered(model="m", reason="why"),
+            Tone.DOUBT,
+            "m cannot be fused (why); its layers are measured as written in the file",
+        ),
         (LayerUnmeasurable(model="m", layer="fc", reason="why"), Tone.DOUBT, "unmeasurable: m: fc: why"),
         (Waiting(holder="run x of ada"), Tone.COURSE, "waiting for run x of ada"),
         (

@@ -196,7 +196,7 @@ def _node(raw: Any, count: int, version: int, nesting: int) -> SymbolNode:
     if not isinstance(name, str):
         raise FlawError("has a name that is not text")
     if max(len(op), len(name)) > LONGEST_NAME:
-        raise FlawError(f"has a name of {max(len(op), len(name)):,} characters; {LONGEST_NAME:,} is the most")
+        raise FlawError(f"has a name of {max(len(op), len(name)):,} characters; the limit is {LONGEST_NAME:,}")
     raw_inputs = raw.get("inputs", [])
     if not isinstance(raw_inputs, list):
         raise FlawError("has inputs that are not a list")
@@ -211,7 +211,7 @@ def _subgraphs(raw: Any, version: int, nesting: int) -> Iterable[Subgraph]:
     if not isinstance(raw, list):
         raise FlawError("has subgraphs that are not a list")
     if not nesting:
-        raise FlawError(f"carries graphs within graphs, more than {DEEPEST_NESTING} deep")
+        raise FlawError(f"has graphs nested more than {DEEPEST_NESTING} deep")
     for document in raw:
         try:
             file = _symbol(document, version, nesting - 1)

@@ -52,7 +52,9 @@ def input_types(
         if it.name in stated and axes is not None:
             if len(axes) != len(stated[it.name]):
                 shown = short_shape(stated[it.name])
-                raise ModelError(f"{where}: input {it.name[:80]!r} has {len(axes)} axes, and {shown} has others")
+                raise ModelError(
+                    f"{where}: input {it.name[:80]!r} has {len(axes)} axes; the given shape {shown} does not"
+                )
             pairs = zip(axes, stated[it.name], strict=True)
             sizes.update((axis, size) for axis, size in pairs if isinstance(axis, str) and axis)
     shapes = {it.name: stated.get(it.name, _sized(_axes(it), sizes)) for it in inputs}

@@ -80,7 +80,9 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError as error:
-        raise OnnxMissingError(f"{where}: reading it needs more ({error}): pip install 'dlbricks-tui[onnx]'") from None
+        raise OnnxMissingError(
+            f"{where}: reading it needs the onnx package: pip install 'dlbricks-tui[onnx]' ({error})"
+        ) from None
     if not content:
         raise UnreadableModelError(f"{where} is empty")
     model = onnx.ModelProto()
@@ -151,14 +153,14 @@ class _Expansion:
 
 def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     if len(graph.node) > _MOST_NODES:
-        raise _FlawError(f"it has {len(graph.node):,} nodes; {_MOST_NODES:,} is the most that can be read")
+        raise _FlawError(f"it has {len(graph.node):,} nodes; the limit is {_MOST_NODES:,}")
     if _nests_deeper(graph, DEEPEST_NESTING):
-        raise _FlawError(f"it carries graphs within graphs, more than {DEEPEST_NESTING} deep")
+        raise _FlawError(f"its graphs are nested more than {DEEPEST_NESTING} deep")
     for text in _texts(graph):
         if not isinstance(text, str):
-            raise _FlawError("a name in it is no text: the file is damaged")
+            raise _FlawError("a name in it is not text: the file is damaged")
         if len(text) > LONGEST_NAME:
-            raise _FlawError(f"a name in it has {len(text):,} characters; {LONGEST_NAME:,} is the most")
+            raise _FlawError(f"a name in it has {len(text):,} characters; the limit is {LONGEST_NAME:,}")
     if not graph.node:
         raise _FlawError("there are no nodes: not an ONNX model, or only the beginning of one")
     if not graph.output:

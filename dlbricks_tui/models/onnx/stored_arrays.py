@@ -88,7 +88,7 @@ class _ExternalFiles:
 
 def _refuse_impossible_shape(stored: "TensorProto", label: str) -> None:
     if len(stored.dims) > MOST_AXES:
-        raise UnreadableModelError(f"{label} has {len(stored.dims):,} axes; {MOST_AXES} is the most there can be")
+        raise UnreadableModelError(f"{label} has {len(stored.dims):,} axes; the limit is {MOST_AXES}")
     if any(size < 0 for size in stored.dims):
         raise UnreadableModelError(f"{label} has a size below zero: {short_shape(tuple(stored.dims))}")
 

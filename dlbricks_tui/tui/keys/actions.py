@@ -183,8 +183,8 @@ CONFIG = Scope(
     "config",
     "In the settings of the config file",
     (
-        Action("config.next", ("l", "right", "space", "enter"), "next value", "Select the next value.", footer=True),
-        Action("config.previous", ("h", "left"), "previous value", "Select the previous value.", footer=True),
+        Action("config.next", ("l", "right", "space", "enter"), "next value", "Change to the next value.", footer=True),
+        Action("config.previous", ("h", "left"), "previous value", "Change to the previous value.", footer=True),
         Action("config.reset", ("x",), "reset", "Remove the setting from the file: its default applies.", footer=True),
     ),
     IN_DIALOG,

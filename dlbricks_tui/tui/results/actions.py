@@ -6,9 +6,23 @@ RESULTS = Scope(
     "results",
     "On the screen of results",
     (
-        Action("results.keep", ("v",), "keep", "Keep the marked or found results to compare with.", footer=True),
-        Action("results.compare", ("=",), "compare", "Compare the marked or found results with the kept.", footer=True),
-        Action("results.export", ("e",), "export", "Export the marked or found results to a file.", footer=True),
+        Action(
+            "results.keep",
+            ("v",),
+            "keep",
+            "Remember the marked (else all found) results as one side of a comparison.",
+            footer=True,
+        ),
+        Action(
+            "results.compare",
+            ("=",),
+            "compare",
+            "Compare the marked (else all found) results with the remembered ones.",
+            footer=True,
+        ),
+        Action(
+            "results.export", ("e",), "export", "Export the marked (else all found) results to a file.", footer=True
+        ),
         Action("results.import_file", ("i",), "import", "Import results from a file.", footer=True),
         Action("results.delete", ("d",), "delete", "Delete the marked results, or the selected one.", footer=True),
         Action("results.undo_delete", ("u",), "undo", "Restore the results that were deleted last.", footer=True),

@@ -77,8 +77,8 @@ ESTIMATE = Scope(
     "estimate",
     "In the estimate",
     (
-        Action("estimate.next", ("l", "right", "enter"), "next value", "Select the next value.", footer=True),
-        Action("estimate.previous", ("h", "left"), "previous value", "Select the previous value.", footer=True),
+        Action("estimate.next", ("l", "right", "enter"), "next value", "Change to the next value.", footer=True),
+        Action("estimate.previous", ("h", "left"), "previous value", "Change to the previous value.", footer=True),
     ),
     _IN_PANEL,
 )
