@@ -22,7 +22,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
+from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Failure

@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.lookup import BrickResults, correction_of, levels_mea
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
+from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
 from tests.bricks.graphs import DATA, Spec, built, chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed

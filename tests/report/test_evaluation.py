@@ -11,7 +11,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, ReportedModel, evaluate, reported_model
-from dlbricks_tui.store.dlbricks_2019.results import PROTOCOL
+from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.records import EndToEnd, Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import NoFramework, table1

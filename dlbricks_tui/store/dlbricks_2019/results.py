@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import Brick
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.dlbricks_2019.checkout import Row
 from dlbricks_tui.store.dlbricks_2019.models import ImportedModel
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, EndToEnd, Measurement, Result, Runtime, System
@@ -82,8 +83,6 @@ def system_of(name: str) -> System:
     )
 
 
-# Each layer alone, fed from a plain array, 50 times.
-PROTOCOL = "dlbricks-2019"
 # The files have neither the version nor the settings of the framework.
 RUNTIME = Runtime(
     id="mxnet-2019-wolfram",
