@@ -114,7 +114,7 @@ class Progress:
     total: int
     failed: int
     seconds_left: float | None
-    # What the run does now, and the event as a sentence, if it has one.
+    # The current step of the run, and the event as a sentence, if it has one.
     doing: str
     note: str | None
 
@@ -161,7 +161,7 @@ def measure(
     SIGHUP for requests to end the run, whose state then says so. All results until then are kept.
     """
     if threading.current_thread() is not threading.main_thread():
-        raise RunError("a run handles signals: measure in the main thread, or in a process of its own")
+        raise RunError("a run handles signals: measure in the main thread, or in a separate process")
     began, folder = time.monotonic(), _folder(data)
     named = [models] if isinstance(models, str | os.PathLike) else models
     request = run_request(

@@ -38,7 +38,7 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         return
     if path.is_symlink():
         path = path.resolve()
-    # A name of its own for every writer: several threads or processes may write the same file.
+    # Each writer has a separate name: several threads or processes may write the same file.
     draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
     try:
         with draft.open("xb") as file:

@@ -40,7 +40,7 @@ def cut(
 ) -> tuple[LayerSequence, ...]:
     """Return the sequences of at most `granularity` layers, in the order of their first layers.
 
-    An unmeasurable layer is always a sequence of its own.
+    An unmeasurable layer is always a separate sequence.
     """
     if granularity < 1:
         raise CuttingError(f"granularity {granularity} is too small: it is the most layers of a sequence, 1 or more")

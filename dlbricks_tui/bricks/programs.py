@@ -212,9 +212,7 @@ class _Writer:
 
     def _variable(self, arrays: dict[str, ArrayType], role: str, found: TensorType, where: str) -> SheetOutput:
         if found.shape is None or not found.is_known:
-            raise ProgramError(
-                f"{self._graph.name}: {where} cannot be run, because nobody knows the shape of its {role}"
-            )
+            raise ProgramError(f"{self._graph.name}: {where} cannot be run, because the shape of its {role} is unknown")
         name = self._sheet.fresh(f"{role}{len(arrays)}")
         arrays[name] = ArrayType(found.shape, found.dtype)
         return SheetOutput(self._sheet.variable(name, found, learned=arrays is not self._inputs), 0)

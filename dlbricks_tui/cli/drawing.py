@@ -48,7 +48,7 @@ ASCII = Glyphs("#", "", ".:+*#", "|- ", "`- ", "|  ", "   ", "crop")
 
 # The shares at which the shades between none and all end.
 SHADE_LIMITS = (0.25, 0.5, 1.0)
-# Their styles, in colours that terminals of 16 colours have.
+# The styles of the shades, in colours that terminals of 16 colours have.
 SHADE_STYLES = ("dim", "cyan", "green", "yellow", "red")
 
 
@@ -99,7 +99,7 @@ class Pen:
 
 
 def pen_for(console: Console, taken: int) -> Pen:
-    """Return a pen for the room that a table of so many cells leaves."""
+    """Return a pen for the width that a table with this many cells leaves."""
     glyphs = ASCII if console.options.ascii_only else UNICODE
     return Pen(glyphs, max(_NARROWEST_BAR, min(_WIDEST_BAR, console.width - taken)))
 

@@ -106,7 +106,7 @@ def _tell_system(report: SystemReport) -> None:
     )
     whole_only = sorted(report.end_to_end - report.by_layers)
     if whole_only:
-        narrate(f"{report.system}: end to end only, as there are no layers of: {', '.join(whole_only[:_MOST_NAMED])}")
+        narrate(f"{report.system}: only end-to-end results of {', '.join(whole_only[:_MOST_NAMED])}")
     if report.unmatched:
         narrate(f"{report.system}: {counted(len(report.unmatched), 'row')} could not be used")
     narrate_some([str(row) for row in report.unmatched], "rows")

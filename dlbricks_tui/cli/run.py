@@ -1,4 +1,4 @@
-"""`dlbricks run`: measure the bricks of models that the store lacks, here or in a process of its own."""
+"""`dlbricks run`: measure the bricks of models that the store lacks, here or in a separate process."""
 
 import argparse
 import time
@@ -171,7 +171,7 @@ def showing_of(args: argparse.Namespace) -> Showing:
 
 
 def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing: Showing) -> int:
-    """Carry a run out in this process and print its estimates, or start it in a process of its own."""
+    """Carry a run out in this process and print its estimates, or start it in a separate process."""
     if showing.detach:
         return _start_detached(folder, data, as_json=showing.json)
     place = Workplace(data, spent_seconds=time.monotonic() - showing.began)
@@ -230,7 +230,7 @@ def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> in
         write_json(run_result(folder.state()))
     else:
         write(f"{folder.run}\n")
-    narrate(f"it runs in a process of its own; `dlbricks runs watch {folder.run}` shows its progress")
+    narrate(f"it runs in a separate process; `dlbricks runs watch {folder.run}` shows its progress")
     return Status.DONE
 
 

@@ -96,7 +96,7 @@ class ShownProgress:
 
     def _is_shown(self, event: Event, note: Note) -> bool:
         if isinstance(event, RunEnded):
-            # The command writes a summary of its own, which lacks the reason only.
+            # The command writes another summary, which lacks only the reason.
             return bool(event.message)
         if self._quiet:
             return note.tone in (Tone.FAILURE, Tone.DOUBT) and not isinstance(event, WorkerReplaced)

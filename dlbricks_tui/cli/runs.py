@@ -34,7 +34,7 @@ def register(parser: Parser) -> None:
     resuming = _add(actions, "resume", "let a paused run go on, or carry on with one that has ended early", resume_run)
     for action in (watching, resuming):
         add_quiet_option(action)
-    resuming.add_argument("--detach", action="store_true", help="carry on in a process of its own")
+    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
 
 
 def list_runs(args: argparse.Namespace) -> int:

@@ -60,9 +60,9 @@ def found_by_fit(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def density_of(paid: Iterable[tuple[int, float]]) -> float:
-    """Return how many sequences run in a millisecond, given how often each runs and its latency.
+    """Return the number of sequences per millisecond, given how often each runs and its latency.
 
-    Very short sequences count in part: their error is at most their latency.
+    Very short sequences count in part, because their error is at most their latency.
     """
     count = latency_ms = 0.0
     for times, sequence_ms in paid:

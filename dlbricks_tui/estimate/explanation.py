@@ -77,7 +77,7 @@ class Residual:
 
 
 def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
-    """Return the latency per kind of layer, the largest first; a sequence of several kinds is a type of its own."""
+    """Return the latency per kind of layer, the largest first; a sequence of several kinds is a separate type."""
     layers: defaultdict[str, set[int]] = defaultdict(set)
     paid_ps: defaultdict[str, int] = defaultdict(int)
     for part in estimate.parts:

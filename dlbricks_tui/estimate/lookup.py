@@ -32,7 +32,7 @@ from dlbricks_tui.store.statistics import mean_latency
 # The constants of one calibration vary by chance, on a noisy host by as much as their size.
 MOST_CALIBRATIONS = 5
 _ONE_DAY = timedelta(days=1)
-# Their first array is the weight, their second the bias, with one number for each output.
+# Operators whose first array is the weight, and the second the bias, with one number for each output.
 _WITH_OR_WITHOUT_BIAS = frozenset({"conv", "linear"})
 
 

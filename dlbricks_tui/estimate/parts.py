@@ -75,7 +75,7 @@ class Part:
 
     @property
     def paid_ps(self) -> int:
-        """Its part in the sequential latency of the model."""
+        """The part of the sequential latency of the model."""
         return self.times * picoseconds(self.latency.value_ms)
 
 

@@ -1,4 +1,4 @@
-"""The method `alone`: each brick is timed as a program of its own, as in the paper.
+"""The method `alone`: each brick is timed as a separate program, as in the paper.
 
 1. Programs are loaded into a worker in batches: bricks, and whole models that are compared with them.
 2. In each round every program that needs more samples is timed once, in an order that changes from round to round. A
@@ -81,7 +81,7 @@ class Alone:
         self._handle_losses()
 
     def measure(self, jobs: Sequence[Job], limits: BatchLimits) -> None:
-        """Time all jobs; those that fail beside others are tried again at the end, each in a batch of its own."""
+        """Time all jobs; those that fail beside others are tried again at the end, each in a separate batch."""
         waiting = deque(batches(jobs, limits))
         number = 0
         while waiting:

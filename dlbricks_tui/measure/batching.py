@@ -26,10 +26,10 @@ class BatchLimits:
     """Limits of one batch. A job that exceeds a limit by itself is the only job of its batch."""
 
     programs: int = 128
-    # Batches with a model are larger: it is compared with its bricks, so both are to see the same noise.
+    # Batches with a model are larger: the model is compared with its bricks, so both must see the same noise.
     programs_beside_models: int = 512
     memory_bytes: int = 2048 * MEBIBYTE
-    # One run of each brick: a run that is stopped early is to have results.
+    # The time for one run of each brick. A short round gives results even if the run is stopped early.
     round_ms: float = 4000.0
 
 
@@ -57,7 +57,7 @@ class Batch:
 
     bricks: tuple[Job, ...]
     wholes: tuple[Job, ...] = ()
-    # Its number among the batches of the same whole models, from 1, and the number of these.
+    # The number of the batch among those with the same whole models, from 1, and the number of these.
     part: int = 1
     parts: int = 1
     # The portion of each whole model; the same in each batch if it is missing.
@@ -142,7 +142,7 @@ def _divided(jobs: Sequence[Job], limits: BatchLimits) -> list[_SharedRounds]:
 
 
 def _dealt(bricks: Sequence[Job], shared: Sequence[Sequence[Job]]) -> list[_SharedRounds]:
-    """Deal out the bricks: each goes to models that need it, to those with the least work so far."""
+    """Assign each brick to the models that need it and have the least work so far."""
     names = [{whole.uses[0].model for whole in group} for group in shared]
     parts: list[list[Job]] = [[] for _ in shared]
     taken_ms = [0.0] * len(shared)

@@ -37,7 +37,7 @@ PLACEMENT_SHARE = 0.027
 class CarrierJob:
     """A carrier as a program, with the layer of each operator and the bricks to time by layer."""
 
-    # Its name in the worker.
+    # The name of the carrier in the worker.
     name: str
     # The key of the model if the carrier is the whole model; empty otherwise.
     key: str
@@ -101,7 +101,7 @@ class TimedCarrier:
     # The names of its copies in the worker.
     copies: tuple[str, ...]
     first_run_ms: float
-    # It is timed for no longer than this, unless its fewest rounds take longer.
+    # The most seconds to time the carrier, unless its fewest rounds take longer.
     most_seconds: float
     plain_ms: list[float] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))

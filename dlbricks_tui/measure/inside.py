@@ -72,7 +72,7 @@ class Inside:
         self._tell = tell
         self._wholes: list[_Whole] = []
         self._references_ms: list[float] = []
-        # The bricks that are in the store by now.
+        # The bricks that are already in the store.
         self._kept: set[Job] = set()
         self._worker.load(REFERENCE, reference, fixture=True)
         self._worker.take_losses()

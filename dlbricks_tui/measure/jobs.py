@@ -45,7 +45,7 @@ class CutModel:
     # The model as it is timed end to end, and the key of all its layers taken as one brick.
     whole: LayerGraph
     key: str
-    # Its file, where the runtime can run that as it stands.
+    # The model file, if the runtime can run it unchanged.
     file: Path | None = None
 
     @property
@@ -86,7 +86,7 @@ class Job:
     memory_bytes: int
     # The uncertainty of all models that measuring it removes; 1 is all the uncertainty of one model.
     gain: float = 0.0
-    # Its expected share of a model's latency, in the model where that is largest; 1 is all of it.
+    # The expected share of a model's latency, in the model where it is largest; 1 is all of it.
     share: float = 1.0
     # The tensors that it must not overwrite; None: those that the graph needs afterwards.
     kept: frozenset[Feed] | None = None
@@ -97,7 +97,7 @@ class Job:
     from_file: bool = False
     # Samples to go on from; None: there are none.
     earlier: Earlier | None = None
-    # Its place in the plan: events and the worker know the job by that.
+    # The place in the plan: events and the worker identify the job by it.
     number: int = 0
 
     @property

@@ -1,7 +1,7 @@
 """The two ways to time bricks, and the ids under which their results are stored.
 
 `inside` times bricks where they stand in a network, by the runtime's own profiler. `alone` times each brick as a
-program of its own, as the paper does.
+separate program, as the paper does.
 """
 
 from enum import Enum

@@ -26,7 +26,7 @@ _LEAST_OF_OTHERS, _TICKS_SECONDS = 0.25, 0.02
 _MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
-# A change of speed is real if it lasts for so many rounds and so long.
+# A change of speed is real if it lasts for this many rounds and this long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
 # A busy host stays busy: after this much disturbed time in a row rounds count as they are, until the host is quiet.
 _PATIENCE_SECONDS = 60.0
@@ -42,7 +42,7 @@ class Round:
     """The samples of one round, and the readings that tell whether it was disturbed."""
 
     seconds: float
-    # How many times programs ran in it.
+    # The number of runs of programs in the round.
     runs: int
     contention: Contention | None
     # The latencies of the reference at both ends, and those of calls that compute nothing, as far as there are any.

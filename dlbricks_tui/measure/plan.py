@@ -54,7 +54,7 @@ def plan(
 def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
     """True if the stored samples of a key are enough."""
     if method is Method.INSIDE and not job.whole:
-        # Its carrier had as many rounds as it gets.
+        # The carrier of the brick had all its rounds.
         return True
     return rule.stop(measured, job.share) is not None
 

@@ -144,10 +144,10 @@ class ResultSink:
         """Take bricks that have been timed in all of their carriers, often enough if `finished`."""
 
     def keep_unfinished(self, stopped: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
-        """Take programs with too few samples, as the run stops."""
+        """Take programs with too few samples because the run stops."""
 
     def reopen(self, jobs: Sequence[Job]) -> None:
-        """Take back finished programs, as the batch restarts; their results stay until they are replaced."""
+        """Take back finished programs because the batch restarts. Their results stay until they are replaced."""
 
     def fail(self, job: Job, reason: str, message: str) -> None:
         """Take a program that cannot be measured."""

@@ -34,7 +34,7 @@ class JobSamples:
     first_run_ms: float
     earlier_ms: tuple[float, ...] = ()
     samples_ms: list[float] = field(default_factory=list)
-    # How many of them were taken before this batch.
+    # The number of samples that were taken before this batch.
     before: int = 0
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Rounds:
         return finished
 
     def restart(self, latest: int) -> list[Job]:
-        """Let only so many of the latest rounds of the batch count, and return the jobs that were finished in it."""
+        """Let only this many of the latest rounds of the batch count; return the jobs that were finished in it."""
         del self._taken_ms[: max(0, len(self._taken_ms) - latest)]
         reopened = [it.job for it in self._finished.values()]
         self._unfinished |= self._finished
@@ -148,7 +148,7 @@ class Rounds:
         return [(job, samples) for job, samples in self.so_far() if job.name in more]
 
     def _shares_later_rounds(self, it: JobSamples) -> bool:
-        """True for a whole model that is to be timed in later rounds too, whatever its samples say by now.
+        """True for a whole model that is to be timed in later rounds too, even if it has enough samples for now.
 
         In a single batch that holds for quick models: more of their samples cost next to nothing, and they are to see
         the same noise as their bricks.

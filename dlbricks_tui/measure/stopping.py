@@ -25,7 +25,7 @@ _SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
 # Programs have run before they are timed. If more samples than this are slow, the program is not warming up: the host
 # has become faster, also for the programs in the same rounds.
 _LONGEST_WARM_UP = 5
-# A sample is an outlier beyond so many interquartile ranges outside the quartiles.
+# A sample is an outlier if it is more than this many interquartile ranges outside the quartiles.
 _FENCE = 3.0
 # A higher autocorrelation would make the interval of the mean meaninglessly wide.
 _MOST_ALIKE = 0.9
@@ -40,7 +40,7 @@ class Adaptive:
     - Quick programs always vary by more than `target`: an interval of `enough_ms` to either side is enough.
     - Bricks that are a small share of each of their models may have wider intervals.
     - On a noisy host quick models and their bricks vary most and cost least: `most` is doubled, up to `most_of_quick`,
-      as long as the model runs so many times in `quick_seconds`.
+      as long as the model runs that many times in `quick_seconds`.
     """
 
     target: float = 0.01
@@ -136,7 +136,7 @@ class Samples:
     samples_ms: tuple[float, ...]
     warm_up: int
     statistics: Statistics
-    # How many samples are outliers; they are kept, and trimmed like others.
+    # The number of outliers among the samples; they are kept, and trimmed like others.
     outliers: int
     # None if the rule requires more samples.
     stop: Stop | None = None

@@ -233,7 +233,7 @@ class SupervisedWorker:
                 self._unload_refused(name, refused)
                 del waiting[name]
             except WorkerLostError as again:
-                # It took the new worker down too: load everything else once more, without it.
+                # The program ended the new worker too: load everything else once more, without it.
                 self._blame(name, again)
                 waiting = self._held
 

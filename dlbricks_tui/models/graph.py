@@ -44,7 +44,7 @@ class TensorType(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """Its size in memory; for an unknown shape, the size of one number."""
+        """The size in memory; for an unknown shape, the size of one number."""
         return math.prod(self.shape or ()) * _ITEM_BYTES.get(self.dtype, _DEFAULT_ITEM_BYTES)
 
 

@@ -1,7 +1,7 @@
 """The layout of a model's graph in a drawing: from left to right in the order of execution, wrapped like text.
 
 The longest path is a straight line, the *spine*. Other layers are in lanes above and below it. An edge that passes
-layers has a lane of its own, so that it never crosses a layer.
+layers has a separate lane, so that it never crosses a layer.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -44,7 +44,7 @@ from dlbricks_tui.store.records import Calibration, Facts, Statistics, utc_now
 # On a noisy host twenty samples leave a quarter of a constant uncertain, and every estimate depends on it. Small
 # networks say most about constants, vary most, and cost next to nothing.
 RULE = Adaptive(least=20, most=20, most_of_quick=80, quick_seconds=0.4, enough_seconds=2.0)
-# Calibrating a level takes so long at most, and needs so many of the networks.
+# The most seconds for the calibration of a level, and the fewest networks that it needs.
 CALIBRATION_SECONDS = 60.0
 FEWEST_NETWORKS = 5
 # Noise makes constants useless: with a larger mean error than this those of other systems are better.
@@ -106,7 +106,7 @@ def calibrate_levels(session: RunSession, levels: Sequence[Level], time_left: Ti
 def calibrate_level(session: RunSession, level: Level, time_left: TimeLeft) -> Calibration | None:
     """Measure the calibration networks and fit the constants of a level; tell and return None if that fails.
 
-    Each network has a worker of its own, since the placement of threads on cores differs from one process to the next.
+    Each network has a separate worker, because the placement of threads on cores differs from one process to the next.
     """
     clock, traits = session.place.clock, session.request.runtime.traits
     left = session.control.seconds_left
@@ -214,7 +214,7 @@ def example_of(
 
 
 def fit(examples: Sequence[Example], constants: Sequence[str], seconds: float) -> Correction:
-    """Fit the constants to the networks that were measured in so many seconds."""
+    """Fit the constants to the networks that were measured in this many seconds."""
     if len(examples) < FEWEST_NETWORKS:
         raise CalibrationError(
             f"{len(examples)} networks could be measured in {seconds:.0f} s, and {FEWEST_NETWORKS} are needed"

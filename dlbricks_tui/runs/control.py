@@ -66,7 +66,7 @@ class StopSignals:
             signal.signal(number, handler)
 
     def stop_after(self, seconds: float | None, stop: Callable[[], RunStopped] | None = None) -> None:
-        """Stop the run after so many seconds, as a signal does; None cancels that."""
+        """Stop the run after this many seconds, as a signal would; None cancels that."""
         self._alarm = stop
         # A timer of 0 s never goes off.
         signal.setitimer(signal.ITIMER_REAL, 0.0 if seconds is None else max(seconds, _SOONEST_SECONDS))

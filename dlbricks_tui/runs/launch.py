@@ -35,7 +35,7 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
 
 
 def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
-    """Execute the run in a process of its own, and return when that has begun; `module` has its `main`."""
+    """Execute the run in a separate process, and return when it has begun; `module` has its `main`."""
     command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, str(folder.path), str(data.path)]
     try:
         with folder.output_file.open("ab") as output:
@@ -51,7 +51,7 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
         raise RunError(f"cannot start run {folder.run}: {error.strerror}") from error
     give_up = time.monotonic() + _SECONDS_TO_START
     while folder.state().process.pid != process.pid:
-        # It may have begun and ended since the state was read.
+        # The run may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             lines = folder.output_file.read_text(errors="replace").splitlines() or ["it printed nothing"]
             raise RunError(f"run {folder.run} did not start: {lines[-1]}")

@@ -44,7 +44,7 @@ class Disturbances:
     rounds: int = 0
     seconds: float = 0.0
     batches: int = 0
-    # How much slower than at first the host is, as a share; None while its speed is unchanged.
+    # The slowdown of the host since the start, as a share; None while its speed is unchanged.
     slower: float | None = None
 
     def take(self, event: Event) -> bool:
@@ -88,7 +88,7 @@ class RunProgress:
     """The progress of a run, from all events so far; it starts again when the run is resumed."""
 
     state: State = State.STARTING
-    # What it waits for, or why it ended, if that needs words.
+    # The holder of the host while the run waits, or the reason why the run ended.
     message: str = ""
     started: RunStarted | None = None
     loading: ModelLoading | None = None

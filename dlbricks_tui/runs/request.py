@@ -100,7 +100,7 @@ def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Meth
 
 
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
-    """Return the models by name and absolute path, since a run works in a folder of its own."""
+    """Return the models by name and absolute path, because a run works in a separate folder."""
     return tuple(ModelChoice(source.name, source.path.absolute()) for source in sources)
 
 

@@ -123,7 +123,7 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
     """Return the outcome of a run that another process has executed: its models are read again."""
     request, state = read_request(folder.request_file), folder.state()
     if state.message and not state.bricks.total and not state.whole_models.total:
-        # It was stopped before it had read its models.
+        # The run was stopped before it had read its models.
         return RunOutcome(request, state, None)
     if request.suite is not None:
         return RunOutcome(request, state, ())

@@ -28,9 +28,9 @@ class State(str, Enum):
     PAUSED = "paused"
     FINISHED = "finished"
     CANCELLED = "cancelled"
-    # Its process was interrupted or killed, or the host went down.
+    # The process was interrupted or killed, or the host went down.
     INTERRUPTED = "interrupted"
-    # It could not do what was requested.
+    # The run could not do what was requested.
     FAILED = "failed"
 
 
@@ -67,7 +67,7 @@ class RunState:
     bricks: Tally = Tally()
     # Those that are timed end to end.
     whole_models: Tally = Tally()
-    # How long it has worked, without the time that it waited or was paused.
+    # The time that the run has worked, without waiting and pauses.
     seconds: float = 0.0
     message: str = ""
 

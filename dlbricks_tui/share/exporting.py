@@ -39,7 +39,7 @@ Check = Callable[[bytes, Excerpt], None]
 def chosen_decoys(
     pool: Sequence[ModelSource], count: int, seed: Seed, private: Sequence[Decomposition], take: Take
 ) -> tuple[Decomposition, ...]:
-    """Return `count` random models of the pool, each with bricks that those before it lack."""
+    """Return `count` random models of the pool, each with bricks that the earlier ones lack."""
     found: list[Decomposition] = []
     known = {pair for decomposition in private for pair in decomposition.suite}
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
@@ -66,7 +66,7 @@ def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Take) 
                 yield take(source, given)
                 break
             except ModelError:
-                # It does not accept this image size, or cannot be loaded at this level.
+                # The model does not accept this image size, or cannot be loaded at this level.
                 continue
 
 

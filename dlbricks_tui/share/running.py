@@ -1,4 +1,4 @@
-"""Execute any run, in this process or a process of its own; a run of a suite writes a file of results for its owner."""
+"""Execute any run, in this process or a separate one; a run of a suite writes a file of results for its owner."""
 
 import sys
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def execute_any(
 
 
 def start_detached(folder: RunFolder, data: DataFolder) -> None:
-    """Start the run in a process of its own, and return once it has taken it over."""
+    """Start the run in a separate process, and return once that process has taken it over."""
     launch.start_detached(folder, data, __name__)
 
 

@@ -94,7 +94,7 @@ class Fuser:
 
 
 def _only(graph: LayerGraph, layer: Layer) -> LayerGraph:
-    """Return a layer as a graph of its own with all its results as outputs."""
+    """Return a layer as a separate graph with all its results as outputs."""
     feeds = tuple([Feed(None, number) for number in range(len(layer.feeds))])
     inputs = [GraphInput(f"{DATA}{number}", type_of(graph, feed)) for number, feed in enumerate(layer.feeds)]
     heads = [Feed(0, number) for number in range(len(layer.results))]

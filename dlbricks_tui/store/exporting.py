@@ -25,7 +25,7 @@ from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
-# What a result refers to, and the table that describes it.
+# The fields of a result that refer to other records, and the tables of these.
 _REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
 # The rows that are read from the columns at once.
 _ROWS = 10_000

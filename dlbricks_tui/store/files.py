@@ -1,7 +1,7 @@
 """The files of a store folder: their names, the lines in them, and appending to a journal.
 
 - `results-N.json`: the TinyDB file that compaction N wrote. One JSON object of tables of numbered documents, with each
-  document on a line of its own: `"7": {...},`.
+  document on a separate line: `"7": {...},`.
 - `journal-N.jsonl`: the changes after that, one per line. A store without compactions has journal 0 only.
 
 The highest number is in use; the generation before it is kept. A damaged line costs the document on it and no other.

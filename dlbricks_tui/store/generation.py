@@ -114,7 +114,7 @@ class Generation:
         return sum(int((self.index.column("part")[self.index.column("alive")] == number).sum()) for number in older)
 
     def superseded(self) -> bool:
-        """Return True if other files are in use by now."""
+        """True if other files have replaced these."""
         return layout_of(self.folder).files != self.layout.files or any(
             part.size < part.covered or (part.file is not None and not os.fstat(part.file).st_nlink)
             for part in self._parts

@@ -1,7 +1,7 @@
 """The records of the store: one frozen dataclass per measurement, system, runtime, run or failure.
 
 Keys and ids are strings that other packages make. Definitions (brick forms, systems, runtimes) are identified by their
-content, so that two stores agree on them; everything else has a UUID of its own.
+content, so that two stores agree on them; everything else has a UUID.
 """
 
 import math

@@ -210,7 +210,7 @@ def _implausible(generation: Generation) -> Iterator[Implausible]:
             check_plausible(record)
             references.check(record)
         except DamagedResultError:
-            # It was added to the damage of the generation.
+            # The line was already added to the damage of the generation.
             continue
         except BrokenDocumentError as error:
             yield Implausible(TABLE_OF[type(record)], fields_of(record)["uuid"], str(error))

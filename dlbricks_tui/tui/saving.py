@@ -45,7 +45,7 @@ class SavingError(UserError):
 
 
 def save_copied(text: str, data: DataFolder) -> str:
-    """Save the copied text to a file, as the terminal may not support the clipboard, and return a message."""
+    """Save the copied text to a file and return a message: the terminal may not support the clipboard."""
     shown = cut(printable(text), _MOST_SHOWN)
     try:
         write_atomically(data.copied, text)

@@ -135,7 +135,7 @@ def doing_now(progress: RunProgress) -> str:
 
 
 def estimate_so_far(event: EstimateChanged) -> str | None:
-    """Return a model's estimate by now with its interval and its gaps; None while there is none."""
+    """Return a model's current estimate with its interval and its gaps; None while there is none."""
     if event.sequential_ms is None or event.low_ms is None or event.high_ms is None:
         return None
     without = event.missing_layers + event.unmeasurable_layers

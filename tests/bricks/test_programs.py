@@ -227,6 +227,6 @@ def test_equal_names_in_a_model_file_do_not_clash() -> None:
 def test_a_layer_of_unknown_shape_is_named() -> None:
     graph = chain("conv", "relu")
     unknown = replace(graph.layers[0], weights=(UNKNOWN_TYPE,))
-    message = "generated: layer0 cannot be run, because nobody knows the shape of its weight"
+    message = "generated: layer0 cannot be run, because the shape of its weight is unknown"
     with pytest.raises(ProgramError, match=message):
         sequence_program(replace(graph, layers=(unknown, graph.layers[1])), [0])

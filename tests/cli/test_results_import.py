@@ -60,7 +60,7 @@ def test_an_import_counts_the_results_of_every_system(dlbricks: Command, checkou
     assert (status, out) == (0, "")
     assert err.splitlines() == [
         f"{SYSTEM}: 55 results new, 0 known; 1 model by layers, 2 end to end",
-        f"{SYSTEM}: end to end only, as there are no layers of: {SQUEEZENET}",
+        f"{SYSTEM}: only end-to-end results of {SQUEEZENET}",
         f"{checkout}: 55 results new, 0 known, on 1 system",
     ]
     assert "0 results new, 55 known" in dlbricks("results", "import", "--format", "dlbricks-2019", str(checkout))[2]

@@ -31,7 +31,7 @@ IGNORED_OF_OP: Mapping[str, frozenset[str]] = {
 }
 
 _AXES = frozenset({"axis", "axis1", "axis2", "axes", "dim", "dim1", "dim2"})
-# Their axis is one of the result, which has one axis more than the input.
+# Operators whose axis is one of the result, which has one axis more than the input.
 _ADD_AN_AXIS = frozenset({"expand_dims", "stack", "_npi_stack"})
 
 

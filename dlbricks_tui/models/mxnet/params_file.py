@@ -35,7 +35,7 @@ class StoredArray:
 
 
 class ParamsFile:
-    """The arrays of an open file. Values are read in pieces, as a file may be larger than the memory."""
+    """The arrays of an open file. Values are read in pieces because a file may be larger than the memory."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self._path = path

@@ -63,7 +63,7 @@ def node_attributes(raw: Mapping[str, Any], version: int) -> dict[str, str]:
                 raise FlawError(f"has a parameter {name[:40]!r} that is neither text nor a number")
             attributes[name] = value if type(value) is str else str(value)
     if version < AXIS_MAY_BE_NONE and raw["op"] in ("argmax", "argmin") and attributes.get("axis") == "-1":
-        # It meant all axes together, which is the default now.
+        # The old value meant all axes together, which is the default now.
         del attributes["axis"]
     return attributes
 

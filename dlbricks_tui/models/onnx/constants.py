@@ -27,7 +27,7 @@ from dlbricks_tui.models.onnx.tensors import (
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto, TypeProto
 
-# Larger values are weights: no real model has so many sizes, axes or indices.
+# Larger values are weights: no real model has this many sizes, axes or indices.
 _MOST_INTEGERS, _MOST_OTHERS = 2**16, 2**6
 INDEX_DTYPES = frozenset({"int64", "int32", "bool", "object"})
 # The elements that constant nodes may compute together. A small file could ask for any number.
@@ -242,7 +242,7 @@ def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mappin
             found = ReferenceEvaluator(model).run(None, fed)
         return [from_array(numpy.asarray(value)) for value in found]
     except _EVALUATOR_ERRORS:
-        # It is a weight like any other.
+        # The tensor is a weight like any other.
         return ()
 
 

@@ -51,7 +51,7 @@ def read_onnx(path: Path, where: str) -> bytes:
 
 
 def refuse_too_many_parts(content: bytes, where: str) -> None:
-    """Raise UnreadableModelError for a file of so many names and numbers that they would fill the memory."""
+    """Raise UnreadableModelError for a file with so many names and numbers that they would fill the memory."""
     if len(content) > 2 * _MOST_PARTS:
         _Parts(content, where).refuse_too_many()
 

@@ -180,7 +180,7 @@ _CHUNK_VALUES = 1 << 20
 
 
 def onnx_weights(path: Path) -> Iterator[tuple[str, Iterator[Any]]]:
-    """Return each weight by its name, with its values as numpy arrays: in pieces if it has a file of its own."""
+    """Return each weight by its name, with its values as numpy arrays: in pieces if it is in a separate file."""
     where = str(path)
     content = read_onnx(path, where)
     refuse_too_many_parts(content, where)

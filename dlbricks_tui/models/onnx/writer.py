@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Versions that all current runtimes read, for nodes that do not declare theirs.
 _IR_VERSION, _USUAL_OPSET = 8, 13
-# They return the memory of their input with another shape.
+# Operators that return the memory of their input with another shape.
 _SAME_MEMORY = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 # The location of external data for weights.
 SYNTHETIC = "made up by the worker"
@@ -74,7 +74,7 @@ class OnnxSheet:
     def in_passing(self, entry: tuple[int, int]) -> list[tuple[int, int]]:
         """Return the outputs to request so that `entry` is computed as in the middle of a model.
 
-        A runtime has an array of its own for each output of a graph, into which it would copy memory that a node only
+        A runtime has a separate array for each output of a graph, into which it would copy memory that a node only
         passes on.
         """
         from onnx import NodeProto

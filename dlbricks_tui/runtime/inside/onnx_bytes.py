@@ -1,4 +1,4 @@
-"""ONNX models read and written byte by byte, as the onnx package may be missing in this interpreter."""
+"""ONNX models read and written byte by byte: the onnx package may be missing in this interpreter."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from dlbricks_tui.runtime.inside.ort_session import (
 from dlbricks_tui.runtime.inside.values import data_values, numpy_dtype, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
 
-# Larger weights are written beside an optimised model, as the size of a model file is limited.
+# Larger weights are written beside an optimised model: the size of a model file is limited.
 _LARGE_BYTES = "1024"
 
 

@@ -92,7 +92,7 @@ RUNTIME = Runtime(
     python="none",
     threads=0,
 )
-# They have no dates either: this is the date of publication.
+# The files have no dates either: this is the date of publication.
 _WHEN = "2019-10-19T00:00:00.000000+00:00"
 _MICROSECONDS_PER_MS = 1000.0
 # The authors have 50. The bootstrap of a very long list would take too much memory.
@@ -111,7 +111,7 @@ class RowResult(NamedTuple):
 
 
 def result_of(row: Row, model: ImportedModel, system: str) -> RowResult:
-    """Return a row as a result; every layer is a measurement of its own, even if several are the same brick."""
+    """Return a row as a result; every layer is a separate measurement, even if several are the same brick."""
     if row.layer is None:
         return RowResult(_end_to_end(row, model, system))
     brick = model.brick(row.layer)

@@ -132,7 +132,7 @@ class HistoryPanel(ItemPanel["Summary"]):
     ABOUT = (
         "All measurements of the brick in its context, or of the model, on the same system by the same runtime, the "
         "newest first: time, milliseconds, and the change since the previous one. A change in brackets may be due to "
-        "sampling, as the intervals overlap."
+        "sampling, because the intervals overlap."
     )
 
     @dataclass

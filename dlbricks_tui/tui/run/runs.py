@@ -84,7 +84,7 @@ def _is_there(holder: Holder) -> bool:
 
 
 class Runs:
-    """The runs of a data folder; each is a process of its own."""
+    """The runs of a data folder; each is a separate process."""
 
     def __init__(self, data: DataFolder) -> None:
         self._data = data

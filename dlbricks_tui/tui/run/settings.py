@@ -207,6 +207,6 @@ def _inputs(sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str
     first = next(iter(given.values()), {})
     apart = [name for name, its in given.items() if its and any(its != other for other in given.values())]
     if apart:
-        # The inputs of a run apply to all its models, as their names are mostly the same.
-        raise RunError(f"{apart[0]} has input shapes of its own: run it by itself, without other models marked")
+        # The inputs of a run apply to all its models: the names of their inputs are mostly the same.
+        raise RunError(f"{apart[0]} has other input shapes: run it without other models")
     return first

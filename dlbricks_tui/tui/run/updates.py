@@ -69,7 +69,7 @@ class RunWatch:
         threading.Thread(target=self._watch, name="run watch", daemon=True).start()
 
     def follow(self, run: str) -> None:
-        """Follow this run from now on, whether it is active or has ended."""
+        """Follow this run from now on, active or ended."""
         with self._lock:
             self._wanted = run
         self._wake.set()

@@ -28,7 +28,7 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     TITLE: ClassVar[str] = ""
     # The action that leads to the panel; its key is shown before the title.
     REACHED_BY: ClassVar[str] = ""
-    # What can be searched for; empty if the panel has no search.
+    # The things to search for; empty if the panel has no search.
     SEARCH_HINT: ClassVar[str] = ""
     # True if `heading` is shown above the list.
     HEADED: ClassVar[bool] = False

@@ -199,7 +199,7 @@ def _types(types: Sequence[TensorType]) -> str:
 
 
 class DetailsPanel(Panel):
-    """Parameters, shapes, samples of the selected part, and the other models with its brick."""
+    """Parameters, shapes and samples of the selected part, and the other models with its brick."""
 
     scope = actions.DETAILS
     TITLE = "Details"

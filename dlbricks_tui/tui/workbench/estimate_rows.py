@@ -44,7 +44,7 @@ _MOST_BAR = 24
 _TELLING_SHARE = 0.01
 
 
-# What the cursor stands on, whatever the rows above it: a setting, or an explaining line by its number.
+# The place of the cursor, independent of the rows above it: a setting, or an explaining line by its number.
 Stop: TypeAlias = Setting | int
 
 

@@ -127,7 +127,7 @@ class Node:
     region: Region
     depth: int = 0
     parent: Node | None = field(default=None, repr=False)
-    # Its number among the parts of its parent, from 1.
+    # The number of the part among those of its parent, from 1.
     number: int = 1
     # The layer, if the part is one; `region` is then the sequence around it.
     layer: int | None = None
