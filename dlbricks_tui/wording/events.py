@@ -52,7 +52,7 @@ def _problem(event: Event) -> Phrase | None:
             return Phrase(f"unmeasurable: {event.model}: {event.layer}: {event.reason}", Tone.DOUBT)
         case LevelLowered():
             return Phrase(
-                f"{event.model} cannot be fused ({event.reason}); its layers are measured as written in the file",
+                f"cannot fuse {event.model} ({event.reason}); its layers are measured as written in the file",
                 Tone.DOUBT,
             )
         case WorkerReplaced():

@@ -89,7 +89,7 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
     lines = capsys.readouterr().err.splitlines()
     assert lines == [
         "run r of 1 model, process 1",
-        "m cannot be fused (its branches disagree); its layers are measured as written in the file",
+        "cannot fuse m (its branches disagree); its layers are measured as written in the file",
         "3 bricks: 1 known, 2 to measure; about 3 min",
         "1 of 3 done, 3 min left",
     ]
@@ -166,7 +166,7 @@ def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str])
     for event in [*BEGINNING, ESTIMATE, Waiting(holder="run x of ada"), *noisy(3)[:-1], failure, ended()]:
         shown.take(event)
     assert capsys.readouterr().err.splitlines() == [
-        "m cannot be fused (its branches disagree); its layers are measured as written in the file",
+        "cannot fuse m (its branches disagree); its layers are measured as written in the file",
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
     ]
 

@@ -67,7 +67,7 @@ ENDED: dict[str, Any] = {
         (
             LevelLowered(model="m", reason="why"),
             Tone.DOUBT,
-            "m cannot be fused (why); its layers are measured as written in the file",
+            "cannot fuse m (why); its layers are measured as written in the file",
         ),
         (LayerUnmeasurable(model="m", layer="fc", reason="why"), Tone.DOUBT, "unmeasurable: m: fc: why"),
         (Waiting(holder="run x of ada"), Tone.COURSE, "waiting for run x of ada"),
