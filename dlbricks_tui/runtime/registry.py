@@ -42,11 +42,13 @@ class Registry:
 
     def preferred_for(self, form: Format) -> Runtime | None:
         """Return the usual runtime for models of a format, if there is one; for MXNet models there always is."""
-        return self._preferred((form,)).get(form)
+        mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
+        found = next((it for it in (*mxnet, *_others_here(), *self._registered()) if _reads(it, form)), None)
+        return self.default() if found is None and form is MXNET.format else found
 
     def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
         """Return one runtime for each format, the named one among them; one for MXNet models is always there."""
-        found = self._preferred(Format)
+        found = {form: runtime for form in Format if (runtime := self.preferred_for(form)) is not None}
         return found if named is None else {**found, named.traits.format: named}
 
     def runtime_for(self, formats: Collection[Format]) -> Runtime:
@@ -124,13 +126,6 @@ class Registry:
         if name in _OWN_NAMES:
             raise RegistryError(f"the {name} runtime is this interpreter and cannot be removed")
         self._change(lambda registered: [known for known in registered if known.name != name])
-
-    def _preferred(self, formats: Iterable[Format]) -> dict[Format, Runtime]:
-        default = self.default()
-        mxnet = (default,) if _version_of(MXNET.packages) else ()
-        runtimes = (*mxnet, *_others_here(), *self._registered())
-        found = {MXNET.format: default, **{it: run for it in Format for run in reversed(runtimes) if _reads(run, it)}}
-        return {form: found[form] for form in formats if form in found}
 
     def _first_described(self, candidates: Sequence[Runtime]) -> Described:
         missing: list[FrameworkMissingError] = []
