@@ -1,5 +1,6 @@
 """The bases of all lists; only the visible rows are made."""
 
+import asyncio
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
@@ -9,7 +10,6 @@ from textual.message import Message
 from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.timer import Timer
 
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -42,7 +42,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     def __init__(self) -> None:
         super().__init__()
         self._said: tuple[Line | Hint, ...] = ()
-        self._settling: Timer | None = None
+        self._settling: asyncio.TimerHandle | None = None
 
     @property
     def is_settling(self) -> bool:
@@ -98,8 +98,9 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh_line(now)
         self.scroll_to_cursor()
         if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(SETTLE_SECONDS, self._rested)
+            self._settling.cancel()
+        # A timer of Textual is skipped for good if the process gets no processor for as long as the timer lasts.
+        self._settling = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._rested)
 
     def render_line(self, y: int) -> Strip:
         width, index = self.line_width, y + self.scroll_offset.y
