@@ -85,7 +85,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def with_hyphens_joined(arguments: Sequence[str]) -> list[str]:
-    """Return `--sort -when` as `--sort=-when`, as argparse takes every word with a hyphen for an option."""
+    """Return `--sort -when` as `--sort=-when`: argparse takes every word that begins with a hyphen for an option."""
     joined: list[str] = []
     for word in arguments:
         if joined and joined[-1] in _OF_ANY_WORD and word.startswith("-") and not word.startswith("--"):

@@ -159,7 +159,7 @@ class Example:
 
 
 def fitted(examples: Sequence[Example], names: Sequence[str]) -> Correction:
-    """Return the constants of these names with the least errors; each residual is of an example left out of the fit."""
+    """Return the constants of these names that fit best, and the residual of each example when it is left out."""
     if len(examples) < _FEWEST_EXAMPLES:
         raise CalibrationError(
             f"{len(examples)} networks to calibrate on could be measured, and {_FEWEST_EXAMPLES} are needed; "

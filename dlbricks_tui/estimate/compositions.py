@@ -17,7 +17,7 @@ def picoseconds(latency_ms: float) -> int:
 
 
 def milliseconds(latency_ps: int) -> float:
-    """Convert a latency to the unit of estimates."""
+    """Convert picoseconds to milliseconds."""
     return latency_ps / PICOSECONDS_PER_MS
 
 

@@ -57,7 +57,8 @@ def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Condit
     """Return the jobs with their samples in the store, which are too few: the run goes on from these."""
 
     def earlier(key: JobKey) -> Earlier | None:
-        newest, result = _newest(store, conditions, key), newest_result(store, conditions, key)
+        newest = _newest(store, conditions, key)
+        result = _result_of(newest)
         return Earlier(result.samples_ms, newest[0].reference_ms) if result else None
 
     return tuple(replace(job, earlier=earlier(job.key)) if job.key in known.measured else job for job in jobs)
@@ -65,7 +66,10 @@ def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Condit
 
 def newest_result(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Result | None:
     """Return the newest good result under these conditions; None if there is none, or if it is damaged."""
-    newest = _newest(store, conditions, key)
+    return _result_of(_newest(store, conditions, key))
+
+
+def _result_of(newest: Selection) -> Result | None:
     # The store reports damaged results by itself.
     with suppress(DamagedResultError):
         return newest.result(0) if newest else None

@@ -64,7 +64,7 @@ def spelled(known: Schema, attributes: Mapping[str, str]) -> dict[str, str]:
 
 
 def _window(written: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-    """Leave out the parameters of a window that state the obvious, as some files do."""
+    """Return the parameters of a window without those that repeat a default."""
     if written.get("global_pool"):
         written = {key: value for key, value in written.items() if key in ("pool_type", "global_pool", "layout")}
     pad = written.get("pad")
@@ -93,7 +93,7 @@ DATA, WEIGHT, CONSTANT = "data", "weight", "constant"
 
 
 class _Entry(NamedTuple):
-    """An output of a node in the file."""
+    """One output of a node of a packed file."""
 
     node: int
     output: int

@@ -60,7 +60,7 @@ def remove_model(reader: ModelReader, source: ModelSource) -> Listing:
 
 
 class Refusal(NamedTuple):
-    """Why a model cannot be shown, what to do, and the inputs whose shapes would help, with examples."""
+    """The reason why a model cannot be shown, what to do, and the inputs whose shapes would help, with examples."""
 
     reason: str
     # May name actions in place of keys.
