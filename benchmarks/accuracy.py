@@ -25,6 +25,7 @@ from benchmarks.accuracy_report import FIFTY, GLUONCV, LEVELS, MADE_UP, ONNX, OT
 from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
+from dlbricks_tui.runtime.traits import Format
 
 DEFAULT_DATA = ROOT / "build" / "accuracy"
 REPORT = "accuracy.md"
@@ -76,7 +77,7 @@ def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Seque
     subprocess.run([sys.executable, "-m", "benchmarks.other_networks", str(other)], cwd=ROOT, check=False)
     groups = [
         Group(FIFTY, [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id], levels, data),
-        Group(ZOO, [it.name for it in samples if not it.table1_id], levels, data / "zoo"),
+        Group(ZOO, [it.name for it in samples if not it.table1_id and it.format is Format.MXNET], levels, data / "zoo"),
         Group(MADE_UP, sorted(map(str, made_up.glob("*-symbol.json"))), levels, made_up),
         Group(GLUONCV, sorted(map(str, gluoncv.glob("*-symbol.json"))), levels, gluoncv),
         Group(OTHER_KINDS, sorted(map(str, other.glob("*-symbol.json"))), levels, other),

@@ -29,6 +29,7 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Program, Sample, Unload
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import Format
 
 # One for today's oneDNN and one for the one of MXNet 1.5.
 TELLING = Settings(environment=(("DNNL_VERBOSE", "1"), ("MKLDNN_VERBOSE", "1")))
@@ -98,7 +99,8 @@ def main() -> int:
         data = Path(folder)
         runtime = Registry(data).default({})
         library = Library(SAMPLE_MODELS, data)
-        sources = library.find_all(arguments.models) if arguments.models else library.samples()
+        samples = [sample for sample in library.samples() if sample.format is Format.MXNET]
+        sources = library.find_all(arguments.models) if arguments.models else samples
         cutting = Cutting(arguments.granularity)
         with WorkerFramework(runtime, data / "framework.log") as framework:
             loader = Loader(data / "cache", framework)

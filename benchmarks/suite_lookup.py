@@ -23,6 +23,7 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.exporting import chosen_decoys
 from dlbricks_tui.share.suite import seed_of
 
@@ -66,7 +67,9 @@ def main() -> int:
 
 def attacks(here: Path, loader: Loader, level: Level) -> Iterable[Outcome]:
     """One suite after another."""
-    sources = {source.path: source for source in Library(SAMPLE_MODELS, here).samples()}
+    sources = {
+        source.path: source for source in Library(SAMPLE_MODELS, here).samples() if source.format is Format.MXNET
+    }
     known = {path: decompose(loader.load(source, level)) for path, source in sources.items()}
     exact = {path: frozenset(keys(it)) for path, it in known.items()}
     loose = {path: frozenset(outlines(it)) for path, it in known.items()}

@@ -82,7 +82,8 @@ def export_suite(args: argparse.Namespace) -> int:
             decompose(it.graph, cutting, loader.cache) for it in load_all(loader, sources, level, shapes_of(args))
         ]
         mine = {source.path for source in sources}
-        offered = known.find_all(args.decoys_from) if args.decoys_from else known.samples()
+        samples = [sample for sample in known.samples() if sample.format is SUITE_FORMAT]
+        offered = known.find_all(args.decoys_from) if args.decoys_from else samples
 
         def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Decomposition:
             return decompose(loader.load(source, level, shapes), cutting, loader.cache)

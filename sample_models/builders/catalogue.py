@@ -32,8 +32,9 @@ from sample_models.builders import (
     yolo_v2,
 )
 from sample_models.builders.architecture import Architecture
-from sample_models.builders.delivered_types import infer, types_path
-from sample_models.builders.manifest import Entry, describe, describe_exported, render
+from sample_models.builders.delivered_types import infer, loaded, types_path
+from sample_models.builders.manifest import Entry, describe, describe_exported, describe_onnx, render
+from sample_models.builders.onnx.samples import SAMPLES as ONNX_SAMPLES
 
 MANIFEST = "manifest.json"
 
@@ -76,8 +77,10 @@ def sample_files(samples: Path, framework: Framework) -> Mapping[str, bytes]:
     table1 = (describe(it, path_of(it), inferred[path_of(it)].graph) for it in ARCHITECTURES)
     entries: list[Entry] = [entry for rows in table1 for entry in rows]
     entries += (describe_exported(path, inferred[path].graph) for path in zoo)
+    onnx = {sample.path: sample.build() for sample in ONNX_SAMPLES}
+    entries += (describe_onnx(it, loaded(it.path, onnx[it.path], it.inputs)) for it in ONNX_SAMPLES)
     types = {types_path(path): found.types for path, found in inferred.items()}
-    return networks | types | {MANIFEST: render(entries)}
+    return networks | types | onnx | {MANIFEST: render(entries)}
 
 
 def path_of(architecture: Architecture) -> str:

@@ -54,3 +54,11 @@ def infer(path: str, network: bytes, delivered: Path, framework: Framework) -> I
         # What was asked stands in the cache now; where nothing was asked, what is delivered is right.
         asked = list(cache.rglob("*.json"))
         return InferredNetwork(graph, (asked[0] if asked else delivered).read_bytes())
+
+
+def loaded(path: str, network: bytes, inputs: Mapping[str, Shape]) -> LayerGraph:
+    """Loads a network that needs no framework to tell its types, with these shapes for its inputs."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder, Path(path).name)
+        file.write_bytes(network)
+        return Loader(Path(folder, "cache"), NoFramework()).load(replace(source_of(file), inputs=inputs))

@@ -10,6 +10,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from sample_models.builders import gluon
 from sample_models.builders.architecture import Architecture
 from sample_models.builders.delivered_types import types_path
+from sample_models.builders.onnx.samples import OnnxSample
 
 # One model as the manifest shows it; a model of Table 1 has a `table1_id`.
 Entry = Mapping[str, Any]
@@ -27,6 +28,12 @@ def describe_exported(path: str, graph: LayerGraph) -> Entry:
     return {"name": graph.name, "task": gluon.TASK, **_facts(path, graph, gluon.CLASSES)}
 
 
+def describe_onnx(sample: OnnxSample, graph: LayerGraph) -> Entry:
+    """An ONNX sample, whose file says the types of all tensors once its inputs have shapes."""
+    values = {"values": sample.values} if sample.values else {}
+    return {"name": sample.name, "task": sample.task, "file": sample.path, **values, **_counted(graph, sample.classes)}
+
+
 def render(entries: Iterable[Entry]) -> bytes:
     """The manifest, one line per fact; Table 1 comes first."""
     blocks = (
@@ -38,9 +45,11 @@ def render(entries: Iterable[Entry]) -> bytes:
 
 
 def _facts(path: str, graph: LayerGraph, classes: int | None) -> Entry:
+    return {"file": path, "types": types_path(path), **_counted(graph, classes)}
+
+
+def _counted(graph: LayerGraph, classes: int | None) -> Entry:
     return {
-        "file": path,
-        "types": types_path(path),
         "inputs": {name: tensor.shape for name, tensor in graph.inputs},
         "classes": classes,
         "layers": len(graph.layers),

@@ -50,7 +50,7 @@ def is_restored(terminal: Terminal) -> bool:
 def test_q_restores_the_terminal(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         assert terminal.modes() != before
         terminal.send("q")
         assert wait_for_end(terminal) == 0
@@ -62,7 +62,7 @@ def test_q_restores_the_terminal(tmp_path: Path) -> None:
 def test_a_terminating_signal_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         os.kill(terminal.pid, number)
         assert wait_for_end(terminal) == 128 + number
         assert is_restored(terminal) and terminal.modes() == before
@@ -75,12 +75,12 @@ def test_ctrl_z_suspends_and_fg_resumes(in_front: str, tmp_path: Path) -> None:
     script.write_text(f"{shlex.join(DLBRICKS)}\necho it ended with $?\n")
     with started(tmp_path / "data", program=["sh", "-i"]) as terminal:
         terminal.send(f"sh {script}\n")
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.send(f"{in_front}\x1a")
         terminal.seconds_until("Stopped")
         assert is_restored(terminal)
         terminal.send("fg\n")
-        terminal.seconds_until("Help" if in_front else "1 Models 84")
+        terminal.seconds_until("Help" if in_front else "1 Models 92")
         terminal.seconds_until_quiet()
         terminal.send("\x03")
         terminal.seconds_until("it ended with 0")
@@ -89,7 +89,7 @@ def test_ctrl_z_suspends_and_fg_resumes(in_front: str, tmp_path: Path) -> None:
 
 def test_ctrl_z_does_nothing_without_a_shell(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.send("\x1a")
         terminal.seconds_until("No shell can resume dlbricks here")
         terminal.send("q")
@@ -125,7 +125,7 @@ def test_an_invalid_config_is_reported_instead_of_opening(tmp_path: Path) -> Non
 
 def test_a_dropped_connection_leaves_no_process(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.hang_up()
         assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
 
@@ -134,7 +134,7 @@ def test_a_dropped_connection_is_noticed_without_a_signal(tmp_path: Path) -> Non
     # Like make as the session leader: the kernel signals it, and it waits for its child.
     waiting = ["sh", "-c", f"trap : HUP; {shlex.join(DLBRICKS)}; exit 7"]
     with started(tmp_path, program=waiting) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.hang_up()
         assert wait_for_end(terminal) == 7
 
@@ -145,7 +145,7 @@ def test_a_dropped_connection_does_not_block_the_exit(tmp_path: Path) -> None:
     stuck += "WriterThread.stop = lambda _: threading.Event().wait(); "
     stuck += "import sys; from dlbricks_tui.__main__ import main; sys.exit(main())"
     with started(tmp_path, program=[sys.executable, "-c", stuck]) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.hang_up()
         assert wait_for_end(terminal) == 128 + signal.SIGHUP
 
@@ -168,11 +168,11 @@ def test_a_run_survives_its_terminal_and_is_found_again(
     napping: DataFolder,
 ) -> None:
     with started(napping.path, DLBRICKS_RUN_RUNTIME="napping") as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.send("/")
         terminal.seconds_until("keep")
         terminal.send("alexnet")
-        terminal.seconds_until("1 of 84")
+        terminal.seconds_until("1 of 92")
         terminal.send("\r")
         terminal.seconds_until("space mark")
         terminal.send(" r")
@@ -205,7 +205,7 @@ def runs_in(data: DataFolder) -> list[RunFolder]:
 
 def test_a_resized_terminal_is_redrawn(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.resize((80, 24))
         terminal.seconds_until_quiet()
         place = len(terminal.written)
@@ -235,13 +235,13 @@ def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> Non
 
 def test_the_workbench_runs_with_sixteen_colours(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         assert not re.search(rb"\x1b\[[\d;]*[34]8;[25];", bytes(terminal.written))
 
 
 def test_no_color_removes_all_colours(tmp_path: Path) -> None:
     with started(tmp_path, NO_COLOR="1") as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         # Without colours the cursor line is shown in reverse.
         terminal.wait_until(lambda: b"7" in _style_codes(terminal))
         assert _style_codes(terminal) <= {b"", b"0", b"1", b"4", b"7", b"39", b"49"}
@@ -262,7 +262,7 @@ def test_a_defect_restores_the_terminal_and_prints_one_line(tmp_path: Path) -> N
     )
     with started(tmp_path, program=[sys.executable, "-c", broken]) as terminal:
         before = terminal.modes()
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.send("-")
         assert wait_for_end(terminal) == 1
         assert is_restored(terminal) and terminal.modes() == before
@@ -295,7 +295,7 @@ def test_output_and_death_of_a_worker_do_not_disturb_the_screen(tmp_path: Path) 
     )
     log = tmp_path / "data" / "log" / "framework.log"
     with started(tmp_path / "data", PYTHONPATH=os.pathsep.join([str(tmp_path), *sys.path])) as terminal:
-        terminal.seconds_until("1 Models 84")
+        terminal.seconds_until("1 Models 92")
         terminal.send("\r4")
         terminal.wait_until(lambda: log.exists() and "MXNET SAYS" in log.read_text())
         os.kill(child_of(terminal.pid), signal.SIGKILL)

@@ -1,0 +1,1 @@
+"""Small networks of today's projects as ONNX files, without weights."""

@@ -1,0 +1,93 @@
+"""The ONNX samples: valid files without weights, of which ONNX Runtime makes the same as of files with weights."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from onnx import GraphProto, ModelProto, load_from_string
+from onnx.checker import check_model
+from onnx.helper import tensor_dtype_to_np_dtype
+from onnx.numpy_helper import from_array, to_array
+
+from sample_models.builders.__main__ import SAMPLES as FOLDER
+from sample_models.builders.onnx.samples import SAMPLES, OnnxSample
+
+every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
+
+
+def _model(sample: OnnxSample) -> ModelProto:
+    return load_from_string((FOLDER / sample.path).read_bytes())
+
+
+@every_sample
+def test_a_sample_is_a_valid_file_of_less_than_200_kilobytes(sample: OnnxSample) -> None:
+    check_model(_model(sample), full_check=True)
+    assert (FOLDER / sample.path).stat().st_size < 200_000
+
+
+@every_sample
+def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample) -> None:
+    ort = pytest.importorskip("onnxruntime")
+    session = ort.InferenceSession(FOLDER / sample.path, providers=["CPUExecutionProvider"])
+    generator = numpy.random.default_rng(0)
+    fed = {}
+    for given in _model(sample).graph.input:
+        dtype, shape = tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type), sample.inputs[given.name]
+        numbers = generator.random(shape) if dtype.kind == "f" else generator.integers(0, 2, shape)
+        fed[given.name] = numpy.asarray(sample.values.get(given.name, numbers), dtype)
+    assert all(numpy.isfinite(output).all() for output in session.run(None, fed))
+
+
+@every_sample
+def test_onnx_runtime_fuses_a_sample_as_the_same_network_with_stored_weights(
+    sample: OnnxSample, tmp_path: Path
+) -> None:
+    without, stored = _model(sample), _model(sample)
+    assert _store_weights(stored.graph, numpy.random.default_rng(0)) or sample.name == "boosted_trees"
+    assert _structure(_optimised(without, tmp_path)) == _structure(_optimised(stored, tmp_path))
+
+
+def _store_weights(graph: GraphProto, generator: numpy.random.Generator) -> int:
+    """Replace each weight by an initialiser with random numbers, and return their number."""
+    shapes = {it.name: to_array(it).tolist() for it in graph.initializer}
+    count, others = 0, []
+    for node in graph.node:
+        count += sum(_store_weights(it.g, generator) for it in node.attribute if it.HasField("g"))
+        if node.op_type != "ConstantOfShape" or node.name != node.output[0]:
+            others.append(node)
+            continue
+        shape, (filling,) = shapes[node.input[0]], to_array(node.attribute[0].t)
+        values = numpy.full(shape, filling)
+        if values.dtype == numpy.int8 and filling:
+            values = generator.integers(-127, 128, shape, numpy.int8)
+        elif values.dtype == numpy.float32 and not node.name.endswith("_scale"):
+            values = (filling * generator.uniform(0.5, 1.5, shape)).astype(numpy.float32)
+        graph.initializer.append(from_array(values, node.name))
+        count += 1
+    del graph.node[:]
+    graph.node.extend(others)
+    return count
+
+
+def _optimised(model: ModelProto, folder: Path) -> GraphProto:
+    """Return the graph that ONNX Runtime runs."""
+    ort = pytest.importorskip("onnxruntime")
+    settings = ort.SessionOptions()
+    settings.log_severity_level = 3
+    settings.optimized_model_filepath = str(folder / "optimised.onnx")
+    ort.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
+    return load_from_string((folder / "optimised.onnx").read_bytes()).graph
+
+
+def _structure(graph: GraphProto) -> list[Any]:
+    """Return operators, attributes and wiring, without the names that ONNX Runtime makes up."""
+    stored = {it.name: ("stored", it.data_type, tuple(it.dims)) for it in graph.initializer}
+    sources: dict[str, Any] = dict(stored)
+    form = []
+    for number, node in enumerate(graph.node):
+        inner = [_structure(it.g) for it in node.attribute if it.HasField("g")]
+        attributes = sorted(it.SerializeToString() for it in node.attribute if not it.HasField("g"))
+        form.append((node.op_type, attributes, [sources.get(name, name) for name in node.input], inner))
+        sources.update((name, (number, place)) for place, name in enumerate(node.output))
+    return form
