@@ -5,12 +5,12 @@ MXNet is needed only where a network is new or has changed: its types are inferr
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dlbricks_tui.errors import UserError
-from sample_models.builders.catalogue import sample_files
+from sample_models.builders.catalogue import sample_files, translated_files
 from sample_models.builders.delivered_types import installed_framework
 
 SAMPLES = Path(__file__).parent.parent
@@ -19,23 +19,31 @@ SAMPLES = Path(__file__).parent.parent
 def main(arguments: Sequence[str] | None = None, samples: Path = SAMPLES) -> int:
     parser = argparse.ArgumentParser(prog="python -m sample_models.builders", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name the files that differ")
-    check = parser.parse_args(arguments).check
+    parser.add_argument("--onnx", metavar="FOLDER", type=Path, help="only write the networks of MXNet as ONNX there")
+    given = parser.parse_args(arguments)
+    if given.onnx is not None:
+        _write(given.onnx, translated_files(samples))
+        return 0
     try:
         with TemporaryDirectory() as folder, installed_framework(Path(folder)) as framework:
             files = sample_files(samples, framework)
     except UserError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    if check:
+    if given.check:
         stale = _differing(samples, files)
         for path in stale:
             sys.stderr.write(f"{path} differs from what is built; run `python -m sample_models.builders`\n")
         return 1 if stale else 0
-    for path, content in files.items():
-        target = samples / path
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(content)
+    _write(samples, files.items())
     return 0
+
+
+def _write(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    for path, content in files:
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
 
 
 def _differing(samples: Path, files: Mapping[str, bytes]) -> list[str]:

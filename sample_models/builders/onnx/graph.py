@@ -11,11 +11,13 @@ from math import prod
 from typing import Any
 
 import numpy
-from onnx import GraphProto, ModelProto
+from onnx import GraphProto, ModelProto, StringStringEntryProto
 from onnx.helper import make_node, make_opsetid, make_tensor_value_info, np_dtype_to_tensor_dtype
 from onnx.numpy_helper import from_array
 
-_IR_VERSION, _OPSET, _ML_OPSET = 8, 17, 3
+_OPSET, _ML_OPSET = 17, 3
+# The version of the format that exporters write with these operators, and the first in which nodes have metadata.
+_IR_VERSION, _IR_VERSION_OF_METADATA = 8, 10
 # An optional input that is left out.
 LEFT_OUT = ""
 # An axis of an input: its size, or its name if it is open.
@@ -53,7 +55,7 @@ class Graph:
         self._proto.input.append(make_tensor_value_info(name, _number(dtype), axes))
         return name
 
-    def output(self, tensor: str, name: str, dtype: str = "float32", *axes: Axis) -> None:
+    def output(self, tensor: str, name: str, dtype: str = "float32", *axes: Axis | None) -> None:
         """Declare a tensor as an output, and give it that name."""
         for node in self._proto.node:
             for names in (node.input, node.output):
@@ -115,6 +117,16 @@ class Graph:
         self._proto.node.append(make_node(op, inputs, results, name=name, **attributes))
         return results
 
+    def named(
+        self, name: str, op: str, inputs: Sequence[str], outputs: int, metadata: Mapping[str, str], **attributes: Any
+    ) -> list[str]:
+        """Write a node of that name, regardless of scopes."""
+        results = [f"{name}_output_{place}" for place in range(outputs)]
+        node = make_node(op, inputs, results, name=name, **attributes)
+        node.metadata_props.extend(StringStringEntryProto(key=key, value=it) for key, it in metadata.items())
+        self._proto.node.append(node)
+        return results
+
     def size(self, tensor: str, axis: int) -> str:
         """Write the nodes that look up the size of an axis."""
         return self.op("Gather", self.op("Shape", tensor), self.constant(axis, "int64"), axis=0)
@@ -160,7 +172,9 @@ class Graph:
         """Return the file; equal calls give equal bytes."""
         opsets = [make_opsetid("", _OPSET)]
         opsets += [make_opsetid(domain, _ML_OPSET) for domain in sorted(self._domains - {""})]
-        model = ModelProto(ir_version=_IR_VERSION, producer_name="dlbricks", graph=self._proto, opset_import=opsets)
+        annotated = any(node.metadata_props for node in self._proto.node)
+        version = _IR_VERSION_OF_METADATA if annotated else _IR_VERSION
+        model = ModelProto(ir_version=version, producer_name="dlbricks", graph=self._proto, opset_import=opsets)
         return bytes(model.SerializeToString(deterministic=True))
 
     def _fresh(self, op: str) -> str:

@@ -1,6 +1,6 @@
 """Models of tables: a network with embeddings, and boosted trees behind the preparation of the columns."""
 
-from math import sin
+import math
 
 from onnx import TensorProto
 
@@ -39,7 +39,7 @@ def tabular_network() -> bytes:
 
 def _width(rows: int) -> int:
     """Return the usual width of an embedding of so many rows."""
-    return min(600, round(1.6 * float(rows) ** 0.56))
+    return min(600, round(1.6 * math.pow(rows, 0.56)))
 
 
 def _norm(net: Graph, x: str, width: int) -> str:
@@ -68,7 +68,7 @@ def _trees(columns: int) -> dict[str, object]:
     inner, nodes = 2**_DEPTH - 1, 2 ** (_DEPTH + 1) - 1
     places = [(tree, node) for tree in range(_TREES) for node in range(nodes)]
     leaves = [(tree, node) for tree, node in places if node >= inner]
-    spread = [round(sin(tree * nodes + node), 3) for tree, node in places]
+    spread = [round(math.sin(tree * nodes + node), 3) for tree, node in places]
     return {
         "nodes_treeids": [tree for tree, _ in places],
         "nodes_nodeids": [node for _, node in places],
