@@ -171,7 +171,7 @@ def _pool(site: Site) -> str:
     op = {"max": "MaxPool", "avg": "AveragePool"}[str(site.params["pool_type"])]
     if site.params["global_pool"]:
         return site.node(f"Global{op}", *site.inputs)
-    more = {"ceil_mode": int(site.params["pooling_convention"] == "full")}
+    more: dict[str, Any] = {"ceil_mode": int(site.params["pooling_convention"] == "full")}
     if op == "AveragePool":
         more["count_include_pad"] = int(site.params["count_include_pad"] is not False)
     return site.node(op, *site.inputs, **_window(site), **more)
@@ -193,7 +193,7 @@ def _leaky_relu(site: Site) -> str:
 
 
 def _lrn(site: Site) -> str:
-    given = {key: site.number(key) for key in ("alpha", "beta")}
+    given: dict[str, Any] = {key: site.number(key) for key in ("alpha", "beta")}
     return site.node("LRN", *site.inputs, size=site.ints("nsize")[0], bias=site.number("knorm"), **given)
 
 
@@ -214,7 +214,7 @@ def _pad(site: Site) -> str:
     return site.node("Pad", *inputs, mode=str(site.params["mode"]))
 
 
-def _resize(site: Site, **how: str) -> str:
+def _resize(site: Site, **how: Any) -> str:
     (before,), after = site.input_shapes, site.shape
     scales = [1.0, 1.0, *(new / old for new, old in zip(after[2:], before[2:], strict=True))]
     return site.node("Resize", *site.inputs, LEFT_OUT, site.net.stored(scales, "float32"), **how)
