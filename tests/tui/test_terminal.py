@@ -223,7 +223,7 @@ def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> Non
     data = DataFolder(tmp_path / "data")
     Library(SAMPLE_MODELS, data.path).add_folder(folder)
     with started(data.path) as terminal:
-        terminal.seconds_until("1 Models 86")
+        terminal.seconds_until("1 Models 94")
         for keys in ("/forged\r", "\r", "2", "jj", "n", "\x1b", "i", "\x1b", "o", f"{folder}/n", "\t"):
             terminal.send(keys)
             terminal.seconds_until_quiet()
