@@ -103,10 +103,8 @@ def test_bricks_of_real_models_arrive_unchanged_with_mxnet(tmp_path: Path, name:
 @pytest.mark.soak
 @WITH_MXNET
 def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(tmp_path: Path) -> None:
-    names = [source.name for source in Library(SAMPLE_MODELS, tmp_path).samples()]
-    cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)]
     names = [it.name for it in Library(SAMPLE_MODELS, tmp_path).samples() if it.format is Format.MXNET]
-    cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, Order.PAPER)]
+    cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)]
     travel_with_mxnet(tmp_path, names, list(Level), cuttings)
 
 
