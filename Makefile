@@ -68,9 +68,9 @@ $(INSTALLED): pyproject.toml
 		{ echo 'Python cannot make virtual environments here: sudo apt install python3-venv' >&2; exit 1; }
 	@echo 'Setting up $(VENV): this takes a minute or two, and only now.' >&2
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install --editable '.[onnx]'
+	@$(PIP) install --editable .
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	@$(PIP) install --editable '.[dev,onnx]'
+	@$(PIP) install --editable '.[dev]'
 	@touch $@

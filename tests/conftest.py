@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,12 @@ from hypothesis import HealthCheck, settings
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests that run MXNet where it is not installed, as on Python 3.13."""
+    if item.get_closest_marker("mxnet") is not None and find_spec("mxnet") is None:
+        pytest.skip("MXNet is not installed here")
 
 
 @pytest.fixture(autouse=True)

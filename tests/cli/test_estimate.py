@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -209,7 +208,7 @@ def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(
     assert found["partial"] and found["next_step"] == "run" and found["obstacle"] is None
 
 
-@pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
+@pytest.mark.mxnet
 def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command, tmp_path: Path) -> None:
     file = tmp_path / "my net-symbol.json.gz"
     file.write_bytes(next(SAMPLE_MODELS.glob("*/vgg11-symbol.json*")).read_bytes())

@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from onnx.helper import make_node
+
+from tests.models.onnx_models import floats, model, saved
 
 LOOK_UPS = (["tree", "MODEL"], ["tree", "MODEL", "--json"], ["estimate", "MODEL", "--level", "written"])
 PROGRAM = """
@@ -25,11 +28,6 @@ def loaded_by(data: Path, *arguments: str) -> set[str]:
 
 @pytest.fixture
 def onnx_model(tmp_path: Path) -> str:
-    pytest.importorskip("onnx")
-    from onnx.helper import make_node
-
-    from tests.models.onnx_models import floats, model, saved
-
     nodes = [make_node("Conv", ["x", "w"], ["a"]), make_node("Relu", ["a"], ["y"])]
     return str(saved(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["y"], [floats("w", (8, 3, 3, 3))])))
 

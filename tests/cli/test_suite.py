@@ -1,6 +1,5 @@
 """`dlbricks suite` as people use it, with the real MXNet."""
 
-import importlib.util
 import json
 import stat
 from dataclasses import dataclass
@@ -13,8 +12,6 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.share.suite import sha256
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
-
-WITH_MXNET = pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ def document(out: str) -> Any:
     return json.loads(out)
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 @pytest.mark.parametrize("level", ["fused", pytest.param("written", marks=pytest.mark.soak)])
 def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, level: str) -> None:
     status, out, told = people.export("--level", level, "--json")
@@ -115,7 +112,7 @@ def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, l
     assert estimate["sequential_ms"] > 0
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
     people.export("--level", "written")
     # It ends before the suite is read, so that there is no file of results.
@@ -128,7 +125,7 @@ def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
     assert Path(people.results).is_file()
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: People) -> None:
     people.export("--level", "written")
     manifest = json.loads((Path(people.suite) / "suite.json").read_bytes())
@@ -149,7 +146,7 @@ def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: Pe
     assert f"left out: brick {lie.removesuffix('-symbol')}" in told
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_more_decoys_than_there_are_models_are_refused(people: People) -> None:
     status, _, told = people.export("--decoys", "4", "--level", "written")
     assert status == 2
@@ -157,14 +154,14 @@ def test_more_decoys_than_there_are_models_are_refused(people: People) -> None:
     assert not Path(people.suite).exists()
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_without_decoys_the_owner_is_warned(people: People) -> None:
     status, _, told = people.export("--decoys", "0", "--level", "written")
     assert status == 0
     assert "knows that all of it is yours" in told
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_existing_files_are_never_overwritten(people: People) -> None:
     Path(people.suite).mkdir()
     (Path(people.suite) / "thesis.txt").write_text("irreplaceable")
@@ -174,7 +171,7 @@ def test_existing_files_are_never_overwritten(people: People) -> None:
     assert not list((people.path / "owner" / "suites").glob("*"))
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_a_key_is_never_written_into_the_suite(people: People) -> None:
     status, _, told = people.export("--level", "written", "--key", f"{people.suite}/key.json")
     assert status == 2

@@ -1,4 +1,3 @@
-import importlib.util
 import platform
 import subprocess
 from dataclasses import replace
@@ -45,7 +44,7 @@ def test_a_framework_without_settings_uses_its_default_threads(
     assert runtime_record(of(framework, Settings(threads=3)), host).threads == 3
 
 
-@pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
+@pytest.mark.mxnet
 def test_mxnet_starts_as_many_threads_as_its_record_says(tmp_path: Path) -> None:
     our_runtime = Registry(tmp_path).default()
     asked = subprocess.run(

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from dlbricks_tui.runtime.registry import Registry
 from tests.bricks.test_identity import VINTAGES
 from tests.models.symbols import Document, Node, content, document, node, small_network, variable
 
-pytestmark = pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
+pytestmark = pytest.mark.mxnet
 
 IMAGE = {"data": (1, 3, 32, 32)}
 

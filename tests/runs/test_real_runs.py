@@ -1,6 +1,5 @@
 """Runs with the real MXNet, of a network small enough to be measured in a moment."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ from tests.runtime.symbols import Network
 
 FAULTY_WORKER = Path(__file__).parent / "faulty_worker.py"
 
-pytestmark = pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
+pytestmark = pytest.mark.mxnet
 
 
 @pytest.fixture

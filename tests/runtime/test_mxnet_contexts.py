@@ -1,7 +1,6 @@
 """In MXNet, bricks execute what their models execute: the same kernels, layouts and conversions."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
 
-pytestmark = pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
+pytestmark = pytest.mark.mxnet
 
 # Processors with larger instruction sets have other kernels. All processors that suit MXNet have these.
 SETTINGS = replace(TELLING, environment=(*TELLING.environment, ("DNNL_MAX_CPU_ISA", "AVX2")))

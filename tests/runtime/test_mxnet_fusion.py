@@ -12,6 +12,8 @@ from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.runtime.symbols import Network, node, symbol_of
 
+pytestmark = pytest.mark.mxnet
+
 PATIENCE_SECONDS = 120.0
 IMAGE = (1, 3, 32, 32)
 

@@ -10,6 +10,8 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Infer, Inferred, Reason, Tensor
 from tests.runtime.symbols import Network, Node, node, symbol_of
 
+pytestmark = pytest.mark.mxnet
+
 PATIENCE_SECONDS = 120.0
 IMAGE = (1, 3, 32, 32)
 NOTHING = Tensor(None, None)

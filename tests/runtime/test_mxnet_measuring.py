@@ -28,6 +28,8 @@ from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.runtime import symbols
 from tests.runtime.symbols import node, symbol_of
 
+pytestmark = pytest.mark.mxnet
+
 PATIENCE_SECONDS = 120.0
 ROOT = Path(__file__).parents[2]
 IMAGE = (1, 3, 32, 32)

@@ -1,4 +1,3 @@
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -103,7 +102,7 @@ def test_a_changed_network_ignores_its_old_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(find_spec("mxnet") is None, reason="MXNet is not installed here")
+@pytest.mark.mxnet
 def test_delivered_types_equal_those_inferred_by_mxnet(samples: tuple[ModelSource, ...], tmp_path: Path) -> None:
     with installed_framework(tmp_path) as mxnet:
         for path in sorted({source.path for source in samples if source.format is Format.MXNET}):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import onnxruntime as ort
 import pytest
 from onnx import GraphProto, ModelProto, load_from_string
 from onnx.checker import check_model
@@ -28,7 +29,6 @@ def test_a_sample_is_a_valid_file_of_less_than_200_kilobytes(sample: OnnxSample)
 
 @every_sample
 def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample) -> None:
-    ort = pytest.importorskip("onnxruntime")
     session = ort.InferenceSession(FOLDER / sample.path, providers=["CPUExecutionProvider"])
     generator = numpy.random.default_rng(0)
     fed = {}
@@ -72,7 +72,6 @@ def _store_weights(graph: GraphProto, generator: numpy.random.Generator) -> int:
 
 def _optimised(model: ModelProto, folder: Path) -> GraphProto:
     """Return the graph that ONNX Runtime runs."""
-    ort = pytest.importorskip("onnxruntime")
     settings = ort.SessionOptions()
     settings.log_severity_level = 3
     settings.optimized_model_filepath = str(folder / "optimised.onnx")

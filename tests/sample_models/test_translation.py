@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import onnxruntime as ort
 import pytest
 from onnx import ModelProto, load_from_string
 from onnx.checker import check_model
@@ -17,7 +18,6 @@ from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.layers import KIND_ATTRIBUTE
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE
-from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.catalogue import translated_files
@@ -76,13 +76,10 @@ def test_a_translated_network_is_valid_and_its_outputs_have_the_shapes_of_the_ne
 
 
 @pytest.mark.soak
+@pytest.mark.mxnet
 @every_network
 def test_a_translated_network_computes_what_mxnet_computes(network: str, translated: dict[str, bytes]) -> None:
-    ort = pytest.importorskip("onnxruntime")
-    try:
-        mxnet = load_mxnet()
-    except RefusalError:
-        pytest.skip("MXNet is not installed here")
+    mxnet = load_mxnet()
     model = _model(network, translated)
     generator = numpy.random.default_rng(0)
     values = _store_weights(model, generator)

@@ -1,6 +1,5 @@
 """A suite has exactly the bricks, and nothing else from their models."""
 
-import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,7 +32,6 @@ from tests.models.table_framework import TableFramework
 from tests.share.trio import network
 
 GIBIBYTE = 1 << 30
-WITH_MXNET = pytest.mark.skipif(importlib.util.find_spec("mxnet") is None, reason="no MXNet for this interpreter")
 
 
 def excerpts(decomposition: Decomposition) -> Iterator[tuple[Sequence[int], Excerpt]]:
@@ -93,7 +91,7 @@ def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
         assert arrive_unchanged(decompose(graph, Cutting(granularity, cut)), TableFramework())
 
 
-@WITH_MXNET
+@pytest.mark.mxnet
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25", "CapsNet Trained on MNIST Data"])
 def test_bricks_of_real_models_arrive_unchanged_with_mxnet(tmp_path: Path, name: str, level: Level) -> None:
@@ -101,7 +99,7 @@ def test_bricks_of_real_models_arrive_unchanged_with_mxnet(tmp_path: Path, name:
 
 
 @pytest.mark.soak
-@WITH_MXNET
+@pytest.mark.mxnet
 def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(tmp_path: Path) -> None:
     names = [it.name for it in Library(SAMPLE_MODELS, tmp_path).samples() if it.format is Format.MXNET]
     cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)]

@@ -80,9 +80,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError as error:
-        raise OnnxMissingError(
-            f"{where}: reading it needs the onnx package: pip install 'dlbricks-tui[onnx]' ({error})"
-        ) from None
+        raise OnnxMissingError(f"{where}: reading it needs the onnx package: pip install onnx ({error})") from None
     if not content:
         raise UnreadableModelError(f"{where} is empty")
     model = onnx.ModelProto()
