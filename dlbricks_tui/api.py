@@ -41,7 +41,7 @@ from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
@@ -57,7 +57,7 @@ from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.records import Runtime, System
 from dlbricks_tui.store.selections import Selection
-from dlbricks_tui.wording.events import doing_now, note_of, shapes_given_before
+from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 
 __all__ = [
     "BrickShare",
@@ -124,16 +124,18 @@ def load(
     *,
     level: Level = Level.WRITTEN,
     inputs: Mapping[str, Shape] | None = None,
+    values: Mapping[str, Numbers] | None = None,
     data: os.PathLike[str] | str | None = None,
 ) -> LayerGraph:
     """Return the layer graph of a model.
 
-    `inputs` are shapes by input name, for models whose files do not say them. `data` is a data folder, the user's own
+    `inputs` are shapes by input name, for models whose files do not say them. `values` are the numbers in inputs that
+    are settings, such as a sampling rate. `data` is a data folder, the user's own
     by default.
     """
     folder = _folder(data)
-    with open_loader(folder, _shapes_used) as loader:
-        return loader.load(_source(model, folder), level, inputs)
+    with open_loader(folder, _given_before) as loader:
+        return loader.load(_source(model, folder), level, inputs, values)
 
 
 def estimate(
@@ -142,7 +144,7 @@ def estimate(
     """Return a model's latency composed of stored results of its bricks; nothing is measured."""
     folder, options = _folder(data), options or EstimateOptions()
     source = _source(model, folder)
-    with open_estimator(options, folder, Remarks(_log.info, str, _shapes_used)) as estimator:
+    with open_estimator(options, folder, Remarks(_log.info, str, _given_before)) as estimator:
         scope = estimator.scope_of([source])
         (asked,) = estimator.inquiries([source], scope.level)
         return model_estimate(asked.inquiry.decomposition, estimator.estimate(asked, scope))
@@ -213,5 +215,5 @@ def _source(model: Model, folder: DataFolder) -> ModelSource:
     return found[0]
 
 
-def _shapes_used(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
-    _log.info(shapes_given_before(source.name, spelled(shapes)))
+def _given_before(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+    _log.info(inputs_given_before(source.name, spelled(given)))

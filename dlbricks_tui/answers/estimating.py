@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions, ShapesUsed, load_all, open_loader
+from dlbricks_tui.answers.opening import CutOptions, InputsUsed, load_all, open_loader
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
@@ -67,7 +67,7 @@ class Remarks(NamedTuple):
     tell: Callable[[str], None]
     # Words an error, with what to do about it.
     word_error: Callable[[UserError], str]
-    shapes_used: ShapesUsed
+    inputs_used: InputsUsed
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +170,10 @@ class Estimator:
 
     def _graph(self, source: ModelSource, level: Level) -> LayerGraph:
         try:
-            return self.loader.load(source, level, self.options.inputs)
+            return self.loader.load(source, level, self.options.inputs, self.options.values)
         except FusionRefusedError as refused:
             self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
-            return self.loader.load(source, Level.WRITTEN, self.options.inputs)
+            return self.loader.load(source, Level.WRITTEN, self.options.inputs, self.options.values)
 
     def _system(self) -> tuple[str, bool]:
         host = fingerprint().id
@@ -239,7 +239,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
     compositions = options.compositions()
     with ResultsDatabase(data.store) as store:
         runtime = _runtime_here(options, data, store)
-        with open_loader(data, remarks.shapes_used, runtime) as loader:
+        with open_loader(data, remarks.inputs_used, runtime) as loader:
             yield Estimator(options, data, store, loader, remarks, compositions)
 
 

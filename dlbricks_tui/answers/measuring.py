@@ -14,6 +14,7 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import (
     CalibrationPolicy,
     InputShape,
+    InputValue,
     RunRequest,
     can_be_inside,
     chosen,
@@ -91,6 +92,7 @@ def _request(
         models=chosen(models),
         runtime=runtime,
         inputs=tuple(InputShape(name, shape) for name, shape in options.inputs.items()),
+        values=tuple(InputValue(name, value) for name, value in options.values.items()),
         level=options.level,
         cutting=options.cutting,
         rule=_rule(options),

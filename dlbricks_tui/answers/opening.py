@@ -11,7 +11,7 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
-from dlbricks_tui.models.graph import LayerGraph, Shape
+from dlbricks_tui.models.graph import LayerGraph, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
@@ -28,6 +28,8 @@ class CutOptions:
     order: LayerOrder = LayerOrder.BRANCH
     # By input name, for models whose files do not say them.
     inputs: Mapping[str, Shape] = field(default_factory=dict)
+    # The numbers in inputs that are settings, such as a sampling rate, by input name.
+    values: Mapping[str, Numbers] = field(default_factory=dict)
 
     @property
     def cutting(self) -> Cutting:
@@ -35,8 +37,8 @@ class CutOptions:
         return Cutting(self.granularity, self.cut, self.order)
 
 
-# Called for each model whose input shapes are those given in an earlier session.
-ShapesUsed = Callable[[ModelSource, Mapping[str, Shape]], None]
+# Called for each model whose input shapes or values are those given in an earlier session.
+InputsUsed = Callable[[ModelSource, Mapping[str, Numbers]], None]
 
 
 class LoadedModel(NamedTuple):
@@ -59,13 +61,13 @@ def library(data: DataFolder) -> Library:
 
 
 @contextmanager
-def open_loader(data: DataFolder, shapes_used: ShapesUsed, runtime: Runtime | None = None) -> Iterator[Loader]:
+def open_loader(data: DataFolder, inputs_used: InputsUsed, runtime: Runtime | None = None) -> Iterator[Loader]:
     """Open a loader of models as a runtime has them, or as the usual runtime of their format does.
 
     Its process starts when the first unknown model needs it, and ends when the loader is closed.
     """
     runtimes = Registry(data.path).one_of_each_format(runtime)
-    memory = ShapeMemory(data.path, shapes_used)
+    memory = ShapeMemory(data.path, inputs_used)
     with frameworks.open_loader_of(runtimes, data.cache, data.log / "framework.log", memory) as loader:
         yield loader
 

@@ -86,10 +86,16 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
                 )
                 for number, index in enumerate(chosen)
             ),
-            tuple([GraphInput(f"data{number}", type_of(graph, feed)) for number, feed in enumerate(entering)]),
+            tuple([_input(graph, number, feed) for number, feed in enumerate(entering)]),
             tuple([moved[feed] for feed in heads]),
             graph.traits,
         ),
         len(layers),
         is_cold(graph, layers),
     )
+
+
+def _input(graph: LayerGraph, number: int, feed: Feed) -> GraphInput:
+    """Return the input of an excerpt that stands for a tensor of the model."""
+    value = graph.inputs[feed.output].value if feed.layer is None else ()
+    return GraphInput(f"data{number}", type_of(graph, feed), value)

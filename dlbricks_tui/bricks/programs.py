@@ -9,7 +9,18 @@ from dlbricks_tui.bricks.feeding import expected_numbers, feeding_layers, narrow
 from dlbricks_tui.bricks.identity import outer_feeds, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, output_layouts
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, NativeNode, Origin, TensorType, Wire, type_of
+from dlbricks_tui.models.graph import (
+    Feed,
+    Layer,
+    LayerGraph,
+    Level,
+    NativeNode,
+    Numbers,
+    Origin,
+    TensorType,
+    Wire,
+    type_of,
+)
 from dlbricks_tui.models.sheets import SheetOutput, copy_of, plain_copy, sheet_for, wakers
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 
@@ -80,11 +91,14 @@ def carrier_program(graph: LayerGraph) -> CarrierProgram:
 def file_program(graph: LayerGraph, file: Path) -> Program:
     """Return a model file as a program; the framework optimises it unless the graph is as written."""
     inputs: dict[str, ArrayType] = {}
+    values: dict[str, Numbers] = {name: (number,) for name, number in expected_numbers(graph).items()}
     for given in graph.inputs:
         if given.type.shape is None or not given.type.is_known:
             raise ProgramError(f"{graph.name} cannot be run: the shape of its input {given.name} is not known")
         inputs[given.name] = ArrayType(given.type.shape, given.type.dtype)
-    return Program(Network("", inputs, {}, str(file), graph.level is Level.FUSED, expected_numbers(graph)))
+        if given.value:
+            values[given.name] = given.value
+    return Program(Network("", inputs, {}, str(file), graph.level is Level.FUSED, values))
 
 
 def _producer(graph: LayerGraph, feeds: Sequence[Feed], layers: Sequence[int], layouts: Layouts) -> Network | None:
@@ -126,6 +140,8 @@ class _Writer:
         self._read: set[SheetOutput] = set()
         self._inputs: dict[str, ArrayType] = {}
         self._weights: dict[str, ArrayType] = {}
+        # The inputs that hold given numbers.
+        self._values: dict[str, Numbers] = {}
         # By array and repetition, as layers may share them.
         self._stored: dict[tuple[Hashable, int], SheetOutput] = {}
         # The results of each repetition of a layer, by tensor.
@@ -152,7 +168,10 @@ class _Writer:
         """Return the entries of a tensor, one for each repetition of its layer."""
         if feed not in self._sources:
             found = type_of(self._graph, feed)
-            self._sources[feed] = [self._variable(self._inputs, "data", found, f"input {feed.output}")]
+            source = self._variable(self._inputs, "data", found, f"input {feed.output}")
+            if feed.layer is None and self._graph.inputs[feed.output].value:
+                self._values[next(reversed(self._inputs))] = self._graph.inputs[feed.output].value
+            self._sources[feed] = [source]
         return self._sources[feed]
 
     def write(self, layer: Layer, times: int) -> None:
@@ -178,7 +197,7 @@ class _Writer:
             entries = list(
                 dict.fromkeys(SheetOutput(*shown) for entry in entries for shown in self._sheet.in_passing(entry))
             )
-        return Network(self._sheet.text(entries), self._inputs, self._weights)
+        return Network(self._sheet.text(entries), self._inputs, self._weights, values=self._values)
 
     def _weight(self, layer: Layer, number: int, repetition: int) -> SheetOutput:
         which = (layer.array(number), repetition)

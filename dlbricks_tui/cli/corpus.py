@@ -21,7 +21,7 @@ from dlbricks_tui.cli.drawing import (
     shade_legend,
     titled,
 )
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_given
 from dlbricks_tui.cli.output import data_console, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option
 from dlbricks_tui.cli.store import load_all, open_loader
@@ -52,7 +52,7 @@ def show_corpus(args: argparse.Namespace) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
     sources = library(args.data).find_all(args.models)
     with open_loader(args.data) as loader:
-        loaded = load_all(loader, sources, Level(args.level), shapes_of(args))
+        loaded = load_all(loader, sources, Level(args.level), shapes_of(args), values_given(args))
     how = cutting_of(args)
     decompositions = [decompose(graph, how, loader.cache) for _, graph in loaded]
     corpus = compare([model_bricks(decomposition) for decomposition in decompositions])

@@ -16,6 +16,7 @@ from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
     estimate_options_of,
+    given_options,
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, write_csv, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_schema_option
@@ -56,7 +57,8 @@ class _Cures:
 
     config: Config
     models: Sequence[str]
-    inputs: Sequence[str]
+    # The options for inputs as they were given.
+    given: Sequence[str]
     runtime: str | None
     cutting: Cutting
 
@@ -97,8 +99,7 @@ class _Cures:
         for option, value in chosen.items():
             if value not in (None, by_default.get(option)):
                 yield from (option, value)
-        for given in self.inputs:
-            yield from ("--input", given)
+        yield from self.given
 
 
 def register(parser: Parser) -> None:
@@ -131,7 +132,7 @@ def estimate_models(args: argparse.Namespace) -> int:
     sources = library(args.data).find_all(args.models)
     output = "json" if args.json else "csv" if args.csv else "text"
     options = estimate_options_of(args, args.system, args.runtime)
-    cures = _Cures(args.config, args.models, args.input, args.runtime, options.cutting)
+    cures = _Cures(args.config, args.models, given_options(args), args.runtime, options.cutting)
     with open_estimator(options, args.data) as estimator:
         return _judge(estimator, sources, output) if args.accuracy else _estimate(estimator, sources, output, cures)
 

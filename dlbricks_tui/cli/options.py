@@ -11,27 +11,34 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
-from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import parse_input
+from dlbricks_tui.models.input_values import parse_value_option
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import EstimateOptions
 
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:
-    """Take one MODEL or several, and the shapes of their inputs."""
+    """Take one MODEL or several, and the shapes and values of their inputs."""
     explained = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
     if many:
         explained += "; `table1` stands for all fifty"
         parser.add_argument("models", metavar="MODEL", nargs="+", help=explained)
     else:
         parser.add_argument("model", metavar="MODEL", help=explained)
-    add_input_option(parser)
+    add_input_options(parser)
 
 
-def add_input_option(parser: Parser) -> None:
-    """Take the shapes of inputs whose shape is not in the file."""
+def add_input_options(parser: Parser) -> None:
+    """Take the shapes of inputs whose shape is not in the file, and the values of inputs that are settings."""
     add_repeatable(parser, "--input", "NAME=1,3,224,224", "the shape of an input, where the file does not say it")
+    add_repeatable(
+        parser,
+        "--value",
+        "NAME=16000",
+        "the value of an input that is a setting, such as a sampling rate: a number, or several with commas",
+    )
 
 
 def add_cutting_options(parser: Parser, *, level: Level) -> None:
@@ -94,6 +101,17 @@ def shapes_of(args: argparse.Namespace) -> dict[str, Shape]:
     return dict(parse_input(text) for text in args.input)
 
 
+def values_given(args: argparse.Namespace) -> dict[str, Numbers]:
+    """Return the given values of inputs by input name."""
+    return dict(parse_value_option(text) for text in args.value)
+
+
+def given_options(args: argparse.Namespace) -> list[str]:
+    """Return the options for inputs as they were given."""
+    given = {"--input": args.input, "--value": args.value}
+    return [word for option, texts in given.items() for text in texts for word in (option, text)]
+
+
 def estimate_options_of(
     args: argparse.Namespace, system: str | None = None, runtime: str | None = None
 ) -> EstimateOptions:
@@ -109,6 +127,7 @@ def estimate_options_of(
         cut=cutting.cut,
         order=cutting.order,
         inputs=shapes_of(args),
+        values=values_given(args),
         system=system,
         runtime=runtime,
         usual_runtime=args.config.runtime,

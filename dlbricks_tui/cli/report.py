@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.cli.options import add_input_option, shapes_of
+from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_damage, open_loader
@@ -43,7 +43,7 @@ def register(parser: Parser) -> None:
         default=["table1"],
         help="models to report on: files, names that `dlbricks models` lists, table1:ID (default: table1, all fifty)",
     )
-    add_input_option(parser)
+    add_input_options(parser)
     about = "only this system of the store, by its id, name or instance type (default: all)"
     add_repeatable(parser, "--system", "S", about, dest="systems")
     add_json_option(parser)
@@ -52,11 +52,12 @@ def register(parser: Parser) -> None:
 
 def report_models(args: argparse.Namespace) -> int:
     """Evaluate the models, draw the figures, and print the path of the page."""
-    sources, shapes = library(args.data).find_all(args.models), shapes_of(args)
+    sources = library(args.data).find_all(args.models)
+    shapes, values = shapes_of(args), values_given(args)
     with ResultsDatabase(args.data.store) as store, _loaders(args.data) as loader_of:
         wanted = _wanted(args.systems, store)
-        asked = [*args.models, *(word for shape in args.input for word in ("--input", shape))]
-        evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, shapes)
+        asked = [*args.models, *given_options(args)]
+        evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, shapes, values)
         damage = store.damage
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")

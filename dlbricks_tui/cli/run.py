@@ -8,7 +8,14 @@ from dataclasses import dataclass, replace
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import model_estimate, run_result
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_of
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    cutting_of,
+    shapes_of,
+    values_given,
+    values_of,
+)
 from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
 from dlbricks_tui.cli.parser import (
     FromConfig,
@@ -126,6 +133,7 @@ def run_models(args: argparse.Namespace) -> int:
         cut=cutting.cut,
         order=cutting.order,
         inputs=shapes_of(args),
+        values=values_given(args),
         end_to_end=args.end_to_end,
         method=None if args.method is None else Method(args.method),
     )

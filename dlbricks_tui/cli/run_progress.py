@@ -39,7 +39,7 @@ _BAR_WIDTH = 30
 # The options that change what an event reports.
 _HINTS: dict[type[Event], str] = {
     FailedBefore: "--retry-failed tries it again",
-    ShapesRemembered: "--input gives others",
+    ShapesRemembered: "--input or --value gives others",
 }
 
 

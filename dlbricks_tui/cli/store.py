@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import EstimateOptions, Estimator
     from dlbricks_tui.answers.opening import LoadedModel
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.models.graph import Level, Shape
+    from dlbricks_tui.models.graph import Level, Numbers, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.runtime import Runtime
@@ -36,27 +36,31 @@ def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estim
     """Open the store to estimate models, and narrate its damage at the end."""
     from dlbricks_tui.answers import estimating
 
-    with estimating.open_estimator(options, data, estimating.Remarks(narrate, worded, _narrate_shapes)) as estimator:
+    with estimating.open_estimator(options, data, estimating.Remarks(narrate, worded, _narrate_inputs)) as estimator:
         yield estimator
         narrate_damage(estimator.store.damage)
 
 
 @contextmanager
 def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Loader]:
-    """Open a loader of models, and narrate whose input shapes are those given before."""
+    """Open a loader of models, and narrate which inputs are as given before."""
     from dlbricks_tui.answers import opening
 
-    with opening.open_loader(data, _narrate_shapes, runtime) as loader:
+    with opening.open_loader(data, _narrate_inputs, runtime) as loader:
         yield loader
 
 
 def load_all(
-    loader: Loader, sources: Sequence[ModelSource], level: Level, shapes: Mapping[str, Shape]
+    loader: Loader,
+    sources: Sequence[ModelSource],
+    level: Level,
+    shapes: Mapping[str, Shape],
+    values: Mapping[str, Numbers],
 ) -> tuple[LoadedModel, ...]:
     """Load several models, and narrate which are left out; raise the first refusal where none can be loaded."""
     from dlbricks_tui.answers import opening
 
-    loaded = opening.load_all(sources, lambda source: loader.load(source, level, shapes), worded)
+    loaded = opening.load_all(sources, lambda source: loader.load(source, level, shapes, values), worded)
     for line in loaded.left_out:
         narrate(f"left out: {line}")
     return loaded.models
@@ -72,8 +76,8 @@ def narrate_damage(damage: Sequence[Damage]) -> None:
         )
 
 
-def _narrate_shapes(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+def _narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
     from dlbricks_tui.models.input_shapes import spelled
-    from dlbricks_tui.wording.events import shapes_given_before
+    from dlbricks_tui.wording.events import inputs_given_before
 
-    narrate(f"{shapes_given_before(source.name, spelled(shapes))}; --input gives others")
+    narrate(f"{inputs_given_before(source.name, spelled(given))}; --input or --value gives others")

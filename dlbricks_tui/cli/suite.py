@@ -9,7 +9,7 @@ from typing import Any
 from dlbricks_tui.answers.measuring import suite_request
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
@@ -78,9 +78,8 @@ def export_suite(args: argparse.Namespace) -> int:
         known, cutting = library(args.data), cutting_of(args)
         sources = known.find_all(args.models)
         refuse_other_formats(sources)
-        models = [
-            decompose(it.graph, cutting, loader.cache) for it in load_all(loader, sources, level, shapes_of(args))
-        ]
+        loaded = load_all(loader, sources, level, shapes_of(args), values_given(args))
+        models = [decompose(it.graph, cutting, loader.cache) for it in loaded]
         mine = {source.path for source in sources}
         samples = [sample for sample in known.samples() if sample.format is SUITE_FORMAT]
         offered = known.find_all(args.decoys_from) if args.decoys_from else samples

@@ -6,7 +6,7 @@ from typing import Any
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of
+from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_given
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
 from dlbricks_tui.cli.store import open_loader
@@ -34,7 +34,7 @@ def show_tree(args: argparse.Namespace) -> int:
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
     with open_loader(args.data) as loader:
-        graph = loader.load(sources[0], Level(args.level), shapes_of(args))
+        graph = loader.load(sources[0], Level(args.level), shapes_of(args), values_given(args))
     decomposition = decompose(graph, cutting_of(args), loader.cache)
     if args.graphml or args.dot:
         _write_files(args, decomposition)

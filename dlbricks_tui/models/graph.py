@@ -12,6 +12,8 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.traits import MXNET, Format, Traits
 
 Shape = tuple[int, ...]
+# The value of an input: one number for all elements, or one for each.
+Numbers = tuple[int | float, ...]
 ParamValue = None | bool | int | float | str | tuple["ParamValue", ...]
 Params = tuple[tuple[str, ParamValue], ...]
 
@@ -159,10 +161,11 @@ def _bytes_read(layer: Layer, weight: int) -> int:
 
 
 class GraphInput(NamedTuple):
-    """A data input of the model."""
+    """A data input of the model. `value` is empty if it is not given."""
 
     name: str
     type: TensorType
+    value: Numbers = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Shapes of data inputs: as users write them, as messages show them, and as they are remembered."""
+"""Shapes of data inputs: as users write them and as messages show them. Shapes and values are remembered."""
 
 import hashlib
 import json
@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
-from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.literals import LiteralError, parse_tuple
+from dlbricks_tui.models.literals import LiteralError, numbers_of, parse_tuple
 
 # The limit of numpy, and so of MXNet and ONNX Runtime.
 MOST_AXES = 32
@@ -78,9 +79,9 @@ def example_shape(axes: Sequence[int | str] | None) -> Shape:
     return tuple([axis if isinstance(axis, int) and axis > 0 else guess for axis, guess in pairs])
 
 
-def spelled(shapes: Mapping[str, Shape]) -> str:
-    """Return shapes as users write them: `data=1,3,224,224 state=2,1,128`."""
-    return " ".join(f"{name[:80]}={','.join(map(str, shape))}" for name, shape in shapes.items())
+def spelled(given: Mapping[str, Numbers]) -> str:
+    """Return shapes or values as users write them: `data=1,3,224,224 state=2,1,128`."""
+    return " ".join(f"{name[:80]}={','.join(map(str, numbers))}" for name, numbers in given.items())
 
 
 def _as_declared(axes: Sequence[int | str] | None) -> str:
@@ -100,57 +101,88 @@ def _size(axis: int | str) -> str:
     return "?" if open_axis else str(axis)[:80]
 
 
-SHAPES_FILE = "input-shapes.json"
+SHAPES_FILE, VALUES_FILE = "input-shapes.json", "input-values.json"
 _PIECE_BYTES = 2**20
 
+Item = TypeVar("Item")
 
-def _ignore(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
+
+def _ignore(source: ModelSource, given: Mapping[str, Numbers]) -> None:
     pass
 
 
 class ShapeMemory:
-    """Shapes by the content of the model file, so that copies and renamed files share them.
+    """Shapes and values of inputs by the content of the model file, so that copies and renamed files share them.
 
-    Where the file of shapes cannot be read or written, users have to give them again.
+    Where their files cannot be read or written, users have to give them again.
     """
 
-    def __init__(self, data: Path, tell: Callable[[ModelSource, Mapping[str, Shape]], None] = _ignore) -> None:
-        """`tell` is called once for each model whose remembered shapes are used."""
-        self._file = data / SHAPES_FILE
+    def __init__(self, data: Path, tell: Callable[[ModelSource, Mapping[str, Numbers]], None] = _ignore) -> None:
+        """`tell` is called once for each model whose remembered shapes are used, and once for its values."""
+        self._shapes: _Remembered[Shape] = _Remembered(data / SHAPES_FILE, _shape)
+        self._values: _Remembered[Numbers] = _Remembered(data / VALUES_FILE, numbers_of)
         self._tell = tell
-        self._reported: set[Path] = set()
+        self._reported: set[tuple[Path, tuple[str, ...]]] = set()
 
     def recall(self, source: ModelSource, names: tuple[str, ...]) -> Mapping[str, Shape] | None:
         """Return the remembered shapes of these inputs; None if one of them is not known."""
-        known = self._read()
-        # Without any remembered shapes the model file need not be read.
-        shapes = known.get(_content_of(source.path), {}) if known else {}
+        shapes = self._shapes.of(source)
         if not all(name in shapes for name in names):
             return None
         return {name: shapes[name] for name in names}
 
-    def used(self, source: ModelSource, shapes: Mapping[str, Shape]) -> None:
-        """Report that these remembered shapes are used, once per model."""
-        if source.path not in self._reported:
-            self._reported.add(source.path)
-            self._tell(source, shapes)
+    def recall_values(self, source: ModelSource) -> Mapping[str, Numbers]:
+        """Return the remembered values of inputs."""
+        return self._values.of(source)
 
-    def remember(self, source: ModelSource, shapes: Mapping[str, Shape]) -> None:
-        """Remember these shapes for the next time that the model is read."""
+    def used(self, source: ModelSource, given: Mapping[str, Numbers]) -> None:
+        """Report that these remembered shapes or values are used, once per model."""
+        what = source.path, tuple(sorted(given))
+        if what not in self._reported:
+            self._reported.add(what)
+            self._tell(source, given)
+
+    def remember(
+        self, source: ModelSource, shapes: Mapping[str, Shape], values: Mapping[str, Numbers] | None = None
+    ) -> None:
+        """Remember these shapes and values for the next time that the model is read."""
+        self._shapes.add(source, shapes)
+        self._values.add(source, values or {})
+
+
+class _Remembered(Generic[Item]):
+    """What users gave for the inputs of models, in a file."""
+
+    def __init__(self, file: Path, read: Callable[[object], Item]) -> None:
+        """`read` checks one item of the file, and raises ValueError for an invalid one."""
+        self._file = file
+        self._check = read
+
+    def of(self, source: ModelSource) -> Mapping[str, Item]:
+        """Return what is known of a model, by input name."""
+        known = self._read()
+        # Without any items the model file need not be read.
+        return known.get(_content_of(source.path), {}) if known else {}
+
+    def add(self, source: ModelSource, given: Mapping[str, Item]) -> None:
+        """Add these to what is known of a model."""
+        if not given:
+            return
         with suppress(OSError):
             key = _content_of(source.path)
-            if self._read().get(key, {}).items() >= shapes.items():
+            if self._read().get(key, {}).items() >= given.items():
                 return
             with in_turn(self._file):
                 known = self._read()
-                known[key] = {**known.get(key, {}), **shapes}
+                known[key] = {**known.get(key, {}), **given}
                 write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
 
-    def _read(self) -> dict[str, dict[str, Shape]]:
+    def _read(self) -> dict[str, dict[str, Item]]:
         try:
             document = json.loads(self._file.read_bytes())
             return {
-                str(key): {str(name): _shape(axes) for name, axes in shapes.items()} for key, shapes in document.items()
+                str(key): {str(name): self._check(item) for name, item in items.items()}
+                for key, items in document.items()
             }
         except (OSError, ValueError, TypeError, AttributeError, RecursionError):
             return {}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
-from dlbricks_tui.models.graph import Shape
+from dlbricks_tui.models.graph import Numbers, Shape
+from dlbricks_tui.models.literals import numbers_of
 from dlbricks_tui.runtime.traits import Format
 
 TABLE1_PREFIX = "table1"
@@ -27,6 +28,8 @@ class ModelSource:
     table1_id: str | None = None
     # Shapes of the data inputs, if a manifest tells them.
     inputs: Mapping[str, Shape] = field(default_factory=dict)
+    # Values of inputs that are settings, if a manifest tells them.
+    values: Mapping[str, Numbers] = field(default_factory=dict)
     # The file with inferred types that came with the model.
     types: Path | None = None
     layers: int | None = None
@@ -242,6 +245,9 @@ def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
     inputs = entry["inputs"]
     if not isinstance(inputs, dict):
         raise TypeError("inputs are not an object")
+    values = entry.get("values", {})
+    if not isinstance(values, dict):
+        raise TypeError("values are not an object")
     types, layers, unique = entry.get("types"), entry.get("layers"), entry.get("unique_layers")
     task, table1_id = entry.get("task"), entry.get("table1_id")
     return ModelSource(
@@ -250,6 +256,7 @@ def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
         None if task is None else str(task),
         None if table1_id is None else str(table1_id),
         {str(name): tuple(int(axis) for axis in shape) for name, shape in inputs.items()},
+        {str(name): numbers_of(value) for name, value in values.items()},
         None if types is None else samples / str(types),
         layers if isinstance(layers, int) else None,
         unique if isinstance(unique, int) else None,

@@ -1,15 +1,18 @@
 """Parameter values in the spellings of all versions of MXNet: `(8L, 3L)`, `True`, `1`, `[1,1]`, `None`."""
 
+import math
 import re
 from struct import pack, unpack
 
-from dlbricks_tui.models.graph import ParamValue
+from dlbricks_tui.models.graph import Numbers, ParamValue
 
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "none": None, "null": None, "": None}
 _WHOLE = re.compile(r"[+-]?[0-9]+L?\Z", re.IGNORECASE)
 _REAL = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)\Z", re.IGNORECASE)
 # Python takes long to read longer numbers.
 _LONGEST_NUMBER = 64
+# More numbers are data, and no command line holds them.
+MOST_NUMBERS = 1024
 
 
 class LiteralError(ValueError):
@@ -44,6 +47,15 @@ def parse_tuple(text: str) -> tuple[int | float | None, ...] | None:
     if parts[-1] == "":
         parts.pop()
     return tuple([None if part == "None" else _whole_if_possible(_number(part)) for part in parts])
+
+
+def numbers_of(document: object) -> Numbers:
+    """Return the numbers of a JSON document: one, or a list; raise ValueError for anything else."""
+    items = document if isinstance(document, list) else [document]
+    numbers = tuple([it for it in items if type(it) is int or (type(it) is float and math.isfinite(it))])
+    if not items or len(numbers) < len(items) or len(numbers) > MOST_NUMBERS:
+        raise ValueError("not a number or a list of numbers")
+    return numbers
 
 
 def guess_value(text: str) -> ParamValue:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
 from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
@@ -46,28 +46,39 @@ class Loader:
         return OnnxLoader(self._folder, self._optimiser)
 
     def load(
-        self, source: ModelSource, level: Level = Level.WRITTEN, given: Mapping[str, Shape] | None = None
+        self,
+        source: ModelSource,
+        level: Level = Level.WRITTEN,
+        given: Mapping[str, Shape] | None = None,
+        values: Mapping[str, Numbers] | None = None,
     ) -> LayerGraph:
-        """Return the layer graph of a model. `given` are input shapes by name."""
-        given = given or {}
+        """Return the layer graph of a model. `given` are input shapes by name, and `values` the values of inputs."""
+        given, values, memory = given or {}, values or {}, self._memory
+        remembered = {} if memory is None else memory.recall_values(source)
+        recalled = {name: value for name, value in remembered.items() if name not in values}
+        stated = {**source.values, **recalled, **values}
         try:
-            found = self._read(source, level, given)
+            found = self._read(source, level, given, stated)
         except MissingShapeError as missing:
-            remembered = self._memory.recall(source, missing.inputs) if self._memory is not None else None
-            if self._memory is None or remembered is None:
+            shapes = None if memory is None else memory.recall(source, missing.inputs)
+            if memory is None or shapes is None:
                 raise
-            found = self._read(source, level, {**remembered, **given})
-            self._memory.used(source, remembered)
-        else:
-            if self._memory is not None and given:
-                self._memory.remember(source, given)
+            found = self._read(source, level, {**shapes, **given}, stated)
+            memory.used(source, shapes)
+            given = {}
+        if memory is not None:
+            memory.remember(source, given, values)
+            if recalled:
+                memory.used(source, recalled)
         return found
 
-    def _read(self, source: ModelSource, level: Level, given: Mapping[str, Shape]) -> LayerGraph:
+    def _read(
+        self, source: ModelSource, level: Level, given: Mapping[str, Shape], values: Mapping[str, Numbers]
+    ) -> LayerGraph:
         """Return the layer graph from the cache, or else from the file."""
         loader = self._onnx if source.format is Format.ONNX else self._mxnet
         content = loader.read(source)
-        shapes = [sorted(it.items()) for it in (source.inputs, given)]
+        shapes = [sorted(it.items()) for it in (source.inputs, given, values)]
         facts = source.format.value, level.value, *shapes, *loader.facts(source, level)
         key = cache_key(source.name, *facts, content=content)
         found = self.cache.read(key)
@@ -75,7 +86,7 @@ class Loader:
             raise found
         if not (isinstance(found, ReadModel) and found.holds_for(source.path)):
             try:
-                found = loader.load(source, content, level, given)
+                found = loader.load(source, content, level, given, values)
             except MissingShapeError as missing:
                 self.cache.write(key, missing)
                 raise

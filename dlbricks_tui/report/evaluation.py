@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
@@ -92,7 +92,12 @@ class Networks:
     """The models at one level, loaded and cut once each. Equal models share one graph."""
 
     def __init__(
-        self, loader: Loader, sources: Sequence[ModelSource], level: Level, given: Mapping[str, Shape] | None = None
+        self,
+        loader: Loader,
+        sources: Sequence[ModelSource],
+        level: Level,
+        given: Mapping[str, Shape] | None = None,
+        values: Mapping[str, Numbers] | None = None,
     ) -> None:
         self.by_reported_model: dict[ReportedModel, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
@@ -103,7 +108,7 @@ class Networks:
         for source in sources:
             network = (source.path, *source.inputs.items())
             try:
-                graph = known.get(network) or loader.load(source, level, given)
+                graph = known.get(network) or loader.load(source, level, given, values)
             except UNLOADABLE as refusal:
                 self.left_out.add(source, refusal)
             else:
@@ -206,13 +211,15 @@ def evaluate(
     host: str,
     only: Collection[str] | None = None,
     given: Mapping[str, Shape] | None = None,
+    values: Mapping[str, Numbers] | None = None,
 ) -> Evaluation:
     """Look up all models by every way of measuring with results, on all systems or those in `only`; this host first.
 
     `loader_of` returns the loader of a runtime, which fuses as that runtime does, and any loader for "". `given` are
-    input shapes by name, for files without them. If no model can be read, raise the error of the first.
+    input shapes by name, for files without them, and `values` the values of inputs. If no model can be read,
+    raise the error of the first.
     """
-    written = Networks(loader_of(""), sources, Level.WRITTEN, given)
+    written = Networks(loader_of(""), sources, Level.WRITTEN, given, values)
     if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
     ways = [way for way in _ways(store) if only is None or way.system in only]
@@ -224,7 +231,7 @@ def evaluate(
     left_out = written.left_out.lines
     for (level, loader), alike in by_loader.items():
         readable = list(_sources(written, sources))
-        networks = written if level is Level.WRITTEN else Networks(loader, readable, level, given)
+        networks = written if level is Level.WRITTEN else Networks(loader, readable, level, given, values)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(store, level):
             for evaluated in _evaluated_models(store, networks, granularity, alike):

@@ -53,7 +53,7 @@ class ModelLeftOut(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapesRemembered(Event):
-    """A model file has no input shapes: the run uses those that were given before."""
+    """The run uses shapes or values of inputs that were given before."""
 
     model: str
     shapes: str

@@ -15,7 +15,7 @@ from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.time_left import TimeLeft, expected_seconds
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers
 from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
@@ -75,11 +75,11 @@ def cut_models(
     # Some models of Table 1 are the same network, in one file.
     known: dict[object, LayerGraph] = {}
 
-    def tell_shapes(source: ModelSource, shapes: Mapping[str, Shape]) -> None:
-        tell(ShapesRemembered(model=source.name, shapes=spelled(shapes)))
+    def tell_given(source: ModelSource, given: Mapping[str, Numbers]) -> None:
+        tell(ShapesRemembered(model=source.name, shapes=spelled(given)))
 
     with WorkerFramework(request.runtime, log) as framework:
-        loader = Loader(cache, framework, framework, ShapeMemory(library.data, tell_shapes))
+        loader = Loader(cache, framework, framework, ShapeMemory(library.data, tell_given))
         for number, source in enumerate(sources, start=1):
             tell(ModelLoading(model=source.name, number=number, of=len(sources)))
             network = (source.path, *source.inputs.items())
@@ -105,20 +105,20 @@ def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Calla
             f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
             f"{runtime.traits.format.value}; choose another runtime, or none"
         )
-    inputs = dict(request.inputs)
     try:
-        return _loaded(loader, source, request.level, inputs)
+        return _loaded(loader, source, request, request.level)
     except FusionRefusedError as refused:
         tell(LevelLowered(model=source.name, reason=str(refused)))
-        return _loaded(loader, source, Level.WRITTEN, inputs)
+        return _loaded(loader, source, request, Level.WRITTEN)
 
 
-def _loaded(loader: Loader, source: ModelSource, level: Level, inputs: Mapping[str, Shape]) -> LayerGraph:
+def _loaded(loader: Loader, source: ModelSource, request: RunRequest, level: Level) -> LayerGraph:
+    inputs, values = dict(request.inputs), dict(request.values)
     try:
-        return loader.load(source, level, inputs)
+        return loader.load(source, level, inputs, values)
     except WorkerLostError:
         # Another cause may have ended the worker, so try once more; a second loss is the model's fault.
-        return loader.load(source, level, inputs)
+        return loader.load(source, level, inputs, values)
 
 
 def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase) -> PlannedRun:

@@ -14,7 +14,7 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
@@ -35,6 +35,13 @@ class InputShape(NamedTuple):
 
     name: str
     shape: Shape
+
+
+class InputValue(NamedTuple):
+    """The value of an input, as given by the user."""
+
+    name: str
+    value: Numbers
 
 
 class SuiteChoice(NamedTuple):
@@ -59,6 +66,7 @@ class RunRequest:
     models: tuple[ModelChoice, ...]
     runtime: Runtime
     inputs: tuple[InputShape, ...] = ()
+    values: tuple[InputValue, ...] = ()
     level: Level = Level.FUSED
     cutting: Cutting = field(default_factory=Cutting)
     rule: StoppingRule = field(default_factory=Adaptive)
@@ -140,6 +148,8 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         models=tuple(ModelChoice(name, Path(path)) for name, path in document["models"]),
         runtime=Runtime(**{**runtime, "settings": settings}),
         inputs=tuple(InputShape(name, tuple(shape)) for name, shape in document["inputs"]),
+        # Requests of earlier versions have none.
+        values=tuple(InputValue(name, tuple(value)) for name, value in document.get("values", ())),
         level=Level(document["level"]),
         cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), LayerOrder(cutting["order"])),
         rule=_RULES[rule.pop("kind")](**rule),

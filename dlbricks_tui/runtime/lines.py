@@ -87,6 +87,13 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
+def _number(value: Any) -> float:
+    # Python's JSON accepts Infinity and NaN. A whole number stays one: a float has too few digits for some.
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not abs(value) < float("inf"):
+        raise ProtocolError("not a number")
+    return value
+
+
 def _reason(value: Any) -> Reason:
     try:
         return Reason(value)
@@ -165,7 +172,7 @@ _READERS: dict[str, Reader] = {
     "str": _text,
     "bool": _flag,
     "int": _count,
-    "Signed": _whole_number,
+    "Number": _number,
     "float": _seconds,
     "Reason": _reason,
     "Tensor": _tensor,

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
-# A number that may be negative; an `int` in a message is a count.
-Signed = int
+# A finite number, which may be negative; an `int` in a message is a count.
+Number = float
 
 
 class Tensor(NamedTuple):
@@ -32,9 +32,9 @@ class ArrayType(NamedTuple):
 class Network:
     """A graph to run without further optimisation: a symbol file of unique node names, and the types of its variables.
 
-    `weights` never change. `inputs` are fed, in this order; those in `values` are filled with one number, all others
-    with synthetic data. Where `file` names a model file, the worker runs that file with its own weights, and `symbol`
-    and `weights` are empty. The framework optimises the file only if `optimised` is set.
+    `weights` never change. `inputs` are fed, in this order; those in `values` hold these numbers, or one number
+    throughout; all others hold synthetic data. Where `file` names a model file, the worker runs that file with its own
+    weights, and `symbol` and `weights` are empty. The framework optimises the file only if `optimised` is set.
     """
 
     symbol: str
@@ -42,7 +42,7 @@ class Network:
     weights: Mapping[str, ArrayType]
     file: str = ""
     optimised: bool = False
-    values: Mapping[str, Signed] = field(default_factory=dict)
+    values: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

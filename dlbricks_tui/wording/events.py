@@ -68,7 +68,7 @@ def _course(event: Event) -> Phrase | None:
         case RunStarted():
             return Phrase(f"run {event.run} of {counted(len(event.models), 'model')}, process {event.pid}", Tone.ASIDE)
         case ShapesRemembered():
-            return Phrase(shapes_given_before(event.model, event.shapes), Tone.ASIDE)
+            return Phrase(inputs_given_before(event.model, event.shapes), Tone.ASIDE)
         case Waiting():
             return Phrase(f"waiting for {event.holder}")
         case ModelLoading():
@@ -106,9 +106,9 @@ def measured(event: ProgramMeasured) -> str:
     return f"measured: {event.label}: {with_interval(event.trimmed_mean_ms, event.low_ms, event.high_ms)}"
 
 
-def shapes_given_before(model: str, shapes: str) -> str:
-    """Return that a model whose file does not say its input shapes has those given in an earlier session."""
-    return f"input shapes as given before: {model}: {shapes}"
+def inputs_given_before(model: str, given: str) -> str:
+    """Return that a model has the shapes or values of inputs that were given in an earlier session."""
+    return f"inputs as given before: {model}: {given}"
 
 
 def reading(event: ModelLoading) -> str:

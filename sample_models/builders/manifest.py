@@ -50,7 +50,7 @@ def _facts(path: str, graph: LayerGraph, classes: int | None) -> Entry:
 
 def _counted(graph: LayerGraph, classes: int | None) -> Entry:
     return {
-        "inputs": {name: tensor.shape for name, tensor in graph.inputs},
+        "inputs": {it.name: it.type.shape for it in graph.inputs},
         "classes": classes,
         "layers": len(graph.layers),
         "unique_layers": len(decompose(graph).bricks),

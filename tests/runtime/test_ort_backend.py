@@ -111,7 +111,7 @@ def test_a_model_file_runs_with_its_own_weights_and_valid_inputs(backend: OnnxRu
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     graph = loaded(tmp_path, made)
     program = file_program(graph, tmp_path / "net.onnx")
-    assert program.network.values == {"rate": 16_000}
+    assert program.network.values == {"rate": (16_000,)}
     bound = backend.bind(program.network)
     bound.run()
     (output,) = bound.outputs

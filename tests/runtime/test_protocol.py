@@ -38,7 +38,8 @@ outputs = st.lists(st.lists(tensors, max_size=3).map(tuple), max_size=4).map(tup
 shapes_by_name = st.dictionaries(st.text(), shapes, max_size=3)
 texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
 arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max_size=3)
-numbers_by_name = st.dictionaries(st.text(), st.integers(-(2**63), 2**63 - 1), max_size=3)
+numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+numbers_by_name = st.dictionaries(st.text(), st.lists(numbers, max_size=3).map(tuple), max_size=3)
 networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name)
 programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
 requests = st.one_of(
@@ -143,6 +144,19 @@ def test_fields_are_never_guessed(line: bytes) -> None:
 def test_programs_with_missing_fields_are_refused(program: str) -> None:
     line = f'{{"kind": "Load", "program_id": "", "program": {program}, "memory_limit_bytes": 1, "check_values": true}}'
     with pytest.raises(ProtocolError, match=r"Load\.program"):
+        decode_request(line.encode())
+
+
+@pytest.mark.parametrize("value", ["1", "[true]", '["1"]', "[NaN]", "[Infinity]", "[null]"])
+def test_values_that_are_no_finite_numbers_are_refused(value: str) -> None:
+    network = (
+        f'{{"symbol": "", "inputs": {{}}, "weights": {{}}, "file": "", "optimised": false, "values": {{"x": {value}}}}}'
+    )
+    whole = dict.fromkeys(("producer", "prelude"))
+    more = {"cold": False, "side_by_side": False, "between_bytes": 0}
+    program = json.dumps({"network": None, **whole, **more}).replace("null", network, 1)
+    line = f'{{"kind": "Load", "program_id": "", "program": {program}, "memory_limit_bytes": 1, "check_values": true}}'
+    with pytest.raises(ProtocolError, match=r"Network\.values"):
         decode_request(line.encode())
 
 

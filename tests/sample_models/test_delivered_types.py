@@ -75,7 +75,7 @@ def test_the_manifest_says_the_inputs_of_the_network(
     samples: tuple[ModelSource, ...], decomposed: tuple[Decomposition, ...]
 ) -> None:
     for source, model in zip(samples, decomposed, strict=True):
-        assert source.inputs == {name: tensor.shape for name, tensor in model.graph.inputs}, source.name
+        assert source.inputs == {it.name: it.type.shape for it in model.graph.inputs}, source.name
 
 
 def test_the_fifty_models_have_as_many_unique_layers_as_the_published_files_give(

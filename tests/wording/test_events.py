@@ -63,7 +63,7 @@ ENDED: dict[str, Any] = {
         ),
         (ModelLoading(model="m", number=1, of=2), Tone.ASIDE, "reading m, 1 of 2"),
         (ModelLeftOut(model="m", reason="it is empty"), Tone.FAILURE, "left out: m: it is empty"),
-        (ShapesRemembered(model="m", shapes="d=1,3"), Tone.ASIDE, "input shapes as given before: m: d=1,3"),
+        (ShapesRemembered(model="m", shapes="d=1,3"), Tone.ASIDE, "inputs as given before: m: d=1,3"),
         (
             LevelLowered(model="m", reason="why"),
             Tone.DOUBT,

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.cache import ReadModel
 from dlbricks_tui.models.content import read_content
-from dlbricks_tui.models.graph import Level, Shape, TensorType
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.library import ModelSource
 
 
@@ -60,8 +61,17 @@ class MXNetLoader:
                 delivered = source.types.read_bytes()
         return self._framework.identity, hashlib.sha256(delivered).hexdigest()
 
-    def load(self, source: ModelSource, content: bytes, level: Level, given: Mapping[str, Shape]) -> ReadModel:
-        """Return the layer graph of a model file."""
+    def load(
+        self,
+        source: ModelSource,
+        content: bytes,
+        level: Level,
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+    ) -> ReadModel:
+        """Return the layer graph of a model file. Its inputs cannot have given values."""
+        if values:
+            raise ModelError(f"{source.name}: only the inputs of ONNX models take a --value; leave it out")
         # Imported here, for models that are not in the cache only.
         from dlbricks_tui.models.mxnet.inference import InferredGraphs
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, TensorType
 from dlbricks_tui.models.input_shapes import short_shape
+from dlbricks_tui.models.onnx.branches import branch_of, holds, is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
 from dlbricks_tui.models.onnx.tensors import (
     MOST_ELEMENTS,
@@ -76,6 +77,8 @@ class Analysis:
     constants: set[str] = field(default_factory=set)
     values: dict[str, "TensorProto"] = field(default_factory=dict)
     layers: list["NodeProto"] = field(default_factory=list)
+    # All nodes in topological order, with those of the branches that run in place of their `If`.
+    nodes: list["NodeProto"] = field(default_factory=list)
     # Stored arrays of two axes and more.
     matrices: set[str] = field(default_factory=set)
 
@@ -84,15 +87,17 @@ class Analysis:
         return self.types.get(name, UNKNOWN_TYPE)
 
 
-def analyse(file: OnnxFile, inputs: Mapping[str, TensorType]) -> Analysis:
+def analyse(file: OnnxFile, inputs: Mapping[str, TensorType], settings: Iterable["TensorProto"] = ()) -> Analysis:
     """Separate layers from constants and infer the types of all tensors.
 
-    One pass, as nodes are in topological order.
+    `settings` are the values of inputs that count as constants. One pass, as nodes are in topological order.
     """
     one_pass = _Pass(file.opsets, Analysis(dict(inputs)))
     for weight in file.weights:
         one_pass.note(weight.name, weight)
     one_pass.note_matrices(weight.name for weight in file.weights)
+    for setting in settings:
+        one_pass.note(setting.name, setting)
     for node in file.nodes:
         one_pass.take(node)
     return one_pass.analysis
@@ -102,6 +107,8 @@ class _Pass:
     def __init__(self, opsets: Mapping[str, int], analysis: Analysis) -> None:
         self.analysis = analysis
         self._opsets = opsets
+        # The names of tensors and nodes so far.
+        self._taken = set(analysis.types)
         # Types in the form of the onnx package, possibly with unknown sizes.
         self._declared: dict[str, TypeProto] = {}
         self._computed_elements = 0
@@ -110,13 +117,23 @@ class _Pass:
         """Keep the type of a stored array, and the value of a small one."""
         analysis = self.analysis
         self._set_type(name, type_of_weight(value))
+        self._taken.add(name)
         analysis.constants.add(name)
         if _is_small(analysis.types[name]) and is_whole(value):
             analysis.values[name] = _named(value, name)
 
     def take(self, node: "NodeProto") -> None:
-        """Infer the types of a node's outputs, and classify it as layer or constant."""
+        """Infer the types of a node's outputs, and classify it as layer or constant.
+
+        If the condition of an `If` is known, take the branch that runs instead.
+        """
         analysis = self.analysis
+        condition = analysis.values.get(node.input[0]) if is_if(node) else None
+        if condition is not None and (chosen := holds(condition)) is not None:
+            self._take_branch(node, chosen)
+            return
+        analysis.nodes.append(node)
+        self._taken.update(filter(None, (node.name, *node.output)))
         for name, found in self._inferred(node).items():
             self._declared[name] = found
             self._set_type(name, type_of_value(found))
@@ -129,6 +146,14 @@ class _Pass:
             self.note(name, value)
         if node.op_type in _STORED:
             self.note_matrices(outputs)
+
+    def _take_branch(self, node: "NodeProto", condition: bool) -> None:
+        branch = branch_of(node, condition, self._taken, self._opsets)
+        for weight in branch.weights:
+            self.note(weight.name, weight)
+        self.note_matrices(weight.name for weight in branch.weights)
+        for inner in branch.nodes:
+            self.take(inner)
 
     def note_matrices(self, names: Iterable[str]) -> None:
         self.analysis.matrices.update(name for name in names if _is_matrix(self.analysis.type_of(name)))

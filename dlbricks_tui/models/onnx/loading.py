@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Protocol
 from dlbricks_tui.models.cache import ReadModel
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, Shape, TensorType
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_large, short_shape
+from dlbricks_tui.models.input_values import refuse_unfit, refuse_unknown_inputs
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
 from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
@@ -35,7 +37,11 @@ Axes = list[int | str]
 
 
 def input_types(
-    inputs: Sequence["ValueInfoProto"], given: Mapping[str, Shape], known: Mapping[str, Shape], where: str
+    inputs: Sequence["ValueInfoProto"],
+    given: Mapping[str, Shape],
+    known: Mapping[str, Shape],
+    values: Mapping[str, Numbers],
+    where: str,
 ) -> dict[str, TensorType]:
     """Return the type of each input by name.
 
@@ -45,6 +51,7 @@ def input_types(
     for name in given:
         if name not in names:
             raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
+    refuse_unknown_inputs(values, names, where)
     stated = {**known, **given}
     sizes: dict[str, int] = {}
     for it in inputs:
@@ -57,7 +64,10 @@ def input_types(
                 )
             pairs = zip(axes, stated[it.name], strict=True)
             sizes.update((axis, size) for axis, size in pairs if isinstance(axis, str) and axis)
-    shapes = {it.name: stated.get(it.name, _sized(_axes(it), sizes)) for it in inputs}
+    shapes = {
+        it.name: stated.get(it.name, _shape_of_value(_axes(it), values.get(it.name, ())) or _sized(_axes(it), sizes))
+        for it in inputs
+    }
     missing = {it.name: _axes(it) for it in inputs if shapes[it.name] is None}
     if missing:
         raise missing_shapes(missing, where)
@@ -71,6 +81,11 @@ def _axes(declared: "ValueInfoProto") -> Axes | None:
     if not declared.type.HasField("tensor_type") or not tensor.HasField("shape"):
         return None
     return [axis.dim_value if axis.dim_value > 0 else axis.dim_param for axis in tensor.shape.dim]
+
+
+def _shape_of_value(axes: Axes | None, value: Numbers) -> Shape | None:
+    """Return the shape of a vector of open size by the numbers that are given for it."""
+    return (len(value),) if axes is not None and len(axes) == 1 and isinstance(axes[0], str) and value else None
 
 
 def _sized(axes: Axes | None, sizes: Mapping[str, int]) -> Shape | None:
@@ -126,15 +141,26 @@ class OnnxLoader:
         return framework, _version_of_onnx(), platform.node() if level is Level.FUSED else ""
 
     @without_cycle_search()
-    def load(self, source: ModelSource, content: bytes, level: Level, given: Mapping[str, Shape]) -> ReadModel:
+    def load(
+        self,
+        source: ModelSource,
+        content: bytes,
+        level: Level,
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+    ) -> ReadModel:
         """Return the layer graph of a model file."""
         path, name = source.path, source.name
         try:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
             beside = checked_array_file_sizes(file, path, name)
-            inputs = input_types(file.inputs, given, source.inputs, name)
-            written = build_onnx_graph(_written(file, inputs, self._traits), name, Level.WRITTEN)
+            inputs = input_types(file.inputs, given, source.inputs, values, name)
+            refuse_unfit(values, inputs, name)
+            values = {**compared_numbers(file, inputs), **values}
+            written = build_onnx_graph(_written(file, inputs, values, self._traits), name, Level.WRITTEN)
+            inputs_with_values = tuple([it._replace(value=values.get(it.name, ())) for it in written.inputs])
+            written = replace(written, inputs=inputs_with_values)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
@@ -201,9 +227,11 @@ def _version_of_onnx() -> str:
         return ""
 
 
-def _written(file: OnnxFile, inputs: Mapping[str, TensorType], traits: Traits) -> OnnxGraph:
-    analysis = analyse(file, inputs)
-    numbers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
+def _written(
+    file: OnnxFile, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers], traits: Traits
+) -> OnnxGraph:
+    analysis = analyse(file, inputs, stored_settings(values, inputs))
+    numbers = {name: number for number, node in enumerate(analysis.nodes) for name in node.output if name}
     parts = [numbers[next(filter(None, node.output))] for node in analysis.layers]
     names = [
         node.name or f"{node.op_type.lower()}{number}" for number, node in zip(parts, analysis.layers, strict=True)

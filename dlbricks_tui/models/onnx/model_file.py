@@ -19,7 +19,7 @@ DEEPEST_NESTING = 8
 # All nodes after functions are expanded. Functions that call functions multiply them.
 _MOST_NODES = 200_000
 _DEEPEST_CALLS = 64
-_NAMES_OF_ONNX = ("", "ai.onnx")
+NAMES_OF_ONNX = ("", "ai.onnx")
 
 
 class OnnxMissingError(UnreadableModelError):
@@ -100,7 +100,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
 def _opsets(model: "ModelProto") -> dict[str, int]:
     from onnx.defs import onnx_opset_version
 
-    opsets = {"" if it.domain in _NAMES_OF_ONNX else it.domain: it.version for it in model.opset_import}
+    opsets = {"" if it.domain in NAMES_OF_ONNX else it.domain: it.version for it in model.opset_import}
     if model.ir_version < _OLDEST_WITH_OPSETS:
         opsets.setdefault("", 1)
     newest = onnx_opset_version()
@@ -171,7 +171,7 @@ def _graph(graph: "GraphProto", opsets: Mapping[str, int]) -> OnnxFile:
     known = {*weights, *inputs, *writers}
     sources = []
     for number, node in enumerate(graph.node):
-        if node.domain in _NAMES_OF_ONNX:
+        if node.domain in NAMES_OF_ONNX:
             node.domain = ""
         if node.domain not in opsets:
             of = f"the domain {node.domain[:80]!r}" if node.domain else "ONNX itself"

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import NativeNode
+from dlbricks_tui.models.onnx.branches import rename_reads
 from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, NodeProto, TensorProto
+    from onnx import NodeProto, TensorProto
 
 # The inputs of a stored node: omitted, a value stored with it, or a tensor from elsewhere.
 _LEFT_OUT, _STORED, _READ = "", "stored", "read"
@@ -27,7 +28,7 @@ def native_node(node: "NodeProto", stored: Mapping[int, str], version: int) -> N
     kept.input.extend(_STORED if place in stored else _READ if name else _LEFT_OUT for place, name in enumerate(places))
     kept.output.extend(_READ if name else _LEFT_OUT for name in node.output)
     for graph in graphs_inside(kept):
-        _rename(graph, {name: f"outer{number}" for number, name in enumerate(outer)})
+        rename_reads(graph, {name: f"outer{number}" for number, name in enumerate(outer)})
     attributes = [(_NODE, text_of(kept)), (_VERSION, str(version))]
     attributes += [(f"{_STORED}{place}", value) for place, value in sorted(stored.items())]
     return NativeNode(f"{node.domain}{_DOMAIN_END}{node.op_type}" if node.domain else node.op_type, tuple(attributes))
@@ -102,24 +103,12 @@ class NodeInPlace:
         count = len(names) - outer
         for graph in graphs_inside(node):
             # Copies of a node need different names inside.
-            _rename(graph, {f"outer{number}": names[count + number] for number in range(outer)})
+            rename_reads(graph, {f"outer{number}": names[count + number] for number in range(outer)})
         del node.input[:], node.output[:]
         node.input.extend(names[:count])
         results = iter(written)
         node.output.extend(next(results) if what else "" for what in self._kept.output)
         return node, values
-
-
-def _rename(graph: "GraphProto", names: Mapping[str, str]) -> None:
-    """Rename the outer tensors that a subgraph reads. Within one model no name occurs twice."""
-    for node in graph.node:
-        read = [names.get(name, name) for name in node.input]
-        del node.input[:]
-        node.input.extend(read)
-        for inner in graphs_inside(node):
-            _rename(inner, names)
-    for output in graph.output:
-        output.name = names.get(output.name, output.name)
 
 
 def text_of(message: "NodeProto | TensorProto") -> str:

@@ -31,7 +31,7 @@ from dlbricks_tui.runtime.inside.ort_session import (
     tensor_type,
     weight_values,
 )
-from dlbricks_tui.runtime.inside.values import data_values, numpy_dtype, row_numbers
+from dlbricks_tui.runtime.inside.values import data_values, given_values, numpy_dtype, row_numbers
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
 
 # Larger weights are written beside an optimised model: the size of a model file is limited.
@@ -133,7 +133,7 @@ class _BoundModel(BoundNetwork):
         for name, found in network.inputs.items():
             shape, dtype = found.shape, numpy_dtype(found.dtype).name
             if name in network.values:
-                values = numpy.full(shape, network.values[name], dtype)
+                values = given_values(shape, dtype, network.values[name])
             else:
                 values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
             made.append(self._ort.OrtValue.ortvalue_from_numpy(values))

@@ -7,7 +7,7 @@ weights are such that the mean stays about the same from layer to layer, however
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import mul
 from typing import Any
@@ -55,6 +55,11 @@ def data_values(shape: tuple[int, ...], dtype: str) -> Any:
     """
     channel = reduce(mul, shape[2:], 1)
     return _repeated(_spread()[:channel] if channel > 1 else _spread(), shape, dtype)
+
+
+def given_values(shape: tuple[int, ...], dtype: str, numbers: Sequence[float]) -> Any:
+    """Return an array of these numbers, or of one number throughout."""
+    return numpy.resize(numpy.array(numbers, dtype), shape)
 
 
 def learned_values(shape: tuple[int, ...], dtype: str) -> Any:

@@ -1,0 +1,82 @@
+"""Values of inputs that are settings of a model: a sampling rate, for example."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Numbers, TensorType
+from dlbricks_tui.models.input_shapes import listed, short_shape
+from dlbricks_tui.models.literals import MOST_NUMBERS
+
+_LONGEST_NUMBER = 64
+_EXAMPLE = "NAME=16000 or NAME=1,2,3"
+
+
+class _Range(NamedTuple):
+    least: int
+    most: int
+
+
+_WHOLE_NUMBERS: Mapping[str, _Range] = {
+    "bool": _Range(0, 1),
+    **{f"int{bits}": _Range(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": _Range(0, 2**bits - 1) for bits in (8, 16, 32, 64)},
+}
+_LARGEST_FLOATS: Mapping[str, float] = {"float16": 65504.0, "bfloat16": 3.3e38, "float32": 3.4e38, "float64": math.inf}
+
+
+def parse_value_option(text: str) -> tuple[str, Numbers]:
+    """Parse `NAME=16000` or `NAME=1,2,3` from the command line."""
+    name, _, numbers = text.rpartition("=")
+    parts = [part.strip() for part in numbers.split(",")] if name and len(numbers) < MOST_NUMBERS * 32 else []
+    found = [_number(part) for part in parts]
+    known = tuple([number for number in found if number is not None])
+    if not known or len(known) < len(found):
+        raise ModelError(f"--value {text[:80]!r} is not {_EXAMPLE}")
+    if len(known) > MOST_NUMBERS:
+        raise ModelError(f"--value {name[:80]!r} has {len(known):,} numbers; the limit is {MOST_NUMBERS:,}")
+    return name, known
+
+
+def refuse_unknown_inputs(values: Mapping[str, Numbers], names: list[str], where: str) -> None:
+    """Raise ModelError for a value of an input that the model lacks."""
+    for name in values:
+        if name not in names:
+            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
+
+
+def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType], where: str) -> None:
+    """Raise ModelError for values of another count or type than their input. One number fills an input of any size."""
+    for name, numbers in values.items():
+        shape, dtype = types[name]
+        label = f"{where}: input {name[:80]!r}"
+        elements = math.prod(shape or ())
+        if len(numbers) not in (1, elements):
+            size = short_shape(shape or ()) or "a single number"
+            fitting = "1" if elements == 1 else f"1 or {elements:,}"
+            raise ModelError(f"{label} is {size}; its --value has {len(numbers):,} numbers, give {fitting}")
+        if dtype in _WHOLE_NUMBERS:
+            least, most = _WHOLE_NUMBERS[dtype]
+            if not all(isinstance(number, int) and least <= number <= most for number in numbers):
+                raise ModelError(f"{label} takes whole numbers from {least} to {most}; give such a --value")
+        elif dtype not in _LARGEST_FLOATS:
+            raise ModelError(f"{label} takes {'text' if dtype == 'object' else dtype}; --value gives numbers only")
+        elif any(abs(number) > _LARGEST_FLOATS[dtype] for number in numbers):
+            raise ModelError(f"{label} is {dtype}, which cannot hold the given --value")
+
+
+def _number(text: str) -> int | float | None:
+    if len(text) > _LONGEST_NUMBER:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

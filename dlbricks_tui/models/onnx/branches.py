@@ -1,0 +1,175 @@
+"""Writes the branch of an `If` that runs in place of the `If`, so that its nodes are layers like all others."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.models.digraphs import needed_for, topological_order
+from dlbricks_tui.models.onnx.model_file import NAMES_OF_ONNX, graphs_inside, reads
+from dlbricks_tui.models.onnx.tensors import DamagedValueError, array_of
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto, TensorProto
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """The arrays and the nodes of a branch, in topological order, which write the outputs of the `If`."""
+
+    weights: "tuple[TensorProto, ...]"
+    nodes: "tuple[NodeProto, ...]"
+
+
+def is_if(node: "NodeProto") -> bool:
+    """Return true for an `If` of ONNX itself."""
+    return bool(node.op_type == "If") and not node.domain and len(node.input) == 1
+
+
+def holds(condition: "TensorProto") -> bool | None:
+    """Return the condition of an `If` as a flag; None if it is not a single number."""
+    try:
+        array = array_of(condition)
+    except DamagedValueError:
+        return None
+    return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype.kind in "biu" else None
+
+
+def branch_of(node: "NodeProto", condition: bool, taken: Iterable[str], domains: Iterable[str]) -> Branch:
+    """Return the branch of an `If` that runs under a condition.
+
+    `taken` are the names of all tensors and nodes so far: a name inside the branch that is one of them becomes a path,
+    with the name of the `If` before it. `domains` are those whose version the file declares.
+    """
+    graph = _graph_of(node, condition)
+    outputs = list(node.output)
+    if len(graph.output) != len(outputs):
+        raise DamagedValueError(f"a branch of {_label(node)} has another number of outputs than the node")
+    _refuse_inputs_and_sparse_weights(node, graph)
+    inside = _Inside(node, graph, frozenset(taken))
+    for found, wanted in zip(graph.output, outputs, strict=True):
+        inside.put_out(found.name, wanted)
+    return inside.branch(frozenset(domains))
+
+
+class _Inside:
+    """The nodes of a branch under the names that they get outside of it."""
+
+    def __init__(self, node: "NodeProto", graph: "GraphProto", taken: frozenset[str]) -> None:
+        self._if = node
+        self._path = node.name or next(filter(None, node.output), "if")
+        self._graph = graph
+        self._taken = {*taken, *filter(None, node.output)}
+        self._written = {name for it in graph.node for name in it.output if name}
+        if len(self._written) < sum(1 for it in graph.node for name in it.output if name):
+            raise DamagedValueError(f"a branch of {_label(node)} writes a tensor twice")
+        # The names that tensors of the branch get outside of it.
+        self._names: dict[str, str] = {}
+        self._copies: list[tuple[str, str]] = []
+
+    def put_out(self, found: str, wanted: str) -> None:
+        """Let a tensor be an output of the `If`: under that name, or as a copy."""
+        if not wanted:
+            return
+        if found in self._written and found not in self._names:
+            self._names[found] = wanted
+        else:
+            self._copies.append((found, wanted))
+
+    def branch(self, domains: frozenset[str]) -> Branch:
+        """Return the nodes that some output needs, and the arrays."""
+        from onnx import NodeProto, TensorProto
+
+        weights = []
+        for weight in self._graph.initializer:
+            copy = TensorProto()
+            copy.CopyFrom(weight)
+            copy.name = self._outside(weight.name)
+            weights.append(copy)
+        for name in sorted(self._written):
+            self._outside(name)
+        nodes = [self._moved(node, domains) for node in self._graph.node]
+        for number, (found, wanted) in enumerate(self._copies):
+            name, read = self._fresh(f"{self._path}/copy{number}"), self._names.get(found, found)
+            nodes.append(NodeProto(op_type="Identity", name=name, input=[read], output=[wanted]))
+        return Branch(tuple(weights), tuple(self._ordered(nodes)))
+
+    def _ordered(self, nodes: "list[NodeProto]") -> "list[NodeProto]":
+        writers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
+        sources = [{writers[name] for name in reads(node) if name in writers} for node in nodes]
+        order = topological_order(sources)
+        if len(order) < len(nodes):
+            raise DamagedValueError(f"a branch of {_label(self._if)} has a cycle")
+        needed = needed_for((writers[name] for name in self._if.output if name in writers), sources)
+        return [nodes[number] for number in order if number in needed]
+
+    def _moved(self, node: "NodeProto", domains: frozenset[str]) -> "NodeProto":
+        from onnx import NodeProto
+
+        moved = NodeProto()
+        moved.CopyFrom(node)
+        if moved.domain in NAMES_OF_ONNX:
+            moved.domain = ""
+        if moved.domain not in domains:
+            raise DamagedValueError(
+                f"{_label(node)} is of the domain {moved.domain[:80]!r}, whose version the file does not declare"
+            )
+        moved.name = self._fresh(node.name) if node.name else ""
+        _rename_all(moved.input, self._names)
+        _rename_all(moved.output, self._names)
+        for graph in graphs_inside(moved):
+            rename_reads(graph, self._names)
+        return moved
+
+    def _outside(self, name: str) -> str:
+        """Return the name of a tensor outside of the branch."""
+        if name not in self._names:
+            self._names[name] = self._fresh(name)
+        return self._names[name]
+
+    def _fresh(self, name: str) -> str:
+        fresh, number = name, 0
+        while fresh in self._taken:
+            fresh = f"{self._path}/{name}" + (f"_{number}" if number else "")
+            number += 1
+        self._taken.add(fresh)
+        return fresh
+
+
+def rename_reads(graph: "GraphProto", names: Mapping[str, str]) -> None:
+    """Rename the outer tensors that a subgraph reads. A name of its own hides the outer one."""
+    own = {it.name for it in graph.input} | {it.name for it in graph.initializer}
+    own |= {name for node in graph.node for name in node.output}
+    outer = {old: new for old, new in names.items() if old not in own}
+    if not outer:
+        return
+    for node in graph.node:
+        _rename_all(node.input, outer)
+        for inner in graphs_inside(node):
+            rename_reads(inner, outer)
+    for output in graph.output:
+        output.name = outer.get(output.name, output.name)
+
+
+def _rename_all(found: "list[str]", names: Mapping[str, str]) -> None:
+    for place, name in enumerate(found):
+        if name in names:
+            found[place] = names[name]
+
+
+def _graph_of(node: "NodeProto", condition: bool) -> "GraphProto":
+    wanted = "then_branch" if condition else "else_branch"
+    for attribute in node.attribute:
+        if attribute.name == wanted and attribute.HasField("g"):
+            graph: GraphProto = attribute.g
+            return graph
+    raise DamagedValueError(f"{_label(node)} has no {wanted}")
+
+
+def _refuse_inputs_and_sparse_weights(node: "NodeProto", graph: "GraphProto") -> None:
+    for what, found in (("inputs", graph.input), ("sparse weights", graph.sparse_initializer)):
+        if found:
+            raise DamagedValueError(f"a branch of {_label(node)} has {what}, which are not supported")
+
+
+def _label(node: "NodeProto") -> str:
+    return repr((node.name or node.op_type)[:80])
