@@ -50,7 +50,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
         (here / "log").mkdir()
-        with WorkerFramework(Registry(here).runtime_for(()), here / "log" / "framework.log") as framework:
+        with WorkerFramework(Registry(here).runtime_for({Format.MXNET}), here / "log" / "framework.log") as framework:
             outcomes = list(attacks(here, Loader(here / "cache", framework), level))
     print(f"{len(outcomes)} private models among {DECOYS} decoys each, level {level.value}, G=1")
     print(f"looked up as they are:    found {mean(it.found for it in outcomes):.0%} of the private models,")

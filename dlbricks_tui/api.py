@@ -146,8 +146,8 @@ def estimate(
     source = _source(model, folder)
     with open_estimator(options, folder, Remarks(_log.info, str, _given_before)) as estimator:
         scope = estimator.scope_of([source])
-        (asked,) = estimator.inquiries([source], scope.level)
-        return model_estimate(asked.inquiry.decomposition, estimator.estimate(asked, scope))
+        (found,) = estimator.estimates([source], scope)
+        return model_estimate(found.decomposition, found.found)
 
 
 def measure(

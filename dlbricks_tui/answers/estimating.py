@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,19 +16,21 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
-from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_system, preferred_level
+from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_system, format_of, preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format, traits_of
+from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.store.filters import equal, noop
+from dlbricks_tui.store.selections import by_id, combinations
 
 _THREADS = re.compile(r"threads-(\d{1,4})\b")
 
@@ -77,7 +80,8 @@ class MeasurementScope:
     system: str
     level: Level
     is_host: bool
-    # The identity of the runtime that the options name.
+    # The format that the runtime of the options reads, and its identity.
+    format: Format | None
     named: str | None
     # Otherwise, on this host, the runtimes that a run would take.
     usual: Mapping[Format, Runtime]
@@ -104,6 +108,15 @@ class Asked(NamedTuple):
     inquiry: Inquiry
 
 
+class ModelWithEstimate(NamedTuple):
+    """A model with its estimate, and the identity of the runtime that should have measured it, if one should."""
+
+    source: ModelSource
+    decomposition: Decomposition
+    found: SystemEstimate
+    wanted: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """Estimates any models from one store, with the same options."""
@@ -114,13 +127,32 @@ class Estimator:
     loader: Loader
     remarks: Remarks
     compositions: Options
+    # The format of models that have several, unless the options name a runtime.
+    preferred: Format
 
-    def inquiries(self, sources: Sequence[ModelSource], level: Level) -> list[Asked]:
+    def estimates(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[ModelWithEstimate]:
+        """Return the estimate of each model from the runtime that counts for it.
+
+        If that runtime has measured nothing and the options do not name it, another one takes its place: one of the
+        same framework, or else one that reads the model's file of another format.
+        """
+        answers: list[ModelWithEstimate] = []
+        for asked in self.inquiries(sources, scope.level, scope.format):
+            wanted, found = scope.runtime_for(asked.source), self._by_usual(asked, scope)
+            twin = None if found is not None else self._twin_of(asked.source, scope)
+            if twin is not None and (from_twin := self._by_usual(twin, scope)) is not None:
+                asked, found = twin, from_twin
+            found = found or asked.inquiry.empty(scope.system, wanted or "")
+            answers.append(ModelWithEstimate(asked.source, asked.inquiry.decomposition, found, wanted))
+        return answers
+
+    def inquiries(self, sources: Sequence[ModelSource], level: Level, form: Format | None = None) -> list[Asked]:
         """Return the models with the results of their bricks.
 
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
-        loaded = load_all(sources, lambda source: self._graph(source, level), self.remarks.word_error)
+        taken = [source.in_format(form or self.preferred) for source in sources]
+        loaded = load_all(taken, lambda source: self._graph(source, level), self.remarks.word_error)
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
@@ -129,38 +161,27 @@ class Estimator:
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
-        named = self._named(sources)
+        form, named = self._named(sources, is_host)
         usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.threads) if is_host else {}
-        found = MeasurementScope(system, Level.FUSED, is_host, named, usual)
+        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual)
         if self.options.level is not None:
             return replace(found, level=self.options.level)
-        wanted = {found.runtime_for(source) for source in sources}
+        wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
         return replace(found, level=self._level(system, wanted, others=named is None))
-
-    def estimate(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate:
-        """Return a model's estimate from the runtime that counts for it.
-
-        If that runtime has measured nothing and the options do not name it, another one of the same framework
-        takes its place.
-        """
-        inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
-        found = inquiry.on(scope.system, wanted)
-        usual = scope.usual.get(asked.source.format)
-        if found is None and scope.named is None and usual is not None:
-            known = by_id(self.store.runtimes())
-            alike = {identity for identity, each in known.items() if each.framework == usual.framework}
-            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
-            found = None if offer is None else inquiry.by(offer.way)
-        return found or inquiry.empty(scope.system, wanted or "")
 
     def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
         level = self.options.level
         system = None if self.options.system is None else scope.system
         levels = levels_measured(self.store) if level is None else (level,)
-        for each in levels:
-            for _, inquiry in self.inquiries(sources, each):
-                for offer in inquiry.offers:
+        known = by_id(self.store.runtimes())
+        forms = self._measured_formats(system) if scope.format is None else {scope.format}
+        for each, form in product(levels, sorted(forms)):
+            having = [source for source in sources if form in source.formats]
+            for _, inquiry in self.inquiries(having, each, form) if having else ():
+                # Models of several formats share bricks.
+                offers = [it for it in inquiry.offers if format_of(known.get(it.way.runtime)) is form]
+                for offer in offers:
                     if system in (None, offer.way.system) and scope.named in (None, offer.way.runtime):
                         yield inquiry.by(offer.way)
 
@@ -186,26 +207,85 @@ class Estimator:
         levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
         return preferred_level(sorted(levels) or (levels_measured(self.store, system) if others else ()))
 
-    def _named(self, sources: Sequence[ModelSource]) -> str | None:
-        """Return the identity of the runtime that the options name; it has to run all of the models."""
+    def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
+        """Return the format and the identity of the runtime that the options name; it has to run all of the models.
+
+        The identity is None if several runtimes count: those of a framework, on another system.
+        """
         asked = self.options.runtime
         if asked is None:
-            return None
-        registered = {it.name: it.with_threads(self.options.threads) for it in Registry(self.data.path).all()}
-        if asked in registered:
-            found, framework = registered[asked].identity, registered[asked].framework
-        else:
-            known = by_id(self.store.runtimes())
-            found = find_runtime(asked, known)
-            framework = known[found].framework
-        runs = traits_of(framework).format
+            return None, None
+        found = named_runtime(asked, self.data, self.store)
         for source in sources:
-            if source.format is not runs:
+            if found.format not in source.formats:
                 raise EstimateError(
-                    f"runtime {asked} runs {runs.value} models, and {source.name} is one of {source.format.value}: "
-                    "name another --runtime, or none"
+                    f"runtime {asked} runs {found.format.value} models, and {source.name} is one of "
+                    f"{source.format.value}: name another --runtime, or none"
                 )
+        if found.here is not None and (is_host or found.identity is not None):
+            return found.format, found.here.with_threads(self.options.threads).identity
+        return found.format, found.identity
+
+    def _by_usual(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate | None:
+        """Return the estimate from the runtime that counts, or from another one of its framework."""
+        inquiry = asked.inquiry
+        found = inquiry.on(scope.system, scope.runtime_for(asked.source))
+        usual = scope.usual.get(asked.source.format)
+        if found is None and scope.named is None and usual is not None:
+            known = by_id(self.store.runtimes())
+            alike = {identity for identity, each in known.items() if each.framework == usual.framework}
+            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
+            found = None if offer is None else inquiry.by(offer.way)
         return found
+
+    def _twin_of(self, source: ModelSource, scope: MeasurementScope) -> Asked | None:
+        """Return the model with its file of another format, if a runtime has measured such models on the system."""
+        twin = source.twin
+        if twin is None or scope.format is not None or twin.format not in self._measured_formats(scope.system):
+            return None
+        try:
+            return self.inquiries([source], scope.level, twin.format)[0]
+        except UNLOADABLE:
+            return None
+
+    def _measured_formats(self, system: str | None) -> frozenset[Format]:
+        """Return the formats of the models that runtimes have measured, on a system or on any."""
+        known = by_id(self.store.runtimes())
+        ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
+        return frozenset(format_of(known.get(it.runtime)) for it in ways)
+
+
+class NamedRuntime(NamedTuple):
+    """A runtime as users name it: by its own name, or by that of its framework."""
+
+    framework: str
+    # The runtime of this host.
+    here: Runtime | None
+    # None for the name of a framework, which stands for all runtimes that have it.
+    identity: str | None
+
+    @property
+    def format(self) -> Format:
+        """The format of the models that it runs."""
+        return traits_of(self.framework).format
+
+
+def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> NamedRuntime:
+    """Return the runtime of that name: a registered one, one of a framework, or one of the store."""
+    registry = Registry(data.path)
+    if asked in TRAITS:
+        with suppress(RegistryError):
+            usual = registry.find(asked)
+            return NamedRuntime(asked, usual, usual.identity if usual.name == asked else None)
+        return NamedRuntime(asked, None, None)
+    registered = registry.all()
+    named = next((it for it in registered if it.name == asked), None)
+    if named is not None:
+        return NamedRuntime(named.framework, named, named.identity)
+    known = by_id(store.runtimes())
+    identity = find_runtime(asked, known)
+    here = next((it for it in registered if it.identity == identity), None)
+    return NamedRuntime(known[identity].framework, here, identity)
 
 
 def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> Mapping[Format, Runtime]:
@@ -239,18 +319,12 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
     compositions = options.compositions()
     with ResultsDatabase(data.store) as store:
         runtime = _runtime_here(options, data, store)
+        preferred = Registry(data.path).preferred_format if runtime is None else runtime.traits.format
         with open_loader(data, remarks.inputs_used, runtime) as loader:
-            yield Estimator(options, data, store, loader, remarks, compositions)
+            yield Estimator(options, data, store, loader, remarks, compositions, preferred)
 
 
 def _runtime_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> Runtime | None:
     """Return the runtime of this host that the options name, as others may fuse models otherwise."""
     asked = options.runtime or options.usual_runtime
-    if asked is None:
-        return None
-    known = Registry(data.path).all()
-    named = next((it for it in known if it.name == asked), None)
-    if named is not None:
-        return named
-    identity = find_runtime(asked, by_id(store.runtimes()))
-    return next((it for it in known if it.identity == identity), None)
+    return None if asked is None else named_runtime(asked, data, store).here

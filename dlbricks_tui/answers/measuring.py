@@ -9,7 +9,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import (
     CalibrationPolicy,
@@ -67,7 +67,8 @@ class MeasureOptions(CutOptions):
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
     """Return the request of a run that measures these models."""
-    runtime = _runtime(options, {source.format for source in sources}, data)
+    runtime = _runtime(options, shared_formats(sources), data)
+    sources = [source.in_format(runtime.traits.format) for source in sources]
     method = _method(options, runtime)
     end_to_end = options.end_to_end
     if end_to_end is None:
@@ -123,7 +124,7 @@ def _runtime(options: MeasureOptions, formats: Collection[Format], data: DataFol
     found = registry.find(options.runtime) if options.runtime else None
     if found is None and options.usual_runtime:
         usual = registry.find(options.usual_runtime)
-        found = usual if set(formats) == {usual.traits.format} else None
+        found = usual if usual.traits.format in formats else None
     return (found or registry.runtime_for(formats)).with_threads(options.threads)
 
 

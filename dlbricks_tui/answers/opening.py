@@ -11,12 +11,14 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models import frameworks
+from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import LayerGraph, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +57,24 @@ class LoadedModels(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def library(data: DataFolder) -> Library:
-    """Return the library of a user: the samples, and what the user has added."""
-    return Library(SAMPLE_MODELS, data.path)
+def library(data: DataFolder, preferred: Format | None = None) -> Library:
+    """Return the library of a user: the samples, and what the user has added.
+
+    Without a preferred format, models with files of several formats have that of the preferred runtime.
+    """
+    return Library(SAMPLE_MODELS, data.path, preferred or Registry(data.path).preferred_format)
+
+
+def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSource, ...]:
+    """Return the models with the files that a runtime reads; raise WrongRuntimeError for a model without one."""
+    needed = runtime.traits.format
+    for source in sources:
+        if needed not in source.formats:
+            raise WrongRuntimeError(
+                f"{source.name} is an {source.format.value} model, and runtime {runtime.name} runs those of "
+                f"{needed.value}; choose another runtime, or none"
+            )
+    return tuple([source.in_format(needed) for source in sources])
 
 
 @contextmanager

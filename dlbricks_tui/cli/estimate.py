@@ -4,13 +4,13 @@ import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.answers.estimating import Estimator, MeasurementScope
+from dlbricks_tui.answers.estimating import Estimator, MeasurementScope, ModelWithEstimate
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import ModelEstimate, model_estimate
-from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.cli.options import (
     add_composition_options,
     add_cutting_options,
@@ -24,7 +24,6 @@ from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
 from dlbricks_tui.estimate.selection import what_is_there
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.traits import Format
@@ -38,14 +37,6 @@ _CSV_COLUMNS = (
     *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
     *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
 )
-
-
-class ModelWithEstimate(NamedTuple):
-    """A model with its estimate."""
-
-    source: ModelSource
-    decomposition: Decomposition
-    found: SystemEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +131,9 @@ def estimate_models(args: argparse.Namespace) -> int:
 def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: _Cures) -> int:
     scope = estimator.scope_of(sources)
     _tell_level(estimator, scope)
-    answers = [
-        ModelWithEstimate(asked.source, asked.inquiry.decomposition, estimator.estimate(asked, scope))
-        for asked in estimator.inquiries(sources, scope.level)
-    ]
+    answers = estimator.estimates(sources, scope)
     _write_estimates(answers, output)
-    _tell_others(scope, answers)
+    _tell_others(answers)
     for answer in answers:
         _tell_unmeasurable(answer)
     impossible = [it for it in answers if it.found.estimate.obstacle]
@@ -220,13 +208,13 @@ def _tell_level(estimator: Estimator, scope: MeasurementScope) -> None:
         narrate(f"{scope.system} has results at level written and none at fused: estimating at written")
 
 
-def _tell_others(scope: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
+def _tell_others(answers: Sequence[ModelWithEstimate]) -> None:
     """Narrate for which models another runtime takes the place of the usual one."""
-    by_others: dict[tuple[str, str], list[ModelWithEstimate]] = {}
+    by_others: dict[tuple[str | None, str], list[ModelWithEstimate]] = {}
     for answer in answers:
-        wanted, taken = scope.runtime_for(answer.source), answer.found.way.runtime
-        if wanted is not None and taken != wanted:
-            by_others.setdefault((wanted, taken), []).append(answer)
+        taken = answer.found.way.runtime
+        if answer.wanted not in (None, taken):
+            by_others.setdefault((answer.wanted, taken), []).append(answer)
     for (wanted, taken), held in by_others.items():
         narrate(f"nothing of {_names(held)} was measured here by {wanted}: estimating by {taken}")
 

@@ -21,8 +21,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.wording.numbers import counted, percent
 
 _NARROWEST = 12
-# Task, layers and share with the gaps between all columns.
-_COUNTS_WIDTH = 4 + 6 + 7 + 5 * 2
+# Task, format, layers and share with the gaps between all columns.
+_COUNTS_WIDTH = 4 + 6 + 6 + 7 + 6 * 2
 
 
 def register(parser: Parser) -> None:
@@ -97,6 +97,7 @@ def _document(source: ModelSource) -> dict[str, Any]:
         "table1_id": source.table1_id,
         "layers": source.layers,
         "unique_layers": source.unique_layers,
+        "formats": [form.value for form in source.formats],
         "inputs": dict(source.inputs),
     }
 
@@ -111,6 +112,7 @@ def _show(sources: Sequence[ModelSource]) -> None:
     table.add_column("MODEL", overflow="ellipsis", no_wrap=True, max_width=model_width)
     table.add_column("NAME", overflow="ellipsis", no_wrap=True, max_width=max(_NARROWEST, name_width))
     table.add_column("TASK", no_wrap=True)
+    table.add_column("FORMAT", no_wrap=True)
     table.add_column("LAYERS", justify="right", no_wrap=True)
     table.add_column("UNIQUE", justify="right", no_wrap=True)
     table.add_column("INPUTS", overflow="ellipsis", no_wrap=True)
@@ -119,6 +121,7 @@ def _show(sources: Sequence[ModelSource]) -> None:
             name_cell(model),
             name_cell(source.name if source.table1_id else "" if source.task else str(source.path)),
             source.task or "",
+            "both" if len(source.formats) > 1 else source.format.value,
             "?" if source.layers is None else f"{source.layers:,}",
             _share(source),
             shapes,

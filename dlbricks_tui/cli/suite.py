@@ -75,7 +75,7 @@ def export_suite(args: argparse.Namespace) -> int:
     runtime = Registry(args.data.path).runtime_for({SUITE_FORMAT})
     with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
         loader = Loader(args.data.cache, framework)
-        known, cutting = library(args.data), cutting_of(args)
+        known, cutting = library(args.data, SUITE_FORMAT), cutting_of(args)
         sources = known.find_all(args.models)
         refuse_other_formats(sources)
         loaded = load_all(loader, sources, level, shapes_of(args), values_given(args))

@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeVar
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.traits import Traits
+from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits
 from dlbricks_tui.store.records import Runtime, System
 from dlbricks_tui.store.selections import Combination
 
@@ -42,6 +42,12 @@ def offers_for(offers: Iterable[Offer], traits: Traits, runtimes: Mapping[str, R
     """Return the offers of a framework's runtimes; runtimes unknown to the store are included."""
     found = ((offer, runtimes.get(offer.way.runtime)) for offer in offers)
     return [offer for offer, runtime in found if runtime is None or runtime.framework == traits.framework]
+
+
+def format_of(runtime: Runtime | None) -> Format:
+    """Return the format of the models that a runtime of the store runs; unknown runtimes count as MXNet's."""
+    traits = None if runtime is None else TRAITS.get(runtime.framework)
+    return MXNET.format if traits is None else traits.format
 
 
 def preferred_level(levels: Sequence[Level]) -> Level:

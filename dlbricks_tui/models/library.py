@@ -34,11 +34,31 @@ class ModelSource:
     types: Path | None = None
     layers: int | None = None
     unique_layers: int | None = None
+    # The same model in a file of another format.
+    twin: "ModelSource | None" = None
 
     @property
     def format(self) -> Format:
         """The file format, by the name of the file."""
         return Format.ONNX if self.path.name.endswith(ONNX_SUFFIX) else Format.MXNET
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The formats of all its files."""
+        own = {self.format} if self.twin is None else {self.format, self.twin.format}
+        return tuple([form for form in Format if form in own])
+
+    def in_format(self, form: Format) -> "ModelSource":
+        """Return the model with its file of that format, or unchanged if it has none."""
+        if self.twin is None or self.twin.format is not form:
+            return self
+        return replace(self.twin, twin=replace(self, twin=None))
+
+
+def shared_formats(sources: Iterable[ModelSource]) -> tuple[Format, ...]:
+    """Return the formats that all of the models have."""
+    found = [source.formats for source in sources]
+    return tuple([form for form in Format if all(form in formats for formats in found)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +72,11 @@ class _Added:
 
 
 class Library:
-    """All models by name."""
+    """All models by name. A model with files of several formats is one model, and has the preferred one first."""
 
-    def __init__(self, samples: Path, data: Path) -> None:
+    def __init__(self, samples: Path, data: Path, preferred: Format = Format.MXNET) -> None:
         self._samples = samples
+        self._preferred = preferred
         self.data = data
         self._folders_file = data / FOLDERS_FILE
 
@@ -71,7 +92,7 @@ class Library:
         manifest = self._samples / "manifest.json"
         try:
             entries = json.loads(manifest.read_bytes())["models"]
-            return tuple([_from_manifest(entry, self._samples) for entry in entries])
+            return tuple([_from_manifest(entry, self._samples).in_format(self._preferred) for entry in entries])
         except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ModelError(f"{manifest} cannot be read ({error}); install dlbricks-tui again") from None
 
@@ -127,7 +148,7 @@ class Library:
     def add_model(self, path: Path) -> ModelSource:
         """Add a file, unless the library lists it already, and return its source."""
         source = source_of(_absolute(path))
-        sample = next((each for each in self.samples() if each.path == source.path), None)
+        sample = next((each for each in self.samples() if source.path == each.in_format(source.format).path), None)
         if sample is not None:
             return sample
 
@@ -152,7 +173,7 @@ class Library:
                 return replace(added, models=_without(path, added.models))
             if any(source.path == path for folder in added.folders for source in _in_folder(folder)):
                 return replace(added, left_out=(*_without(path, added.left_out), path))
-            if any(source.path == path for source in self.samples()):
+            if any(path in (it.path, it.twin and it.twin.path) for it in self.samples()):
                 raise ModelError(f"{path} comes with dlbricks: it stays in the library")
             known = ", ".join(map(str, (*added.folders, *added.models))) or "none"
             raise ModelError(f"{path} is not in the library; the folders and files that were added are: {known}")
@@ -249,8 +270,8 @@ def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
     if not isinstance(values, dict):
         raise TypeError("values are not an object")
     types, layers, unique = entry.get("types"), entry.get("layers"), entry.get("unique_layers")
-    task, table1_id = entry.get("task"), entry.get("table1_id")
-    return ModelSource(
+    task, table1_id, onnx = entry.get("task"), entry.get("table1_id"), entry.get("onnx")
+    found = ModelSource(
         str(entry["name"]),
         samples / str(entry["file"]),
         None if task is None else str(task),
@@ -261,3 +282,4 @@ def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
         layers if isinstance(layers, int) else None,
         unique if isinstance(unique, int) else None,
     )
+    return found if onnx is None else replace(found, twin=replace(found, path=samples / str(onnx), types=None))

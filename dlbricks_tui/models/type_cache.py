@@ -41,15 +41,24 @@ def write_types(path: Path, key: str, found: CachedTypes) -> None:
     write_atomically(path, _rendered(key, found))
 
 
-@without_cycle_search()
 def read_types(path: Path, key: str) -> CachedTypes | None:
     """Return the content of a cache file, None if it is absent, damaged or of another key."""
     try:
-        document = json.loads(path.read_bytes())
+        content = path.read_bytes()
+    except OSError:
+        return None
+    return parse_types(content, key)
+
+
+@without_cycle_search()
+def parse_types(content: bytes, key: str) -> CachedTypes | None:
+    """Return the types in the content of a cache file, None if it is damaged or of another key."""
+    try:
+        document = json.loads(content)
         if document["key"] != key:
             return None
         return _parsed(document)
-    except (OSError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError):
         # Without a readable cache, the framework is asked again.
         return None
 

@@ -58,7 +58,7 @@ class PlannedRun:
 def read_models(session: RunSession) -> Workload:
     """Return the requested models, and tell how far reading them is."""
     place = session.place
-    library = Library(place.samples, place.data.path)
+    library = Library(place.samples, place.data.path, session.request.runtime.traits.format)
     return Workload(cut_models(session.request, library, place.data.cache, session.folder.worker_log, session.tell))
 
 

@@ -127,7 +127,8 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
         return RunOutcome(request, state, None)
     if request.suite is not None:
         return RunOutcome(request, state, ())
-    models = cut_models(request, Library(SAMPLE_MODELS, data.path), data.cache, folder.worker_log, lambda _: None)
+    library = Library(SAMPLE_MODELS, data.path, request.runtime.traits.format)
+    models = cut_models(request, library, data.cache, folder.worker_log, lambda _: None)
     with ResultsDatabase(data.store) as store:
         return RunOutcome(request, state, _estimates(models, store, fingerprint().id, request.runtime.identity))
 

@@ -40,29 +40,36 @@ class Registry:
         """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
         return _own_runtime(MXNET, self._mxnet_version(), environment)
 
-    def preferred_for(self, form: Format) -> Runtime | None:
-        """Return the usual runtime for models of a format, if there is one; for MXNet models there always is."""
-        mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
-        found = next((it for it in (*mxnet, *_others_here(), *self._registered()) if _reads(it, form)), None)
-        return self.default() if found is None and form is MXNET.format else found
+    @property
+    def preferred_format(self) -> Format:
+        """The format of models that have several: that of the usual runtime for all of them."""
+        # Unlike `default`, this keeps no record of the version of MXNet.
+        return MXNET.format if _version_of(MXNET.packages) else self.runtime_for().traits.format
+
+    def preferred_for(self, formats: Collection[Format]) -> Runtime | None:
+        """Return the usual runtime for models with files of these formats, if there is one; for MXNet models there is.
+
+        MXNet of this interpreter comes first, then its other frameworks, then the registered runtimes.
+        """
+        found = next((it for it in self._usable() if _reads(it, formats)), None)
+        return self.default() if found is None and MXNET.format in formats else found
 
     def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
         """Return one runtime for each format, the named one among them; one for MXNet models is always there."""
-        found = {form: runtime for form in Format if (runtime := self.preferred_for(form)) is not None}
+        found = {form: runtime for form in Format if (runtime := self.preferred_for({form})) is not None}
         return found if named is None else {**found, named.traits.format: named}
 
-    def runtime_for(self, formats: Collection[Format]) -> Runtime:
-        """Return the runtime for models of these formats unless another one is named."""
-        if len(formats) > 1:
-            both = " and ".join(form.value for form in Format if form in formats)
-            raise RegistryError(f"no runtime runs both {both} models: choose models of one format")
-        form = next(iter(formats), MXNET.format)
-        found = self.preferred_for(form)
+    def runtime_for(self, formats: Collection[Format] = tuple(Format)) -> Runtime:
+        """Return the usual runtime for models that all have files of these formats; any runtime by default."""
+        if not formats:
+            every = " and ".join(form.value for form in Format)
+            raise RegistryError(f"no runtime runs both {every} models: choose models of one format")
+        found = self.preferred_for(formats)
         if found is None:
-            usual = usual_traits(form)
+            usual = usual_traits(next(iter(formats)))
             raise RegistryError(
-                f"no runtime here runs {form.value} models: {usual.install_here}, or register an interpreter that "
-                f"has {usual.title}: dlbricks runtimes add PATH"
+                f"no runtime here runs {usual.format.value} models: {usual.install_here}, or register an interpreter "
+                f"that has {usual.title}: dlbricks runtimes add PATH"
             )
         return found
 
@@ -71,11 +78,17 @@ class Registry:
         return (self.default(), *_others_here(), *self._registered())
 
     def find(self, name: str) -> Runtime:
+        """Return the runtime of that name, or the usual one with the framework of that name."""
         known = self.all()
-        for runtime in known:
-            if runtime.name == name:
-                return runtime
+        found = next((it for it in known if it.name == name), None) or self._with_framework(name)
+        if found is not None:
+            return found
         names = ", ".join(runtime.name for runtime in known)
+        if name in TRAITS:
+            raise RegistryError(
+                f"no runtime here has {TRAITS[name].title}: {TRAITS[name].install_here}, or register an interpreter "
+                f"that has it: dlbricks runtimes add PATH; there are {names}"
+            )
         raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
 
     def add(
@@ -116,16 +129,25 @@ class Registry:
         """Start the runtime and return it as it describes itself; the registry keeps that description."""
         before = self.find(name)
         now = _as_described(before, self._describe(before))
-        if name not in _OWN_NAMES and now != before:
-            self._change(lambda registered: [now if known.name == name else known for known in registered])
+        if before.name not in _OWN_NAMES and now != before:
+            self._change(lambda registered: [now if known.name == now.name else known for known in registered])
         return now
 
     def remove(self, name: str) -> None:
         """Remove the runtime from the list; its results stay."""
-        self.find(name)
-        if name in _OWN_NAMES:
-            raise RegistryError(f"the {name} runtime is this interpreter and cannot be removed")
-        self._change(lambda registered: [known for known in registered if known.name != name])
+        found = self.find(name).name
+        if found in _OWN_NAMES:
+            raise RegistryError(f"the {found} runtime is this interpreter and cannot be removed")
+        self._change(lambda registered: [known for known in registered if known.name != found])
+
+    def _with_framework(self, name: str) -> Runtime | None:
+        found = next((it for it in self._usable() if it.framework == name), None)
+        return self.default() if found is None and name == MXNET.framework else found
+
+    def _usable(self) -> tuple[Runtime, ...]:
+        """Return the runtimes of this interpreter whose frameworks are installed, then the registered ones."""
+        mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
+        return (*mxnet, *_others_here(), *self._registered())
 
     def _first_described(self, candidates: Sequence[Runtime]) -> Described:
         missing: list[FrameworkMissingError] = []
@@ -180,10 +202,10 @@ def _others_here() -> Sequence[Runtime]:
     return [_own_runtime(traits, version) for traits, version in versions if version is not None]
 
 
-def _reads(runtime: Runtime, form: Format) -> bool:
+def _reads(runtime: Runtime, formats: Collection[Format]) -> bool:
     # Another version of dlbricks may have registered a framework that this one does not know.
     traits = TRAITS.get(runtime.framework)
-    return traits is not None and traits.format is form
+    return traits is not None and traits.format in formats
 
 
 def _version_of(packages: Iterable[str]) -> str | None:

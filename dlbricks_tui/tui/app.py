@@ -85,7 +85,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._preferences = LivePreferences(
             self, PreferenceFiles(sources or Sources(data.config, os.environ), data.themes)
         )
-        self._choices = choices or choices_from(self._preferences.config)
+        self._choices = choices or choices_from(self._preferences.config, data)
 
     def get_default_screen(self) -> Screen[None]:
         return WorkbenchScreen(self._session, self._choices, lambda: self._preferences.config)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.errors import RegistryError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.runtime.traits import Format
     from dlbricks_tui.store.records import Runtime, System
 
 MOST_LAYERS = 999
@@ -24,9 +28,15 @@ Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
 
 
+CutAt: TypeAlias = "tuple[Level, Cutting, Format | None]"
+
+
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The settings of all panels; `system` and `runtime` None mean this host and its best-covered runtime."""
+    """The settings of all panels; `system` and `runtime` None mean this host and its best-covered runtime.
+
+    `format` is that of the runtime. It selects the files of models that have several; None is that of the library.
+    """
 
     granularity: int = 1
     level: Level = Level.FUSED
@@ -35,30 +45,41 @@ class Choices:
     system: str | None = None
     runtime: str | None = None
     workers: int = 2
+    format: Format | None = None
 
     @property
     def cutting(self) -> Cutting:
         return Cutting(self.granularity, self.cut, self.order)
 
     @property
-    def cut_at(self) -> tuple[Level, Cutting]:
+    def cut_at(self) -> CutAt:
         """The choices on which the bricks of a model depend."""
-        return self.level, self.cutting
+        return self.level, self.cutting, self.format
 
     def with_granularity(self, granularity: int) -> Choices:
         """Return the choices with another granularity, limited to the valid range."""
         return replace(self, granularity=min(max(granularity, 1), MOST_LAYERS))
 
 
-def choices_from(config: Config) -> Choices:
+def choices_from(config: Config, data: DataFolder) -> Choices:
     """Return the choices that the config file sets."""
     by_default = Choices()
     return Choices(
+        format=None if config.runtime is None else _format_read_by(config.runtime, data),
         granularity=config.granularity,
         cut=Cut(config.cut),
         order=LayerOrder(config.order),
         workers=by_default.workers if config.workers is None else config.workers,
     )
+
+
+def _format_read_by(runtime: str, data: DataFolder) -> Format | None:
+    from dlbricks_tui.runtime.registry import Registry
+
+    # A run names an unknown runtime in the config.
+    with suppress(RegistryError):
+        return Registry(data.path).find(runtime).traits.format
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +115,14 @@ def change_setting(setting: Setting, choices: Choices, step: int, available: Ava
         return replace(choices, workers=min(max(choices.workers + step, 1), MOST_WORKERS))
     value = next_of(_values(setting, available), getattr(choices, setting.value), step)
     changed = replace(choices, **{setting.value: value})
+    if setting is Setting.RUNTIME:
+        # Loaded here: the first screen needs no store.
+        from dlbricks_tui.estimate.selection import format_of
+
+        runtime = next((it for it in available.runtimes if it.id == value), None)
+        return replace(changed, format=None if runtime is None else format_of(runtime))
     # Another system has other runtimes.
-    return replace(changed, runtime=None) if setting is Setting.SYSTEM else changed
+    return replace(changed, runtime=None, format=None) if setting is Setting.SYSTEM else changed
 
 
 def _values(setting: Setting, available: Available) -> tuple[Any, ...]:

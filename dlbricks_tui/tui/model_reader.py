@@ -26,8 +26,9 @@ class ModelReader:
     """Reads one model at a time, from any thread."""
 
     def __init__(self, data: DataFolder, samples: Path) -> None:
-        self.library = Library(samples, data.path)
-        runtimes = Registry(data.path).one_of_each_format()
+        registry = Registry(data.path)
+        self.library = Library(samples, data.path, registry.preferred_format)
+        runtimes = registry.one_of_each_format()
         memory = ShapeMemory(data.path)
         self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory)
         self._cache = Cache(data.cache)

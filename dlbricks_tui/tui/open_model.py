@@ -17,14 +17,17 @@ if TYPE_CHECKING:
 
 
 class ModelId(NamedTuple):
-    """The identity of a model: models of Table 1 may share a file, and files may share a name."""
+    """The identity of a model: models of Table 1 may share a file, and files may share a name.
+
+    The path is that of its first format.
+    """
 
     path: Path
     name: str
 
 
 def id_of(source: ModelSource) -> ModelId:
-    return ModelId(source.path, source.name)
+    return ModelId(source.in_format(source.formats[0]).path, source.name)
 
 
 class AskedShape(NamedTuple):
@@ -73,9 +76,14 @@ class ListedModels:
     def named(self, name: str) -> ModelSource | None:
         return next((source for source in self.sources if source.name == name), None)
 
+    def listed(self, source: ModelSource) -> ModelSource:
+        """Return a model as the library lists it, so with its file of the library's format."""
+        return next((it for it in self.sources if id_of(it) == id_of(source)), source)
+
     def spec(self, source: ModelSource, choices: Choices) -> ModelSpec:
         """Return the spec of a model under the current settings."""
-        return ModelSpec(source, choices.level, choices.cutting, self.shapes.get(id_of(source), {}))
+        file = source if choices.format is None else source.in_format(choices.format)
+        return ModelSpec(file, choices.level, choices.cutting, self.shapes.get(id_of(source), {}))
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
         return [self.spec(source, choices) for source in self.sources]

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from dlbricks_tui.errors import UserError
-from sample_models.builders.catalogue import sample_files, translated_files
+from sample_models.builders.catalogue import sample_files
 from sample_models.builders.delivered_types import installed_framework
 
 SAMPLES = Path(__file__).parent.parent
@@ -19,11 +19,7 @@ SAMPLES = Path(__file__).parent.parent
 def main(arguments: Sequence[str] | None = None, samples: Path = SAMPLES) -> int:
     parser = argparse.ArgumentParser(prog="python -m sample_models.builders", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 and name the files that differ")
-    parser.add_argument("--onnx", metavar="FOLDER", type=Path, help="only write the networks of MXNet as ONNX there")
     given = parser.parse_args(arguments)
-    if given.onnx is not None:
-        _write(given.onnx, translated_files(samples))
-        return 0
     try:
         with TemporaryDirectory() as folder, installed_framework(Path(folder)) as framework:
             files = sample_files(samples, framework)

@@ -1,6 +1,6 @@
 """The fifty models of Table 1 of the DLBricks paper: which file holds each, and who builds it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from dlbricks_tui.models.mxnet.loading import Framework
@@ -32,7 +32,7 @@ from sample_models.builders import (
     yolo_v2,
 )
 from sample_models.builders.architecture import Architecture
-from sample_models.builders.delivered_types import infer, loaded, types_path
+from sample_models.builders.delivered_types import infer, loaded, onnx_path, types_path
 from sample_models.builders.manifest import Entry, describe, describe_exported, describe_onnx, render
 from sample_models.builders.onnx.samples import SAMPLES as ONNX_SAMPLES
 from sample_models.builders.onnx.translation import translate_file
@@ -81,15 +81,10 @@ def sample_files(samples: Path, framework: Framework) -> Mapping[str, bytes]:
     onnx = {sample.path: sample.build() for sample in ONNX_SAMPLES}
     entries += (describe_onnx(it, loaded(it.path, onnx[it.path], it.inputs)) for it in ONNX_SAMPLES)
     types = {types_path(path): found.types for path, found in inferred.items()}
-    return networks | types | onnx | {MANIFEST: render(entries)}
-
-
-def translated_files(samples: Path) -> Iterator[tuple[str, bytes]]:
-    """Return the networks of MXNet that are there as ONNX files, by their paths."""
-    for path in (*map(path_of, ARCHITECTURES), *map(gluon.path_of, gluon.NETWORKS)):
-        network = (samples / path).read_bytes()
-        stem = path.removesuffix("-symbol.json")
-        yield f"{stem}.onnx", translate_file(network, samples / types_path(path), Path(stem).name)
+    translated = {
+        onnx_path(path): translate_file(network, types[types_path(path)], path) for path, network in networks.items()
+    }
+    return networks | types | translated | onnx | {MANIFEST: render(entries)}
 
 
 def path_of(architecture: Architecture) -> str:

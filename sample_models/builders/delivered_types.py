@@ -40,6 +40,11 @@ def types_path(network: str) -> str:
     return f"{network.removesuffix('-symbol.json')}-types.json"
 
 
+def onnx_path(network: str) -> str:
+    """Return the path of a network of MXNet as ONNX."""
+    return f"{network.removesuffix('-symbol.json')}.onnx"
+
+
 def installed_framework(folder: Path) -> WorkerFramework:
     """The framework of this interpreter, which starts when it is asked; the folder takes its log."""
     return WorkerFramework(Registry(folder).default(), folder / "framework.log")

@@ -9,7 +9,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.models.graph import LayerGraph
 from sample_models.builders import gluon
 from sample_models.builders.architecture import Architecture
-from sample_models.builders.delivered_types import types_path
+from sample_models.builders.delivered_types import onnx_path, types_path
 from sample_models.builders.onnx.samples import OnnxSample
 
 # One model as the manifest shows it; a model of Table 1 has a `table1_id`.
@@ -45,7 +45,7 @@ def render(entries: Iterable[Entry]) -> bytes:
 
 
 def _facts(path: str, graph: LayerGraph, classes: int | None) -> Entry:
-    return {"file": path, "types": types_path(path), **_counted(graph, classes)}
+    return {"file": path, "types": types_path(path), "onnx": onnx_path(path), **_counted(graph, classes)}
 
 
 def _counted(graph: LayerGraph, classes: int | None) -> Entry:

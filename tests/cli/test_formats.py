@@ -10,10 +10,11 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.report.evaluation import Networks
@@ -55,7 +56,7 @@ def net(tmp_path: Path) -> Path:
 def usual(tmp_path: Path) -> tuple[Runtime, Runtime]:
     """The runtimes of this host for MXNet and for ONNX models."""
     registry = Registry(tmp_path / "data")
-    onnx = registry.preferred_for(Format.ONNX)
+    onnx = registry.preferred_for({Format.ONNX})
     assert onnx is not None
     return registry.default(), onnx
 
@@ -85,6 +86,59 @@ def test_each_model_of_a_list_is_estimated_by_the_runtime_of_its_format(
     status, out, told = dlbricks("estimate", "table1:16", str(net), "--level", "written", "--json")
     assert status == 0, told
     assert [model["runtime"] for model in json.loads(out)] == [mxnet.identity, onnx.identity]
+
+
+@pytest.fixture
+def squeezenet_onnx(tmp_path: Path) -> Decomposition:
+    (source,) = Library(SAMPLE_MODELS, tmp_path, Format.ONNX).find("table1:16")
+    return decompose(Loader(tmp_path / "cache", TableFramework()).load(source))
+
+
+def test_the_runtime_decides_which_file_of_a_model_is_estimated(
+    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    store(tmp_path, on_this_host(SQUEEZENET, mxnet), on_this_host(squeezenet_onnx, onnx, when=1))
+    for named, expected in ((), mxnet), (("--runtime", "mxnet"), mxnet), (("--runtime", "onnxruntime"), onnx):
+        status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--json", *named)
+        assert status == 0, told
+        (model,) = json.loads(out)
+        assert (model["runtime"], model["complete"]) == (expected.identity, True)
+
+
+def test_a_model_that_only_the_runtime_of_its_other_format_has_measured_is_estimated_from_that_and_it_is_named(
+    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    store(tmp_path, on_this_host(squeezenet_onnx, onnx))
+    status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--json")
+    assert (status, json.loads(out)[0]["runtime"]) == (0, onnx.identity), told
+    assert f"was measured here by {mxnet.identity}: estimating by {onnx.identity}" in told
+    status, out, _ = dlbricks("estimate", "table1:16", "--level", "written", "--runtime", "mxnet", "--json")
+    assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
+
+
+def test_a_framework_without_a_runtime_is_refused_in_one_line(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Registry.find
+
+    def without_onnx(registry: Registry, name: str) -> Runtime:
+        monkeypatch.setattr(Registry, "_usable", lambda _: ())
+        return found(registry, name)
+
+    monkeypatch.setattr(Registry, "find", without_onnx)
+    status, out, told = dlbricks("run", "table1:16", "--runtime", "onnxruntime")
+    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    assert "no runtime here has ONNX Runtime" in told
+
+
+def test_a_run_takes_the_file_that_the_framework_reads(dlbricks: Command) -> None:
+    measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--time-budget", "1", "--json")
+    status, out, told = dlbricks("run", "squeezenet1.1", "--runtime", "onnxruntime", *measured)
+    assert status in (0, 1), told
+    (model,) = json.loads(out)["models"]
+    assert (model["model"], model["runtime"].split("-")[0]) == ("squeezenet1.1", ONNX_RUNTIME.framework)
 
 
 def test_missing_bricks_get_a_command_for_each_format(dlbricks: Command, net: Path) -> None:
@@ -159,7 +213,9 @@ def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
     usual = Registry.preferred_for
     monkeypatch.setattr(
-        Registry, "preferred_for", lambda registry, form: gone if form is Format.MXNET else usual(registry, form)
+        Registry,
+        "preferred_for",
+        lambda registry, forms: gone if Format.MXNET in forms else usual(registry, forms),
     )
 
 

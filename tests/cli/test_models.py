@@ -55,6 +55,7 @@ def test_samples_are_listed_with_their_counts_and_table_1_first(capsys: pytest.C
         "table1_id": "14",
         "layers": 177,
         "unique_layers": 48,
+        "formats": ["MXNet", "ONNX"],
         "inputs": {"data": [1, 3, 224, 224]},
     }
 
@@ -66,11 +67,11 @@ def test_listing_the_samples_loads_none_of_them(data: Path, capsys: pytest.Captu
 
 def test_the_table_has_names_to_type_and_the_share_of_unique_layers(capsys: pytest.CaptureFixture[str]) -> None:
     lines = view(capsys)
-    assert lines[0].split() == ["MODEL", "NAME", "TASK", "LAYERS", "UNIQUE", "INPUTS"]
+    assert lines[0].split() == ["MODEL", "NAME", "TASK", "FORMAT", "LAYERS", "UNIQUE", "INPUTS"]
     adain = next(line for line in lines if line.startswith("table1:22 "))
-    assert adain.split()[-6:] == ["IP", "109", "36.7", "%", "1x3x512x512", "+1"]
+    assert adain.split()[-7:] == ["IP", "both", "109", "36.7", "%", "1x3x512x512", "+1"]
     assert next(line.split() for line in lines if line.startswith("resnet50_v1 ")) == [
-        *("resnet50_v1", "IC", "174", "26.4", "%", "1x3x224x224")
+        *("resnet50_v1", "IC", "both", "174", "26.4", "%", "1x3x224x224")
     ]
     assert max(map(cell_len, lines)) <= 80
 

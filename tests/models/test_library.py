@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
-from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.library import Library, ModelSource, shared_formats, source_of
+from dlbricks_tui.runtime.traits import Format
 
 ENTRIES: list[dict[str, Any]] = [
     {
@@ -53,6 +54,47 @@ def test_a_model_is_found_by_its_name_and_by_its_row_of_table_1(library: Library
 
 def test_table_1_selects_all_its_rows(library: Library) -> None:
     assert [it.name for it in library.find("table1")] == ["Big Net", "Big Net on Faces"]
+
+
+@pytest.fixture
+def twins(tmp_path: Path) -> Path:
+    """Return a folder of samples with a model of two formats, and one of MXNet only."""
+    both = {**ENTRIES[0], "onnx": "table1/big.onnx", "types": "table1/big-types.json", "layers": 3, "unique_layers": 2}
+    (tmp_path / "manifest.json").write_text(json.dumps({"models": [both, ENTRIES[2]]}))
+    return tmp_path
+
+
+def test_a_model_of_two_formats_is_listed_once_and_has_the_preferred_file(twins: Path, tmp_path: Path) -> None:
+    for form, file in ((Format.MXNET, "big-symbol.json"), (Format.ONNX, "big.onnx")):
+        both, single = Library(twins, tmp_path / "data", form).samples()
+        assert both.path == twins / "table1" / file
+        assert (both.name, both.table1_id, both.layers, both.format) == ("Big Net", "1", 3, form)
+        assert both.formats == tuple(Format)
+        assert (single.format, single.formats) == (Format.MXNET, (Format.MXNET,))
+
+
+def test_a_model_of_two_formats_changes_its_file_and_nothing_else(twins: Path, tmp_path: Path) -> None:
+    (mxnet,), (onnx,) = (Library(twins, tmp_path / "data", form).find("table1:1") for form in Format)
+    assert mxnet.in_format(Format.ONNX) == onnx
+    assert onnx.in_format(Format.MXNET) == mxnet == mxnet.in_format(Format.MXNET)
+    assert onnx.types is None
+
+
+def test_the_shared_formats_are_those_of_every_model(twins: Path, tmp_path: Path) -> None:
+    both, single = Library(twins, tmp_path / "data").samples()
+    assert shared_formats([both]) == tuple(Format)
+    assert shared_formats([both, single]) == (Format.MXNET,)
+    assert shared_formats([both, source_of(tmp_path / "net.onnx")]) == (Format.ONNX,)
+    assert shared_formats([single, source_of(tmp_path / "net.onnx")]) == ()
+
+
+def test_the_other_file_of_a_sample_is_not_added_again(twins: Path, tmp_path: Path) -> None:
+    library = Library(twins, tmp_path / "data")
+    onnx = twins / "table1" / "big.onnx"
+    assert library.add_model(onnx).in_format(Format.ONNX).path == onnx
+    assert len(library.sources()) == 2
+    with pytest.raises(ModelError, match="comes with dlbricks"):
+        library.remove(onnx)
 
 
 def test_a_path_selects_a_model(library: Library, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.calibration_nets import calibration_nets
 from dlbricks_tui.runtime.traits import Format
@@ -111,7 +111,8 @@ def test_a_runtime_is_calibrated_on_networks_of_its_format(
 
 
 def test_models_of_two_formats_are_run_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, _, told = dlbricks(model, capsys, "run", str(model), "resnet18_v1")
+    other = SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json"
+    status, _, told = dlbricks(model, capsys, "run", str(model), str(other))
     assert status == 2
     assert "choose models of one format" in told
 

@@ -119,13 +119,13 @@ def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(
 
 
 def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert registry.runtime_for({Format.MXNET}) == registry.runtime_for(()) == registry.default()
+    assert registry.runtime_for({Format.MXNET}) == registry.runtime_for() == registry.default()
     assert registry.runtime_for({Format.ONNX}).name == "default-onnx"
     assert {form: it.traits.format for form, it in registry.one_of_each_format().items()} == {
         form: form for form in Format
     }
     with pytest.raises(RegistryError, match="choose models of one format"):
-        registry.runtime_for(set(Format))
+        registry.runtime_for(())
 
     def gone(name: str) -> str:
         raise metadata.PackageNotFoundError(name)
@@ -133,6 +133,41 @@ def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkey
     monkeypatch.setattr(metadata, "version", gone)
     with pytest.raises(RegistryError, match="no runtime here runs ONNX models: pip install onnxruntime"):
         registry.runtime_for({Format.ONNX})
+
+
+def test_the_name_of_a_framework_stands_for_its_first_runtime(
+    registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = registry.add(fake_python, name="first")
+    monkeypatch.setattr(metadata, "version", lambda _: "1.9.1")
+    assert registry.find("mxnet") == registry.default()
+    assert registry.find("onnxruntime").name == "default-onnx"
+
+    def gone(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", gone)
+    assert registry.find("mxnet") == first
+    with pytest.raises(RegistryError, match="no runtime here has ONNX Runtime: pip install onnxruntime"):
+        registry.find("onnxruntime")
+    registry.remove("mxnet")
+    assert registry.find("mxnet") == registry.default()
+
+
+def test_models_of_both_formats_run_by_the_first_installed_framework(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = metadata.version
+
+    def only_onnx(name: str) -> str:
+        if name != "onnxruntime":
+            raise metadata.PackageNotFoundError(name)
+        return known(name)
+
+    assert registry.runtime_for(tuple(Format)).name == "default"
+    monkeypatch.setattr(metadata, "version", only_onnx)
+    assert registry.runtime_for(tuple(Format)).name == "default-onnx"
+    assert registry.runtime_for({Format.MXNET}).name == "default"
 
 
 def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:

@@ -44,7 +44,7 @@ def test_a_runtime_of_an_unknown_framework_hides_no_other(tmp_path: Path) -> Non
     registry = Registry(tmp_path)
     theirs = Runtime("theirs", "/usr/bin/python3", "theano", "1.0", "3.11.0")
     with mock.patch.object(Registry, "_registered", lambda _: (theirs,)):
-        assert registry.preferred_for(Format.ONNX) in registry.all()
+        assert registry.preferred_for({Format.ONNX}) in registry.all()
         assert registry.find("theirs") == theirs
 
 

@@ -20,16 +20,10 @@ from dlbricks_tui.models.mxnet.layers import KIND_ATTRIBUTE
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
 from sample_models.builders.__main__ import SAMPLES
-from sample_models.builders.catalogue import translated_files
-from sample_models.builders.delivered_types import NoFramework, types_path
+from sample_models.builders.delivered_types import NoFramework, onnx_path, types_path
 
 NETWORKS = sorted(path.relative_to(SAMPLES).as_posix() for path in SAMPLES.glob("*/*-symbol.json"))
 every_network = pytest.mark.parametrize("network", NETWORKS)
-
-
-@pytest.fixture(scope="module")
-def translated() -> dict[str, bytes]:
-    return dict(translated_files(SAMPLES))
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +36,8 @@ def _graph(network: str, loader: Loader) -> LayerGraph:
     return loader.load(ModelSource("network", SAMPLES / network, inputs=inputs, types=SAMPLES / types_path(network)))
 
 
-def _model(network: str, translated: dict[str, bytes]) -> ModelProto:
-    return load_from_string(translated[network.replace("-symbol.json", ".onnx")])
+def _model(network: str) -> ModelProto:
+    return load_from_string((SAMPLES / onnx_path(network)).read_bytes())
 
 
 def _layers(model: ModelProto) -> Iterator[tuple[str, str]]:
@@ -56,17 +50,17 @@ def _layers(model: ModelProto) -> Iterator[tuple[str, str]]:
 
 @every_network
 def test_a_translated_network_has_the_layers_of_the_network_with_their_names_and_kinds(
-    network: str, translated: dict[str, bytes], loader: Loader
+    network: str, loader: Loader
 ) -> None:
     layers = [layer for layer in _graph(network, loader).layers if layer.kind is not Kind.CONSTANT]
-    assert set(_layers(_model(network, translated))) == {(layer.name, layer.kind.value) for layer in layers}
+    assert set(_layers(_model(network))) == {(layer.name, layer.kind.value) for layer in layers}
 
 
 @every_network
 def test_a_translated_network_is_valid_and_its_outputs_have_the_shapes_of_the_network(
-    network: str, translated: dict[str, bytes], loader: Loader
+    network: str, loader: Loader
 ) -> None:
-    graph, model = _graph(network, loader), _model(network, translated)
+    graph, model = _graph(network, loader), _model(network)
     check_model(model)
     for given in model.graph.input:
         given.type.tensor_type.shape.dim[0].dim_value = 1
@@ -78,9 +72,9 @@ def test_a_translated_network_is_valid_and_its_outputs_have_the_shapes_of_the_ne
 @pytest.mark.soak
 @pytest.mark.mxnet
 @every_network
-def test_a_translated_network_computes_what_mxnet_computes(network: str, translated: dict[str, bytes]) -> None:
+def test_a_translated_network_computes_what_mxnet_computes(network: str) -> None:
     mxnet = load_mxnet()
-    model = _model(network, translated)
+    model = _model(network)
     generator = numpy.random.default_rng(0)
     values = _store_weights(model, generator)
     inputs = {}

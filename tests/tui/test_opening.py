@@ -53,7 +53,9 @@ def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, m
     gone = Runtime("gone", "/nowhere/python", MXNET.framework, "1.9.1", "3.11.0")
     usual = Registry.preferred_for
     monkeypatch.setattr(
-        Registry, "preferred_for", lambda registry, form: gone if form is Format.MXNET else usual(registry, form)
+        Registry,
+        "preferred_for",
+        lambda registry, forms: gone if Format.MXNET in forms else usual(registry, forms),
     )
     monkeypatch.setattr(work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
     writer = SymbolWriter()

@@ -259,9 +259,9 @@ def test_measuring_known_bricks_again_applies_to_one_run_only(data: DataFolder) 
 
 def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(data: DataFolder) -> None:
     register(data, OTHER_FORMAT, PAPER)
-    found = sources("alexnet")
+    found = [replace(source, twin=None) for source in sources("alexnet")]
     settings = settings_for(Choices(), found, data, config(runtime="other"))
-    assert settings.runtime == settings.runtimes[0] == Registry(data.path).runtime_for(()).name
+    assert settings.runtime == settings.runtimes[0] == Registry(data.path).runtime_for().name
     assert sorted(settings.runtimes) == ["default", "paper"]
     last = replace(settings, runtime="other")
     assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == "paper"
@@ -272,10 +272,24 @@ def test_an_unknown_configured_runtime_is_reported(data: DataFolder) -> None:
         settings_for(Choices(), sources("alexnet"), data, config(runtime="gone"))
 
 
-def test_a_run_refuses_models_of_two_formats(data: DataFolder) -> None:
+def test_the_chosen_runtime_decides_which_file_of_a_model_a_run_takes(data: DataFolder) -> None:
+    register(data, OTHER_FORMAT, PAPER)
+    found = sources("alexnet")
+    settings = settings_for(Choices(), found, data, Config())
+    assert {"default", "other", "paper"} <= set(settings.runtimes)
+    for runtime, file in (("paper", "alexnet-symbol.json"), ("other", "alexnet.onnx")):
+        request = request_for(found, {}, replace(settings, runtime=runtime), data)
+        assert [(model.name, model.path.name) for model in request.models] == [("alexnet", file)]
+
+
+def test_models_run_together_if_they_share_a_format(data: DataFolder) -> None:
     found = (*sources("alexnet"), source_of(data.path / "mine.onnx"))
+    settings = settings_for(Choices(), found, data, Config())
+    assert settings.runtime == "default-onnx"
+    request = request_for(found, {}, settings, data)
+    assert [model.path.name for model in request.models] == ["alexnet.onnx", "mine.onnx"]
     with pytest.raises(RegistryError, match="choose models of one format"):
-        settings_for(Choices(), found, data, Config())
+        settings_for(Choices(), [source_of(data.path / name) for name in ("a-symbol.json", "b.onnx")], data, Config())
 
 
 def test_a_registered_runtime_runs_where_ours_has_no_framework(

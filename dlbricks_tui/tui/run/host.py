@@ -63,8 +63,8 @@ class RunHostScreen(PanelledScreen[None]):
         def begin(settings: RunSettings | None) -> None:
             if settings is not None:
                 self._last = settings, self._config()
-                if settings.choices != choices:
-                    self.choose(settings.choices)
+                if (shown := self._shown_after(settings)) != choices:
+                    self.choose(shown)
                 self.run_in_thread(partial(self._start, sources, shapes, settings), "start run")
 
         try:
@@ -144,6 +144,12 @@ class RunHostScreen(PanelledScreen[None]):
         last = self._last[0] if self._last is not None and _of_runs(self._last[1]) == _of_runs(config) else None
         return settings_for(choices, sources, self.session.data, config, last)
 
+    def _shown_after(self, settings: RunSettings) -> Choices:
+        """Return the choices under which the measured files of the models are shown."""
+        from dlbricks_tui.tui.run.settings import choices_after
+
+        return choices_after(settings, self.session.data)
+
     def _start(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
     ) -> None:
@@ -154,9 +160,12 @@ class RunHostScreen(PanelledScreen[None]):
     ) -> RunPreview:
         from dlbricks_tui.tui.run.runs import preview_run
 
-        choices = settings.choices
-        specs = [ModelSpec(it, choices.level, choices.cutting, shapes.get(id_of(it), {})) for it in sources]
-        return preview_run(self.session, specs, self._request(sources, shapes, settings))
+        choices, request = settings.choices, self._request(sources, shapes, settings)
+        form = request.runtime.traits.format
+        specs = [
+            ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {})) for it in sources
+        ]
+        return preview_run(self.session, specs, request)
 
     def _request(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings

@@ -12,7 +12,7 @@ from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Shape
-from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
@@ -153,6 +153,14 @@ def settings_for(
     return replace(kept, choices=choices, runtime=runtime, runtimes=runtimes)
 
 
+def choices_after(settings: RunSettings, data: DataFolder) -> Choices:
+    """Return the choices of a run that show the files that it measures."""
+    registry = Registry(data.path)
+    measured = registry.find(settings.runtime).traits.format
+    now = settings.choices.format or registry.preferred_format
+    return settings.choices if measured is now else replace(settings.choices, runtime=None, format=measured)
+
+
 def request_for(
     sources: Sequence[ModelSource],
     shapes: Mapping[ModelId, Mapping[str, Shape]],
@@ -183,8 +191,9 @@ def request_for(
 
 def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
     """Return the runtimes that run all these models, the default first."""
-    usual = registry.runtime_for({source.format for source in sources})
-    others = [it.name for it in registry.all() if it.traits.format is usual.traits.format and it.name != usual.name]
+    formats = shared_formats(sources)
+    usual = registry.runtime_for(formats)
+    others = [it.name for it in registry.all() if it.traits.format in formats and it.name != usual.name]
     return (usual.name, *others)
 
 

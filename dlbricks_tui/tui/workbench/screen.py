@@ -28,12 +28,11 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.graph import Level, Shape
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.tui.choices import Available, Choices
+    from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
     from dlbricks_tui.tui.model_reader import ModelReader
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -69,7 +68,7 @@ class WorkbenchScreen(RunHostScreen):
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
         self._index: work.BrickIndex | None = None
-        self._indexed_cut: tuple[Level, Cutting] | None = None
+        self._indexed_cut: CutAt | None = None
         self._wants_sample = False
         self._spec: ModelSpec | None = None
         self._opened: OpenModel | None = None
@@ -122,7 +121,7 @@ class WorkbenchScreen(RunHostScreen):
 
     @on(ModelsPanel.ShapesAsked)
     def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
-        opened = self._opened if self._opened and self._opened.spec.source == event.source else None
+        opened = self._opened if self._opened and id_of(self._opened.spec.source) == id_of(event.source) else None
         # An open model has shapes: given now, remembered, or from its file.
         inputs = input_shapes(opened.graph) if opened else event.source.inputs
         if inputs:
@@ -172,7 +171,7 @@ class WorkbenchScreen(RunHostScreen):
         if self._spec is None:
             return
         if before.cut_at != choices.cut_at:
-            self.open(self._spec.source)
+            self.open(self._library.listed(self._spec.source))
         else:
             self._update_estimate()
 
@@ -269,7 +268,7 @@ class WorkbenchScreen(RunHostScreen):
             scan = partial(work.index_bricks, self.session.reader, self._library.specs(self.choices))
             self.run_steps_in_thread(scan, "index", partial(self._bricks_indexed, cut_at))
 
-    def _bricks_indexed(self, cut_at: tuple[Level, Cutting], index: work.BrickIndex) -> None:
+    def _bricks_indexed(self, cut_at: CutAt, index: work.BrickIndex) -> None:
         if cut_at == self._indexed_cut:
             self._index = index
             self._show_details()
@@ -373,7 +372,7 @@ class WorkbenchScreen(RunHostScreen):
 
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken
-        self.choose(replace(self.choices, system=system, runtime=None, level=level))
+        self.choose(replace(self.choices, system=system, runtime=None, format=None, level=level))
 
     def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
         known = self._library.shapes_of(source)

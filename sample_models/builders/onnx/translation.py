@@ -7,7 +7,6 @@ so in their metadata, as do nodes whose kind differs from that of their operator
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from onnx import TensorProto
@@ -19,7 +18,7 @@ from dlbricks_tui.models.mxnet.layers import KIND_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.mxnet.operators import parameters, schema
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role, input_shapes, variable_roles
-from dlbricks_tui.models.type_cache import cache_key, read_types
+from dlbricks_tui.models.type_cache import cache_key, parse_types
 from sample_models.builders.onnx.graph import LEFT_OUT, Graph
 
 BATCH = "batch"
@@ -78,13 +77,13 @@ class Site:
 Translation = Callable[[Site], str]
 
 
-def translate_file(network: bytes, delivered: Path, name: str) -> bytes:
-    """Return a symbol file as an ONNX file; `delivered` is the file with its types."""
+def translate_file(network: bytes, types: bytes, name: str) -> bytes:
+    """Return a symbol file as an ONNX file; `types` is the content of its file of types."""
     file = parse_symbol(network, name)
     roles = variable_roles(file)
-    known = read_types(delivered, cache_key(network, input_shapes(file, roles, {}, {}, name)))
+    known = parse_types(types, cache_key(network, input_shapes(file, roles, {}, {}, name)))
     if known is None:
-        raise ModelError(f"{delivered} does not hold the types of {name}: run `make samples`")
+        raise ModelError(f"the types of {name} are of another version of the file")
     return translate(file, roles, known.types)
 
 
