@@ -4,12 +4,13 @@ usage: python -m benchmarks.carriers [--level LEVEL] [--threads N] [--rounds N] 
 
 MODEL is a name that `dlbricks models` lists, table1:ID, or an .onnx file. Each model and its carrier run in turns. One
 line for each model says how many layers its carrier runs, what the profile adds up to beside the plain run, and by how
-much estimates are off with four corrections:
+much estimates are off with five corrections:
 
 none          profiled times as they are
-proportional  the difference to the plain run is shared out in proportion: what runs do
+proportional  the difference to the plain run is shared out in proportion
 even          each operator gets an equal part of the difference
 spans         times from the start of an operator to that of the next one, in proportion
+today         an equal part is subtracted from each operator, limited by the shortest, the rest in proportion
 """
 
 import argparse
@@ -26,7 +27,7 @@ from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.measure.carriers import in_proportion
+from dlbricks_tui.measure.carriers import corrected, in_proportion
 from dlbricks_tui.measure.jobs import untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -102,6 +103,7 @@ def _told(graph: LayerGraph, runtime: Runtime, folder: Path, rounds: int) -> Map
         "proportional": in_proportion(found.profiled_ms, found.carrier_ms),
         "even": [ms + each_ms for ms in found.profiled_ms],
         "spans": in_proportion(found.spans_ms, found.carrier_ms),
+        "today": corrected(found.profiled_ms, found.carrier_ms),
     }
     errors = {
         way: _composed_ms(graph, carrier, _by_layer(found.nodes, owners, operators_ms)) / found.model_ms - 1

@@ -1,7 +1,8 @@
 """Carriers: models without repeated modules, in which each brick still has its real surroundings.
 
 A model is a chain of segments, cut wherever a single tensor passes from the layers before to the layers after. Where a
-module of one or more segments is repeated right away, one copy stays, and the layers behind read its result.
+module of one or more segments is repeated right away, one copy stays, and the layers behind read its result. Short
+models stay whole: leaving out copies would save no time.
 """
 
 from collections.abc import Callable, Collection, Hashable, Sequence
@@ -150,16 +151,25 @@ def _last_readers(graph: LayerGraph) -> dict[Feed, int]:
 
 
 def cover(
-    graphs: Sequence[LayerGraph], needed: Collection[str], cost_ms: Callable[[LayerGraph, int], float]
+    graphs: Sequence[LayerGraph],
+    needed: Collection[str],
+    cost_ms: Callable[[LayerGraph, int], float],
+    whole_up_to_ms: float = 0.0,
 ) -> list[Carrier]:
     """Return carriers with a short total latency that hold each needed brick of these models at least once.
 
-    `cost_ms` is the expected latency of a layer. The search is greedy: the next model is the one whose carrier spends
-    the largest share of its time on bricks that no carrier holds yet.
+    `cost_ms` is the expected latency of a layer. Models up to `whole_up_to_ms` keep their repeated modules. The search
+    is greedy: the next model is the one whose carrier spends the largest share of its time on bricks that no carrier
+    holds yet.
     """
     bricks = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
     latencies = [_latencies(graph, keys, cost_ms) for graph, keys in zip(graphs, bricks, strict=True)]
-    shortened = [carrier_of(graph) or whole(graph) for graph in graphs]
+    totals_ms = [sum(of_bricks[key] for key in keys) for of_bricks, keys in zip(latencies, bricks, strict=True)]
+    is_short = [total_ms <= whole_up_to_ms for total_ms in totals_ms]
+    shortened = [
+        whole(graph) if short else carrier_of(graph) or whole(graph)
+        for graph, short in zip(graphs, is_short, strict=True)
+    ]
     costs = [
         sum(latencies[number][bricks[number][index]] for index in carrier.origin)
         for number, carrier in enumerate(shortened)
@@ -175,7 +185,7 @@ def cover(
         held = missing.intersection(bricks[chosen])
         if not held:
             break
-        carrier = _holding(graphs[chosen], bricks[chosen], frozenset(held))
+        carrier = shortened[chosen] if is_short[chosen] else _holding(graphs[chosen], bricks[chosen], frozenset(held))
         if carrier is not None:
             found.append(carrier)
         missing -= held

@@ -1,7 +1,8 @@
 """Carriers as programs for the worker, and the samples of their layers.
 
-A profiler makes operators slower, and it does not see what the runtime does between them. Both are shared out in
-proportion, so that the layers add up to the plain latency. `python -m benchmarks.carriers` compares this with others.
+A profiler adds about the same time to each operator, and it does not see what the runtime does between them. So the
+same time is subtracted from each operator, and the rest is shared out in proportion: the layers add up to the plain
+latency. `python -m benchmarks.carriers` compares this with other ways.
 """
 
 import math
@@ -13,7 +14,7 @@ from statistics import median
 from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of, whole_model
 from dlbricks_tui.bricks.programs import carrier_program
-from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, untimed_runs
+from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.protocol import Profiled, Program
@@ -24,13 +25,19 @@ COPIES, SECONDS_TO_COPY = 2, 2.5
 _FEWEST_ROUNDS = FEWEST_SAMPLES
 # Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
+# Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
+# and the caches would hold more of it than of its model.
+_WHOLE_UP_TO_MS = 20.0
 # Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one.
-_PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 2), (1, 1), 150.0
+_PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
+# The share of the shortest operator that the profiler may have added. No operator takes no time at all.
+_MOST_ADDED = 0.9
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
 # The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
 # (`python -m benchmarks.loads`).
 PLACEMENT_SHARE = 0.027
+_NANOSECONDS_PER_MS = 1e6
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ def carrier_jobs(models: Iterable[CutModel], needed: Mapping[str, Job]) -> list[
     """Carriers that hold the needed bricks, given by key; models with a layer that cannot run are no carriers."""
     graphs = [model.decomposition.graph for model in models]
     runnable = [graph for graph in graphs if all(layer.unmeasurable is None for layer in graph.layers)]
-    carriers = cover(runnable, needed.keys(), _expected_ms)
+    carriers = cover(runnable, needed.keys(), _expected_ms, _WHOLE_UP_TO_MS)
     return [_job(number, carrier, needed) for number, carrier in enumerate(carriers)]
 
 
@@ -100,7 +107,8 @@ class TimedCarrier:
     what: CarrierJob
     # The names of its copies in the worker.
     copies: tuple[str, ...]
-    first_run_ms: float
+    # What one run took before the rounds, about.
+    first_ms: float
     # The most seconds to time the carrier, unless its fewest rounds take longer.
     most_seconds: float
     plain_ms: list[float] = field(default_factory=list)
@@ -113,18 +121,20 @@ class TimedCarrier:
         return self.copies[len(self.plain_ms) % len(self.copies)]
 
     @property
-    def untimed_runs(self) -> int:
-        return untimed_runs(median(self.plain_ms) if self.plain_ms else self.first_run_ms, whole=True)
+    def plain_runs(self) -> tuple[int, int]:
+        """Untimed and timed plain runs in a round."""
+        usual_ms = median(self.plain_ms) if self.plain_ms else self.first_ms
+        return untimed_runs(usual_ms, whole=True), timed_runs(usual_ms)
 
     @property
     def profiled_runs(self) -> tuple[int, int]:
         """Untimed and timed runs under the profiler in a round."""
-        return _SLOW_PROFILED if self.first_run_ms > SLOW_MS else _PROFILED
+        return _SLOW_PROFILED if self.first_ms > SLOW_MS else _PROFILED
 
     @property
     def fewest_rounds(self) -> int:
         """The rounds it takes part in at least."""
-        if self.first_run_ms > _SLOWEST_MS:
+        if self.first_ms > _SLOWEST_MS:
             return _FEWEST_ROUNDS_OF_THE_SLOWEST
         return FEWEST_OF_THE_LONGEST if self.seconds > self.most_seconds else _FEWEST_ROUNDS
 
@@ -177,13 +187,23 @@ def layer_times(profile: Profiled, owners: Mapping[int, int], plain_ms: float) -
     `owners` says which layer an operator belongs to.
     """
     found: defaultdict[int, float] = defaultdict(float)
-    durations_ns = [sum(of_one) for of_one in zip(*profile.durations_ns, strict=True)]
-    for node, operator_ms in zip(profile.nodes, in_proportion(durations_ns, plain_ms), strict=True):
+    # Of several runs the median: some operator of a run is always interrupted.
+    operators_ms = [median(of_one) / _NANOSECONDS_PER_MS for of_one in zip(*profile.durations_ns, strict=True)]
+    for node, operator_ms in zip(profile.nodes, corrected(operators_ms, plain_ms), strict=True):
         found[owners[node]] += operator_ms
     return dict(found)
 
 
+def corrected(profiled_ms: Sequence[float], plain_ms: float) -> list[float]:
+    """The times of operators without the time that the profiler added, so that they add up to `plain_ms`."""
+    if not profiled_ms:
+        return []
+    added_ms = max(0.0, math.fsum(profiled_ms) - plain_ms) / len(profiled_ms)
+    added_ms = min(added_ms, _MOST_ADDED * min(profiled_ms))
+    return in_proportion([operator_ms - added_ms for operator_ms in profiled_ms], plain_ms)
+
+
 def in_proportion(durations: Sequence[float], total_ms: float) -> list[float]:
     """The durations in milliseconds, so that they add up to a total."""
-    together = sum(durations)
+    together = math.fsum(durations)
     return [total_ms * duration / together if together else 0.0 for duration in durations]

@@ -18,7 +18,7 @@ from statistics import fmean, median
 from dlbricks_tui.measure.carriers import COPIES, SECONDS_TO_COPY, SLOW_MS, CarrierJob, TimedCarrier, layer_times
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
-from dlbricks_tui.measure.jobs import Job, JobKey, untimed_runs
+from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
 from dlbricks_tui.measure.reference import REFERENCE, reference_ms
 from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
@@ -126,25 +126,42 @@ class Inside:
     def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[TimedCarrier]:
         bricks = dict.fromkeys(job for it in carriers for job in it.bricks.values())
         self._tell(BatchStarted(number=1, of=1, programs=len(bricks)))
-        running = []
+        firsts: list[tuple[CarrierJob, float, int]] = []
         for what in carriers:
             self._control.checkpoint()
             began = time.monotonic()
             loaded = self._worker.load(what.name, what.program, what.expected_ms)
             if loaded is None:
                 continue
-            slow = loaded.first_run_seconds * 1000 > SLOW_MS or time.monotonic() - began > SECONDS_TO_COPY
-            copies = 1 if slow else COPIES
-            names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
-            names = [name for name in names if self._worker.load(name, what.program, what.expected_ms)]
-            running.append(TimedCarrier(what, (what.name, *names), loaded.first_run_seconds * 1000, most_seconds))
+            seconds = time.monotonic() - began
+            latency_ms = self._latency_ms(what.name, loaded.first_run_seconds * 1000)
+            if latency_ms is None:
+                continue
+            slow = latency_ms > SLOW_MS or seconds > SECONDS_TO_COPY
+            firsts.append((what, latency_ms, 1 if slow else COPIES))
             for job in dict.fromkeys(what.bricks.values()):
                 self._results.loaded(job, loaded.first_run_seconds, ())
+        # A network that is loaded later is faster, so whole models are loaded between the copies of carriers.
         for whole in self._wholes:
             if self._worker.load(whole.job.name, whole.program, whole.job.expected_ms):
                 whole.in_rounds_ms = []
+        running = []
+        for what, latency_ms, copies in firsts:
+            names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
+            names = [name for name in names if self._worker.load(name, what.program, what.expected_ms)]
+            running.append(TimedCarrier(what, (what.name, *names), latency_ms, most_seconds))
         self._worker.take_losses()
         return running
+
+    def _latency_ms(self, name: str, first_run_ms: float) -> float | None:
+        """The latency of a loaded carrier, about; the first run of one with many layers takes most of its time to load.
+
+        None if the carrier does not run any more.
+        """
+        if first_run_ms <= SLOW_MS:
+            return first_run_ms
+        taken_ms = self._worker.sample([name], 0, 1).get(name)
+        return taken_ms[0] if taken_ms else None
 
     def _round(self, running: Sequence[TimedCarrier]) -> None:
         """One sample of each whole model and each layer."""
@@ -173,12 +190,12 @@ class Inside:
     def _sample_carrier(self, it: TimedCarrier) -> Iterator[tuple[Job, float]]:
         """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
         began = time.monotonic()
-        taken_ms = self._worker.sample([it.copy], it.untimed_runs, 1).get(it.copy)
+        taken_ms = self._worker.sample([it.copy], *it.plain_runs).get(it.copy)
         profile = self._worker.profile(it.copy, *it.profiled_runs) if taken_ms else None
         it.seconds += time.monotonic() - began
         if taken_ms is None or profile is None:
             return
-        (plain_ms,) = taken_ms
+        plain_ms = median(taken_ms)
         times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
         for layer in it.what.carrier.graph.layers:
@@ -198,11 +215,11 @@ class Inside:
     def _sample_whole(self, whole: _Whole) -> bool:
         usual_ms = median(whole.samples_ms) if whole.samples_ms else whole.first_run_ms
         name = whole.job.name
-        taken_ms = self._worker.sample([name], untimed_runs(usual_ms, whole=True), 1).get(name)
+        taken_ms = self._worker.sample([name], untimed_runs(usual_ms, whole=True), timed_runs(usual_ms)).get(name)
         if taken_ms is None:
             self._fail(whole.job)
             return False
-        whole.samples_ms.extend(taken_ms)
+        whole.samples_ms.append(median(taken_ms))
         return True
 
     def _seconds_left(self, running: Sequence[TimedCarrier], round_seconds: float) -> float:

@@ -25,6 +25,9 @@ _MOST_RUNS_OF_A_MODEL = 20
 _RUNS = 1
 # A short brick runs several times until its data and its inputs' copies are in the caches, as in the middle of a model.
 _RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
+# A short network runs several times in a round, for about this long, and the median counts: a single run of it is often
+# interrupted, or slower by chance.
+_TIMED_MS, _MOST_TIMED_RUNS = 10.0, 9
 # Longer programs need no untimed run.
 _LONG_MODEL_MS, _LONG_BRICK_MS = 1000.0, 50.0
 
@@ -161,6 +164,11 @@ def untimed_runs(latency_ms: float, *, whole: bool, cold: bool = False) -> int:
     if cold or latency_ms >= _LONG_BRICK_MS:
         return 0
     return _RUNS if latency_ms >= _SHORT_BRICK_MS else _RUNS_OF_A_SHORT_BRICK
+
+
+def timed_runs(latency_ms: float) -> int:
+    """Return the number of timed runs of a network in a round; the median of them is one sample."""
+    return max(1, int(min(_MOST_TIMED_RUNS, _TIMED_MS / latency_ms))) if latency_ms else _MOST_TIMED_RUNS
 
 
 def _untimed_runs_of_a_model(latency_ms: float) -> int:

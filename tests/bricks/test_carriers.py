@@ -94,5 +94,14 @@ def test_carriers_of_several_models_share_what_they_can() -> None:
     assert len(carriers) == 2
 
 
+def test_a_short_model_keeps_its_repeated_modules() -> None:
+    graph = residual(6)
+    needed = set(bricks_of(graph)[:2])
+    (stays_whole,) = cover([graph], needed, lambda graph, layer: 1.0, len(graph.layers))
+    (shortened,) = cover([graph], needed, lambda graph, layer: 1.0, len(graph.layers) - 1)
+    assert stays_whole.is_whole
+    assert len(shortened.origin) < len(graph.layers)
+
+
 def test_bricks_outside_all_models_need_no_carrier() -> None:
     assert cover([chain("conv")], {"unknown"}, lambda graph, layer: 1.0) == []

@@ -1,12 +1,13 @@
 """The method `inside` on a host whose truth is known."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 import pytest
 
 from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.measure import carriers
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.results import CarrierOccurrence
 from dlbricks_tui.models.graph import LayerGraph
@@ -23,6 +24,14 @@ def kept_weights() -> Iterator[None]:
     """Keep the bootstrap weights of all numbers of samples, which each simulation needs again."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(statistics, "_resampling", cache(statistics._resampling))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_short_models() -> Iterator[None]:
+    """Shorten the networks of these tests, although they are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(carriers, "_WHOLE_UP_TO_MS", 0.0)
         yield
 
 
@@ -59,6 +68,26 @@ def test_estimates_from_carriers_are_right_on_average() -> None:
 def test_95_percent_intervals_hold_in_93_to_97_percent_of_cases() -> None:
     held = sum(low <= truth <= high for truth, _, low, high in map(simulated, range(SEEDS)))
     assert 0.93 <= held / SEEDS <= 0.97
+
+
+class InterruptedHost(SimulatedHost):
+    """A host that interrupts one of several runs."""
+
+    def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[float, ...]]:
+        taken = super().sample(names, warm, repeat)
+        return {name: (10 * runs[0], *runs[1:]) if repeat > 2 else runs for name, runs in taken.items()}
+
+
+def test_interrupted_runs_of_a_short_network_do_not_count() -> None:
+    latencies_ms = dict.fromkeys(OPERATORS, 0.05)
+    graphs = [network(3)]
+    usual, interrupted = (
+        estimated(graphs[0], measured_inside(kind(latencies_ms, 1, noise=0.0), graphs)).composed
+        for kind in (SimulatedHost, InterruptedHost)
+    )
+    assert usual is not None
+    assert interrupted is not None
+    assert interrupted.sequential_ms == pytest.approx(usual.sequential_ms)
 
 
 def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() -> None:

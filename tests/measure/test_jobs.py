@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.measure.jobs import Job, JobKey, memory_bytes, untimed_runs
+from dlbricks_tui.measure.jobs import Job, JobKey, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.models.graph import Feed
 from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import DATA, Spec, after, built, chain
@@ -44,6 +44,11 @@ def test_tensors_between_layers_take_memory_once() -> None:
 )
 def test_short_programs_need_most_untimed_runs(latency_ms: float, brick: int, whole: int) -> None:
     assert (untimed_runs(latency_ms, whole=False), untimed_runs(latency_ms, whole=True)) == (brick, whole)
+
+
+@pytest.mark.parametrize(("latency_ms", "runs"), [(0.0, 9), (0.05, 9), (2.0, 5), (9.0, 1), (500.0, 1)])
+def test_short_networks_run_several_times_in_a_round(latency_ms: float, runs: int) -> None:
+    assert timed_runs(latency_ms) == runs
 
 
 @pytest.mark.parametrize(("context", "runs"), [("conv", 3), ("conv:kept;cold", 0)])
