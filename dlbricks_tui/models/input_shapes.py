@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
@@ -20,6 +21,7 @@ MOST_LISTED = 8
 # Examples for axes of unknown size: an image, or sequences.
 _IMAGE: Shape = (1, 3, 224, 224)
 _LENGTH = 128
+_NAME_OF_LENGTH = re.compile("seq|len", re.IGNORECASE)
 
 
 def parse_input(text: str) -> tuple[str, Shape]:
@@ -75,8 +77,20 @@ def example_shape(axes: Sequence[int | str] | None) -> Shape:
         return _IMAGE
     axes = axes[:MOST_AXES]
     usual = _IMAGE if len(axes) == len(_IMAGE) else (1, *(_LENGTH,) * (len(axes) - 1))
-    pairs = zip(axes, usual, strict=True)
-    return tuple([axis if isinstance(axis, int) and axis > 0 else guess for axis, guess in pairs])
+    return tuple([_example_size(axis, guess) for axis, guess in zip(axes, usual, strict=True)])
+
+
+def _example_size(axis: int | str, guess: int) -> int:
+    if isinstance(axis, int):
+        return axis if axis > 0 else guess
+    if names_a_batch(axis):
+        return 1
+    return _LENGTH if _NAME_OF_LENGTH.search(axis) else guess
+
+
+def names_a_batch(axis: str) -> bool:
+    """Return whether the name of an open axis says that it counts images or sentences."""
+    return axis.lower().startswith("batch")
 
 
 def spelled(given: Mapping[str, Numbers]) -> str:

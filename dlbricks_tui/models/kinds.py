@@ -34,6 +34,8 @@ class Kind(str, Enum):
     LOSS = "loss"
     CONSTANT = "constant"
     OTHER = "other"
+    # The last one: a saved index of results knows kinds by their place.
+    TREES = "trees"
 
 
 _KINDS: dict[Kind, str] = {
@@ -93,34 +95,45 @@ _ONNX_KINDS: dict[Kind, str] = {
     Kind.CONVOLUTION: "Conv FusedConv ConvInteger QLinearConv DeformConv NhwcConv NhwcFusedConv",
     Kind.DECONVOLUTION: "ConvTranspose QLinearConvTranspose",
     Kind.LINEAR: "Gemm MatMul FusedGemm FusedMatMul MatMulInteger QLinearMatMul QGemm MatMulIntegerToFloat "
-    "DynamicQuantizeMatMul MatMulNBits Einsum",
+    "DynamicQuantizeMatMul MatMulNBits MatMulBnb4 MatMulInteger16 MatMulFpQ4 FusedMatMulActivation TransposeMatMul "
+    "GemmFastGelu GemmFloat8 SparseToDenseMatMul Einsum LinearClassifier LinearRegressor SVMClassifier SVMRegressor "
+    "MoE QMoE",
     Kind.BATCHNORM: "BatchNormalization",
     Kind.NORM: "InstanceNormalization LayerNormalization GroupNormalization LpNormalization "
     "MeanVarianceNormalization RMSNormalization SkipLayerNormalization SimplifiedLayerNormalization "
-    "SkipSimplifiedLayerNormalization EmbedLayerNormalization",
+    "SkipSimplifiedLayerNormalization EmbedLayerNormalization QEmbedLayerNormalization GroupNorm SkipGroupNorm "
+    "Normalizer",
     Kind.POOLING: "MaxPool AveragePool LpPool GlobalMaxPool GlobalAveragePool GlobalLpPool MaxRoiPool RoiAlign "
-    "MaxUnpool QLinearAveragePool QLinearGlobalAveragePool",
+    "MaxUnpool QLinearAveragePool QLinearGlobalAveragePool NhwcMaxPool MaxpoolWithMask",
     Kind.ELEMENTWISE: "Relu Sigmoid Tanh Softplus Softsign LeakyRelu Elu PRelu Selu Gelu FastGelu QuickGelu BiasGelu "
     "Celu Mish Swish HardSigmoid HardSwish ThresholdedRelu Shrink Clip Identity Exp Log Sqrt Abs Neg "
     "Reciprocal Erf Sign Floor Ceil Round Sin Cos Tan Sinh Cosh Asin Acos Atan Asinh Acosh Atanh Not "
-    "IsNaN IsInf CastLike",
+    "IsNaN IsInf CastLike BitwiseNot Trilu QLinearSigmoid QLinearLeakyRelu Scaler Imputer Binarizer",
     Kind.COMBINE: "Add Sub Mul Div Sum Mean Max Min Pow Mod Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor "
-    "Where BitShift BitwiseAnd BitwiseOr BitwiseXor QLinearAdd QLinearMul",
-    Kind.CONCAT: "QLinearConcat SequenceConstruct ConcatFromSequence",
+    "Where BitShift BitwiseAnd BitwiseOr BitwiseXor QLinearAdd QLinearMul QLinearWhere MulInteger BiasAdd ComplexMul "
+    "ComplexMulConj",
+    Kind.CONCAT: "QLinearConcat SequenceConstruct SequenceInsert ConcatFromSequence FeatureVectorizer",
     Kind.REDUCE: "ReduceMean ReduceSum ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
-    "ReduceSumSquare ArgMax ArgMin CumSum",
+    "ReduceSumSquare ArgMax ArgMin CumSum CumProd QLinearReduceMean ReduceSumInteger",
     Kind.BROADCAST: "Expand Tile",
-    Kind.RESIZE: "Resize Upsample",
-    Kind.SLICE: "Slice Split Gather GatherElements GatherND Compress TopK",
-    Kind.RESHAPE: "Unsqueeze Squeeze DepthToSpace SpaceToDepth",
+    Kind.RESIZE: "Resize Upsample GridSample CropAndResize",
+    Kind.SLICE: "Slice Split Gather GatherElements GatherND Compress TopK NonZero NonMaxSuppression Unique "
+    "ScatterElements ScatterND Scatter TensorScatter SplitToSequence SequenceAt SequenceErase ArrayFeatureExtractor "
+    "CenterCropPad",
+    Kind.RESHAPE: "Unsqueeze Squeeze DepthToSpace SpaceToDepth ZipMap CastMap",
     Kind.TRANSPOSE: "Transpose ReverseSequence ReorderInput ReorderOutput",
-    Kind.SOFTMAX: "Softmax LogSoftmax Hardmax BiasSoftmax",
-    Kind.RECURRENT: "LSTM GRU Loop Scan DynamicQuantizeLSTM",
-    Kind.ATTENTION: "Attention MultiHeadAttention GroupQueryAttention QAttention RotaryEmbedding",
-    Kind.EMBEDDING: "OneHot",
+    Kind.SOFTMAX: "Softmax LogSoftmax Hardmax BiasSoftmax QLinearSoftmax",
+    Kind.RECURRENT: "LSTM GRU Loop Scan DynamicQuantizeLSTM AttnLSTM",
+    Kind.ATTENTION: "Attention MultiHeadAttention GroupQueryAttention QAttention RotaryEmbedding PackedAttention "
+    "PackedMultiHeadAttention PagedAttention SparseAttention LongformerAttention DecoderAttention "
+    "DecoderMaskedMultiHeadAttention DecoderMaskedSelfAttention QOrderedAttention LinearAttention",
+    Kind.EMBEDDING: "OneHot LabelEncoder CategoryMapper OneHotEncoder DictVectorizer TorchEmbedding "
+    "GatherBlockQuantized",
     Kind.QUANTIZE: "QuantizeLinear DequantizeLinear DynamicQuantizeLinear",
     Kind.LOSS: "SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss",
-    Kind.CONSTANT: "Constant ConstantOfShape Range EyeLike",
+    Kind.CONSTANT: "Constant ConstantOfShape Range EyeLike Shape Size SequenceEmpty RandomNormal RandomNormalLike "
+    "RandomUniform RandomUniformLike",
+    Kind.TREES: "TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor",
 }
 
 ONNX_KIND_OF_OP = {op: kind for kind, ops in _ONNX_KINDS.items() for op in ops.split()}
@@ -132,6 +145,7 @@ _BY_WEIGHT = (
     Kind.DECONVOLUTION,
     Kind.RECURRENT,
     Kind.ATTENTION,
+    Kind.TREES,
     Kind.LINEAR,
     Kind.POOLING,
     Kind.EMBEDDING,

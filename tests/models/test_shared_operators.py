@@ -152,6 +152,26 @@ PAIRS = [
         (numbers("scales", 1.0, 1.0, 2.0, 2.0),),
         opset=9,
     ),
+    Pair(
+        "UpSampling",
+        "Resize",
+        {"scale": 3, "sample_type": "nearest", "num_args": 1},
+        {"mode": "nearest"},
+        (numbers("scales", 1.0, 1.0, 3.0, 3.0),),
+        opset=10,
+    ),
+    Pair(
+        "UpSampling",
+        "Resize",
+        {"scale": 2, "sample_type": "nearest", "num_args": 1},
+        {
+            "mode": "nearest",
+            "coordinate_transformation_mode": "asymmetric",
+            "nearest_mode": "floor",
+            "cubic_coeff_a": -0.75,
+        },
+        (make_tensor("roi", TensorProto.FLOAT, (0,), ()), numbers("scales", 1.0, 1.0, 2.0, 2.0)),
+    ),
 ]
 
 
@@ -164,6 +184,24 @@ def test_an_operator_is_the_same_brick_in_both_formats(pair: Pair, tmp_path: Pat
     assert layer.op in SHARED_OPS
     mxnet = read_mxnet(tmp_path, pair, layer)
     assert brick_of(mxnet, (0,)).canonical == brick_of(onnx, (0,)).canonical
+
+
+@pytest.mark.parametrize(
+    ("attributes", "scales"),
+    [
+        ({}, (1, 1, 2, 2)),
+        ({"mode": "linear", "coordinate_transformation_mode": "asymmetric"}, (1, 1, 2, 2)),
+        ({"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, (1, 1, 2, 3)),
+        ({"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, (1, 1, 0.5, 0.5)),
+        ({"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}, (1, 2, 2, 2)),
+    ],
+)
+def test_a_resize_that_does_more_than_repeat_elements_keeps_its_name(
+    attributes: dict[str, Any], scales: Sequence[float], tmp_path: Path
+) -> None:
+    node = make_node("Resize", ["x", "", "scales"], ["y"], **attributes)
+    graph = loaded(tmp_path, model([node], {"x": IMAGE}, ["y"], [numbers("scales", *scales)]))
+    assert graph.layers[0].op == "onnx.Resize"
 
 
 def read_mxnet(folder: Path, pair: Pair, twin: Layer) -> LayerGraph:

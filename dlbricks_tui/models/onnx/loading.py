@@ -20,6 +20,7 @@ from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
+from dlbricks_tui.models.onnx.open_axes import axes_of, named_sizes, shape_of_value, shapes_to_ask, sized
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
 
-Axes = list[int | str]
-
-
 def input_types(
     inputs: Sequence["ValueInfoProto"],
     given: Mapping[str, Shape],
@@ -45,7 +43,8 @@ def input_types(
 ) -> dict[str, TensorType]:
     """Return the type of each input by name.
 
-    An open first axis means one image. An axis with a name has the size that is given for that name in any input.
+    An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
+    one image.
     """
     names = [it.name for it in inputs]
     for name in given:
@@ -55,46 +54,23 @@ def input_types(
     stated = {**known, **given}
     sizes: dict[str, int] = {}
     for it in inputs:
-        axes = _axes(it)
+        axes = axes_of(it)
         if it.name in stated and axes is not None:
             if len(axes) != len(stated[it.name]):
                 shown = short_shape(stated[it.name])
                 raise ModelError(
                     f"{where}: input {it.name[:80]!r} has {len(axes)} axes; the given shape {shown} does not"
                 )
-            pairs = zip(axes, stated[it.name], strict=True)
-            sizes.update((axis, size) for axis, size in pairs if isinstance(axis, str) and axis)
+            sizes.update(named_sizes(axes, stated[it.name]))
     shapes = {
-        it.name: stated.get(it.name, _shape_of_value(_axes(it), values.get(it.name, ())) or _sized(_axes(it), sizes))
+        it.name: stated.get(it.name, shape_of_value(axes_of(it), values.get(it.name, ())) or sized(axes_of(it), sizes))
         for it in inputs
     }
-    missing = {it.name: _axes(it) for it in inputs if shapes[it.name] is None}
+    missing = {it.name: axes_of(it) for it in inputs if shapes[it.name] is None}
     if missing:
-        raise missing_shapes(missing, where)
+        raise missing_shapes(shapes_to_ask(missing, sizes), where)
     refuse_too_large({name: shape for name, shape in shapes.items() if shape}, MOST_ELEMENTS, "ONNX Runtime", where)
     return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
-
-
-def _axes(declared: "ValueInfoProto") -> Axes | None:
-    """Return the sizes, and the names of open axes; None where the number of axes is unknown."""
-    tensor = declared.type.tensor_type
-    if not declared.type.HasField("tensor_type") or not tensor.HasField("shape"):
-        return None
-    return [axis.dim_value if axis.dim_value > 0 else axis.dim_param for axis in tensor.shape.dim]
-
-
-def _shape_of_value(axes: Axes | None, value: Numbers) -> Shape | None:
-    """Return the shape of a vector of open size by the numbers that are given for it."""
-    return (len(value),) if axes is not None and len(axes) == 1 and isinstance(axes[0], str) and value else None
-
-
-def _sized(axes: Axes | None, sizes: Mapping[str, int]) -> Shape | None:
-    if axes is None:
-        return None
-    found = [
-        sizes.get(axis, 1 if place == 0 else 0) if isinstance(axis, str) else axis for place, axis in enumerate(axes)
-    ]
-    return tuple(found) if all(found) else None
 
 
 # The tensor after which ONNX Runtime names a node or its output.

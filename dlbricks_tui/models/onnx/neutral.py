@@ -277,6 +277,26 @@ def _upsample(values: Values, site: OnnxSite) -> Translated | None:
     return Translated("upsample_nearest", {"scale": int(whole[2])})
 
 
+def _resize(values: Values, site: OnnxSite) -> Translated | None:
+    """An enlargement that repeats each element, by the same integer along both axes of an image."""
+    said = {"mode": "nearest", **{name: it for name, it in values.items() if name not in _IGNORED_OF_NEAREST}}
+    if said != ({"mode": "nearest"} if site.version < 11 else _REPEATING):
+        return None
+    before, after = site.inputs[0].shape if site.inputs else None, site.result
+    if before is None or after is None or len(before) != 4 or len(after) != 4 or 0 in before or len(site.inputs) > 1:
+        return None
+    batch, channels, *scales = (new / old for old, new in zip(before, after, strict=True))
+    if (batch, channels) != (1, 1) or scales[0] != scales[1] or not scales[0].is_integer():
+        return None
+    return Translated("upsample_nearest", {"scale": int(scales[0])})
+
+
+# The attributes with which a resize repeats elements. Before version 11 it always does in the mode `nearest`.
+_REPEATING = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+# Attributes of other modes.
+_IGNORED_OF_NEAREST = frozenset({"cubic_coeff_a", "exclude_outside", "extrapolation_value"})
+
+
 ONNX_TRANSLATIONS: Mapping[str, Translation] = {
     "Add": _alike("add"),
     "AveragePool": _pool("mean_pool"),
@@ -309,6 +329,7 @@ ONNX_TRANSLATIONS: Mapping[str, Translation] = {
     "ReduceSum": _reduce("reduce_sum"),
     "Relu": _plain_op("relu"),
     "Reshape": _to_shape("reshape"),
+    "Resize": _resize,
     "Selu": _plain_op("selu"),
     "Sigmoid": _plain_op("sigmoid"),
     "Softmax": _softmax,

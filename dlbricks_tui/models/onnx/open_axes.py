@@ -1,0 +1,72 @@
+"""Axes of inputs whose size the file leaves open, and the sizes that follow from given shapes.
+
+Exporters name open axes. Equal names mean equal sizes, and a name may be a sum of others: `past_length + length`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.models.graph import Numbers, Shape
+from dlbricks_tui.models.input_shapes import MOST_AXES, example_shape, names_a_batch
+
+if TYPE_CHECKING:
+    from onnx import ValueInfoProto
+
+# The size of each axis, or the name of an open one, which may be empty.
+Axes = list[int | str]
+_NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+
+
+def axes_of(declared: "ValueInfoProto") -> Axes | None:
+    """Return the axes of an input; None if the file does not say how many it has."""
+    tensor = declared.type.tensor_type
+    if not declared.type.HasField("tensor_type") or not tensor.HasField("shape"):
+        return None
+    return [axis.dim_value if axis.dim_value > 0 else axis.dim_param for axis in tensor.shape.dim]
+
+
+def named_sizes(axes: Axes, shape: Shape) -> dict[str, int]:
+    """Return the sizes that a shape gives to the names of its open axes."""
+    return {axis: size for axis, size in zip(axes, shape, strict=True) if isinstance(axis, str) and axis}
+
+
+def sized(axes: Axes | None, sizes: Mapping[str, int]) -> Shape | None:
+    """Return the shape of an input whose named axes have these sizes; None if an axis stays open."""
+    if axes is None:
+        return None
+    found = [_size(axis, place, sizes) for place, axis in enumerate(axes)]
+    return tuple(found) if all(found) else None
+
+
+def shape_of_value(axes: Axes | None, value: Numbers) -> Shape | None:
+    """Return the shape of a vector of open size by the numbers that are given for it."""
+    return (len(value),) if axes is not None and len(axes) == 1 and isinstance(axes[0], str) and value else None
+
+
+def shapes_to_ask(open_inputs: Mapping[str, Axes | None], sizes: Mapping[str, int]) -> dict[str, Axes | None]:
+    """Return the inputs whose shapes a user has to give, after which those of all others follow."""
+    asked: dict[str, Axes | None] = {}
+    known = dict(sizes)
+    for name, axes in open_inputs.items():
+        if sized(axes, known) is None:
+            asked[name] = axes
+            if axes:
+                known.update(named_sizes(axes[:MOST_AXES], example_shape(axes)))
+    return asked
+
+
+def _size(axis: int | str, place: int, sizes: Mapping[str, int]) -> int:
+    """Return the size of an axis, 0 if it is open."""
+    if isinstance(axis, int):
+        return axis
+    if axis in sizes:
+        return sizes[axis]
+    if place == 0 or names_a_batch(axis):
+        return 1
+    return _sum([term.strip() for term in axis.split("+")], sizes)
+
+
+def _sum(terms: Sequence[str], sizes: Mapping[str, int]) -> int:
+    found = [int(term) if _NUMBER.fullmatch(term) else sizes.get(term, 0) for term in terms]
+    return sum(found) if all(found) and len(terms) > 1 else 0
