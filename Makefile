@@ -1,6 +1,6 @@
 # The two commands to know: `make run` and `make test`. The first of either makes .venv; later ones find it made.
 
-# Any Python from 3.10 on, e.g. `make run PYTHON=python3.11`; MXNet itself runs on 3.10 to 3.12.
+# Python 3.10 to 3.14, e.g. `make run PYTHON=python3.11`. MXNet itself runs on 3.10 to 3.12.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,6 +8,13 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --no-input --quiet --qui
 # Each stands for an install of what pyproject.toml asks for now.
 INSTALLED := $(VENV)/installed
 INSTALLED_DEV := $(VENV)/installed-dev
+# Make .venv anew if it has another Python than the named one, or if its own Python was replaced by a newer one.
+NAMED := $(if $(filter file,$(origin PYTHON)),$(BIN)/python,$(PYTHON))
+VERSION := $(shell $(NAMED) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+ifeq ($(wildcard $(VENV)/lib/python$(VERSION)),)
+CLEAR := --clear
+.PHONY: $(INSTALLED)
+endif
 # Where `make tour` measures: what it prints is what it has just measured.
 TOUR := build/tour
 # What people wait for; the other benchmarks take longer, or ask for a quiet host.
@@ -67,7 +74,7 @@ $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 		{ echo 'Python cannot make virtual environments here: sudo apt install python3-venv' >&2; exit 1; }
 	@echo 'Setting up $(VENV): this takes a minute or two, and only now.' >&2
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -m venv $(CLEAR) $(VENV)
 	@$(PIP) install --editable .
 	@touch $@
 
