@@ -6,7 +6,9 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
@@ -123,7 +125,7 @@ def _data_folder(chosen: str | None) -> DataFolder:
     cure = f"name another with --data-dir or {DATA_FOLDER_VARIABLE}"
     try:
         folder = data_folder(chosen)
-        standing = next(path for path in (folder.path, *folder.path.parents) if path.exists())
+        standing = _nearest_existing(folder.path)
         if not standing.is_dir():
             raise UsageError(f"the data folder cannot be {folder.path}: {standing} is a file; {cure}")
     except NoHomeFolderError as error:
@@ -131,6 +133,16 @@ def _data_folder(chosen: str | None) -> DataFolder:
     except OSError as error:
         raise UsageError(f"the data folder cannot be reached: {error}; {cure}") from error
     return folder
+
+
+def _nearest_existing(path: Path) -> Path:
+    """Return the path or its nearest parent that exists; raise OSError where that cannot be found out."""
+    for each in (path, *path.parents):
+        # Path.exists() hides other errors from Python 3.14 on.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            each.stat()
+            return each
+    return Path(path.anchor)
 
 
 def _parser(commands: Sequence[Command]) -> Parser:

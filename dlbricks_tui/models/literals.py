@@ -2,6 +2,7 @@
 
 import math
 import re
+from math import copysign, inf
 from struct import pack, unpack
 
 from dlbricks_tui.models.graph import Numbers, ParamValue
@@ -79,7 +80,11 @@ def single_precision(value: float) -> float:
 
 
 def _held_in_32_bits(value: float) -> float:
-    (held,) = unpack("f", pack("f", value))
+    try:
+        (held,) = unpack("f", pack("f", value))
+    except OverflowError:
+        # Python 3.14 refuses such numbers, earlier versions take them for infinite.
+        return copysign(inf, value)
     return float(held)
 
 
