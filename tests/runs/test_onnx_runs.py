@@ -12,10 +12,21 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.calibration_nets import calibration_nets
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.stopping import FixedRuns
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.runs.events import ProgramFailed
+from dlbricks_tui.runs.request import RunRequest, chosen
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, EndToEnd
 from tests.models.onnx_models import finite_with_its_own_weights, of_unknown_shapes, saved, small, unfusable
+from tests.runs.runs import Site
+
+FAULTY_WORKER = Path(__file__).parent / "faulty_worker.py"
 
 
 @pytest.fixture
@@ -73,6 +84,53 @@ def test_a_model_that_cannot_be_run_layer_by_layer_is_timed_end_to_end(
     assert (status, found["end_to_end"]["reused"]) == (0, 1)
     status, (again,), _ = dlbricks(model, capsys, "estimate", *asked)
     assert again["measured_ms"] == estimate["measured_ms"]
+
+
+def test_sequences_of_several_layers_are_measured_too(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["run", str(model), "-g", "10", "--cut", "runnable", "--end-to-end", "--fixed-runs", "10"]
+    status, found, told = dlbricks(model, capsys, *asked, "--calibrate", "never")
+    assert status == 0, told
+    assert found["bricks"] == {"total": 1, "run": 1, "reused": 0, "failed": 0}
+    assert found["models"][0]["coverage"]["missing"] == 0
+    status, again, _ = dlbricks(model, capsys, *asked, "--calibrate", "never")
+    assert (again["bricks"]["run"], again["end_to_end"]["reused"]) == (0, 1)
+    assert again["models"] == found["models"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "from_run", "reason"),
+    [
+        ("segfault", 1, "crashed"),
+        ("segfault", 2, "crashed"),
+        ("sleep", 1, "hung"),
+        ("devour", 1, "too large"),
+        ("not a number", 1, "not finite"),
+    ],
+)
+def test_a_brick_that_crashes_the_real_framework_fails_alone_and_is_named(
+    model: Path, monkeypatch: pytest.MonkeyPatch, fault: str, from_run: int, reason: str
+) -> None:
+    monkeypatch.setenv("FAULTS", json.dumps({"Gemm": [fault, from_run]}))
+    site = Site(model.parent / "data", FAULTY_WORKER)
+    site.path.mkdir()
+    request = RunRequest(
+        models=chosen([source_of(model)]),
+        runtime=Registry(site.path).runtime_for({Format.ONNX}),
+        rule=FixedRuns(10),
+        time_limits=TimeLimits(5.0, 5.0),
+        level=Level.WRITTEN,
+        memory_limit_bytes=1 << 30,
+    )
+    events: list[Event] = []
+    state = site.run(request, events.append)
+    failed = [event for event in events if isinstance(event, ProgramFailed)]
+    assert {(it.reason, it.label.split()[0]) for it in failed} == {(reason, "linear")}
+    assert state.bricks.failed == len(failed) > 0
+    assert state.bricks.measured == state.bricks.total - len(failed) > 2
+    contents = site.contents()
+    assert {it.reason for it in contents.failures} == {reason}
+    assert len({it.brick for it in contents.failures}) == 1
+    assert len(contents.measurements) == state.bricks.measured
 
 
 def test_a_fused_and_a_written_model_are_timed_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
