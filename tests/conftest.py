@@ -1,5 +1,8 @@
 """What holds for every test."""
 
+import sysconfig
+import venv
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -15,6 +18,42 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests that run MXNet where it is not installed, as on Python 3.13."""
     if item.get_closest_marker("mxnet") is not None and find_spec("mxnet") is None:
         pytest.skip("MXNet is not installed here")
+
+
+@pytest.fixture(autouse=True)
+def _mxnet_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """List MXNet 1.9.1 as installed on every Python.
+
+    Tests of stored results, and those with a fake worker, need its name and version only.
+    """
+    if find_spec("mxnet") is None:
+        version = metadata.version
+        monkeypatch.setattr(metadata, "version", lambda name: "1.9.1" if name == "mxnet" else version(name))
+
+
+@pytest.fixture
+def without_mxnet(_mxnet_is_listed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """List MXNet as not installed, as on Python 3.13."""
+    version = metadata.version
+
+    def version_of(name: str) -> str:
+        if name.startswith("mxnet"):
+            raise metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(metadata, "version", version_of)
+
+
+@pytest.fixture(scope="session")
+def python_without_mxnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter with all packages of this one except MXNet, as on Python 3.13."""
+    folder = tmp_path_factory.mktemp("without-mxnet")
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith("mxnet"):
+            (packages / package.name).symlink_to(package)
+    return folder / "bin" / "python"
 
 
 @pytest.fixture(autouse=True)

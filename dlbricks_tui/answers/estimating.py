@@ -278,7 +278,7 @@ def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> Named
             usual = registry.find(asked)
             return NamedRuntime(asked, usual, usual.identity if usual.name == asked else None)
         return NamedRuntime(asked, None, None)
-    registered = registry.all()
+    registered = registry.known()
     named = next((it for it in registered if it.name == asked), None)
     if named is not None:
         return NamedRuntime(named.framework, named, named.identity)

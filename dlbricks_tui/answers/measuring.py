@@ -121,10 +121,10 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 
 def _runtime(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> Runtime:
     registry = Registry(data.path)
-    found = registry.find(options.runtime) if options.runtime else None
+    found = registry.find_installed(options.runtime) if options.runtime else None
     if found is None and options.usual_runtime:
         usual = registry.find(options.usual_runtime)
-        found = usual if usual.traits.format in formats else None
+        found = usual if usual.traits.format in formats and usual in registry.all() else None
     return (found or registry.runtime_for(formats)).with_threads(options.threads)
 
 

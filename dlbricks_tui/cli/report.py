@@ -83,7 +83,7 @@ def _loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
     """Open a loader for each runtime of this host; runtimes of other hosts get the usual one."""
     with ExitStack() as opened:
         usual = opened.enter_context(open_loader(data))
-        known = {it.identity: opened.enter_context(open_loader(data, it)) for it in Registry(data.path).all()}
+        known = {it.identity: opened.enter_context(open_loader(data, it)) for it in Registry(data.path).known()}
         yield lambda identity: known.get(identity, usual)
 
 

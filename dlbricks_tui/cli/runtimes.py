@@ -33,7 +33,7 @@ def register(parser: Parser) -> None:
     adding.add_argument(
         "--framework",
         choices=list(TRAITS),
-        help="the framework to use where it has both (default: mxnet)",
+        help=f"the framework to use if it has several (default: the first of {', '.join(TRAITS)} that it has)",
     )
     checking = add_action(actions, "check", "start a runtime and list its framework and settings", check_runtimes)
     checking.add_argument("name", metavar="NAME", nargs="?", help="the runtime (default: all)")

@@ -182,7 +182,7 @@ class Worker:
     def _refusal(self, refused: Refused) -> WorkerError:
         if refused.reason is not Reason.NO_FRAMEWORK:
             return WorkerRefusedError(refused.reason, refused.message, refused.node)
-        return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {self._remedy}")
+        return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {self._remedy}", refused.message)
 
     @property
     def _remedy(self) -> str:

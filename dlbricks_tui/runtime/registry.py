@@ -40,33 +40,39 @@ class Registry:
         """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
         return _own_runtime(MXNET, self._mxnet_version(), environment)
 
-    @property
-    def preferred_format(self) -> Format:
-        """The format of models that have several: that of the usual runtime for all of them."""
-        # Unlike `default`, this keeps no record of the version of MXNet.
-        return MXNET.format if _version_of(MXNET.packages) else self.runtime_for().traits.format
-
     def preferred_for(self, formats: Collection[Format]) -> Runtime | None:
-        """Return the usual runtime for models with files of these formats, if there is one; for MXNet models there is.
+        """Return the usual runtime for models with files of these formats, if one is installed.
 
         MXNet of this interpreter comes first, then its other frameworks, then the registered runtimes.
         """
-        found = next((it for it in self._usable() if _reads(it, formats)), None)
-        return self.default() if found is None and MXNET.format in formats else found
+        return next((it for it in self.all() if _reads(it, formats)), None)
+
+    @property
+    def preferred_format(self) -> Format:
+        """The format of the usual runtime: models with files of several formats have this one."""
+        # Unlike `default`, this keeps no record of the version of MXNet.
+        if _version_of(MXNET.packages):
+            return MXNET.format
+        found = self.preferred_for(tuple(Format))
+        return Format.ONNX if found is None else found.traits.format
 
     def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
-        """Return one runtime for each format, the named one among them; one for MXNet models is always there."""
+        """Return one runtime for each format, the named one among them, to read models and to look up their results.
+
+        One for MXNet models is always there: their results stay when MXNet is not installed any more.
+        """
         found = {form: runtime for form in Format if (runtime := self.preferred_for({form})) is not None}
+        found.setdefault(MXNET.format, self.default())
         return found if named is None else {**found, named.traits.format: named}
 
     def runtime_for(self, formats: Collection[Format] = tuple(Format)) -> Runtime:
-        """Return the usual runtime for models that all have files of these formats; any runtime by default."""
+        """Return the installed runtime for models that all have files of these formats; any by default."""
         if not formats:
             every = " and ".join(form.value for form in Format)
             raise RegistryError(f"no runtime runs both {every} models: choose models of one format")
         found = self.preferred_for(formats)
         if found is None:
-            usual = usual_traits(next(iter(formats)))
+            usual = usual_traits(Format.ONNX if Format.ONNX in formats else next(iter(formats)))
             raise RegistryError(
                 f"no runtime here runs {usual.format.value} models: {usual.install_here}, or register an interpreter "
                 f"that has {usual.title}: dlbricks runtimes add PATH"
@@ -74,22 +80,37 @@ class Registry:
         return found
 
     def all(self) -> tuple[Runtime, ...]:
-        """Return the runtimes of this interpreter, then the registered ones in the order of their registration."""
-        return (self.default(), *_others_here(), *self._registered())
+        """Return the runtimes of this interpreter whose frameworks are installed, then the registered ones."""
+        mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
+        return (*mxnet, *_others_here(), *self._registered())
+
+    def known(self) -> tuple[Runtime, ...]:
+        """Return all runtimes and, last, MXNet of this interpreter if it is not installed, for its stored results."""
+        runtimes, mxnet = self.all(), self.default()
+        return runtimes if mxnet in runtimes else (*runtimes, mxnet)
 
     def find(self, name: str) -> Runtime:
-        """Return the runtime of that name, or the usual one with the framework of that name."""
-        known = self.all()
-        found = next((it for it in known if it.name == name), None) or self._with_framework(name)
-        if found is not None:
+        """Return the known runtime of that name, or the first one with the framework of that name."""
+        known = self.known()
+        for found in (*(it for it in known if it.name == name), *(it for it in known if it.framework == name)):
             return found
-        names = ", ".join(runtime.name for runtime in known)
+        names = ", ".join(runtime.name for runtime in self.all())
         if name in TRAITS:
             raise RegistryError(
                 f"no runtime here has {TRAITS[name].title}: {TRAITS[name].install_here}, or register an interpreter "
                 f"that has it: dlbricks runtimes add PATH; there are {names}"
             )
         raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
+
+    def find_installed(self, name: str) -> Runtime:
+        """Return the runtime of that name; refuse MXNet of this interpreter if it is not installed."""
+        found = self.find(name)
+        if found not in self.all():
+            raise RegistryError(
+                f"runtime {found.name} is {found.traits.title} in {found.python}, which has none: "
+                f"{found.traits.install_here}, or register an interpreter that has it: dlbricks runtimes add PATH"
+            )
+        return found
 
     def add(
         self,
@@ -140,15 +161,6 @@ class Registry:
             raise RegistryError(f"the {found} runtime is this interpreter and cannot be removed")
         self._change(lambda registered: [known for known in registered if known.name != found])
 
-    def _with_framework(self, name: str) -> Runtime | None:
-        found = next((it for it in self._usable() if it.framework == name), None)
-        return self.default() if found is None and name == MXNET.framework else found
-
-    def _usable(self) -> tuple[Runtime, ...]:
-        """Return the runtimes of this interpreter whose frameworks are installed, then the registered ones."""
-        mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
-        return (*mxnet, *_others_here(), *self._registered())
-
     def _first_described(self, candidates: Sequence[Runtime]) -> Described:
         missing: list[FrameworkMissingError] = []
         for candidate in candidates:
@@ -156,7 +168,13 @@ class Registry:
                 return self._describe(candidate)
             except FrameworkMissingError as error:
                 missing.append(error)
-        raise missing[0]
+        reasons = dict.fromkeys(error.reason for error in missing if error.reason)
+        if len(reasons) < 2:
+            raise missing[0]
+        installs = ", or ".join(TRAITS[candidate.framework].install_there for candidate in reversed(candidates))
+        raise FrameworkMissingError(
+            f"{candidates[0].python}: {'; '.join(reasons)}; install one of them there: {installs}"
+        )
 
     def _describe(self, runtime: Runtime) -> Described:
         with Worker(runtime, self._log) as worker:

@@ -124,7 +124,7 @@ def test_a_framework_without_a_runtime_is_refused_in_one_line(
     found = Registry.find
 
     def without_onnx(registry: Registry, name: str) -> Runtime:
-        monkeypatch.setattr(Registry, "_usable", lambda _: ())
+        monkeypatch.setattr(Registry, "all", lambda _: ())
         return found(registry, name)
 
     monkeypatch.setattr(Registry, "find", without_onnx)

@@ -32,6 +32,7 @@ def onnx_model(tmp_path: Path) -> str:
     return str(saved(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["y"], [floats("w", (8, 3, 3, 3))])))
 
 
+@pytest.mark.mxnet
 @pytest.mark.parametrize("look_up", LOOK_UPS, ids=" ".join)
 def test_a_known_mxnet_model_is_looked_up_without_networkx(look_up: list[str], tmp_path: Path) -> None:
     command = [word.replace("MODEL", "squeezenet1.1") for word in look_up]

@@ -10,6 +10,17 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, Format
 
+# Runs a program, whose path follows, in an interpreter that imports no framework.
+_WITHOUT_FRAMEWORKS = """
+import runpy, sys
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name in ('mxnet', 'onnxruntime'):
+            raise ImportError('hidden')
+sys.meta_path.insert(0, Hidden())
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name='__main__')
+"""
 FAKE_WORKER = Path(__file__).with_name("fake_worker.py")
 
 
@@ -131,6 +142,8 @@ def test_models_of_each_format_have_a_default_runtime(registry: Registry, monkey
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", gone)
+    with pytest.raises(RegistryError, match="no runtime here runs MXNet models: pip install mxnet, on Python"):
+        registry.runtime_for({Format.MXNET})
     with pytest.raises(RegistryError, match="no runtime here runs ONNX models: pip install onnxruntime"):
         registry.runtime_for({Format.ONNX})
 
@@ -167,7 +180,8 @@ def test_models_of_both_formats_run_by_the_first_installed_framework(
     assert registry.runtime_for(tuple(Format)).name == "default"
     monkeypatch.setattr(metadata, "version", only_onnx)
     assert registry.runtime_for(tuple(Format)).name == "default-onnx"
-    assert registry.runtime_for({Format.MXNET}).name == "default"
+    with pytest.raises(RegistryError, match="no runtime here runs MXNet models"):
+        registry.runtime_for({Format.MXNET})
 
 
 def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:
@@ -190,8 +204,31 @@ def test_a_registered_runtime_is_used_when_ours_has_no_framework(
     monkeypatch.setattr(metadata, "version", gone)
     assert registry.runtime_for({Format.MXNET}) == first
     registry.remove("first")
-    registry.remove("second")
-    assert registry.runtime_for({Format.MXNET}) == registry.default()
+    assert registry.runtime_for({Format.MXNET}).name == "second"
+
+
+@pytest.mark.usefixtures("without_mxnet")
+def test_a_missing_mxnet_is_chosen_for_no_run_and_keeps_its_results(registry: Registry) -> None:
+    mxnet = registry.default()
+    assert [it.name for it in registry.all()] == ["default-onnx"]
+    assert registry.runtime_for(tuple(Format)).name == "default-onnx"
+    assert registry.preferred_format is Format.ONNX
+    with pytest.raises(RegistryError, match="no runtime here runs MXNet models: pip install mxnet, on Python"):
+        registry.runtime_for({Format.MXNET})
+    with pytest.raises(RegistryError, match=r"runtime default is MXNet in .* which has none: pip install mxnet"):
+        registry.find_installed("default")
+    assert registry.find("default") == registry.find("mxnet") == registry.one_of_each_format()[Format.MXNET] == mxnet
+    assert registry.find_installed("default-onnx") == registry.find("default-onnx")
+
+
+def test_an_interpreter_without_any_framework_is_refused_with_all_reasons(registry: Registry, tmp_path: Path) -> None:
+    bare = program(tmp_path / "bare", f'exec "{sys.executable}" -c "{_WITHOUT_FRAMEWORKS}" "$@"')
+    with pytest.raises(FrameworkMissingError) as refused:
+        registry.add(bare)
+    assert str(refused.value) == (
+        f"{bare}: MXNet cannot be imported: hidden; ONNX Runtime cannot be imported: hidden; install one of them "
+        "there: pip install onnxruntime, or pip install mxnet, on Python 3.12 or older"
+    )
 
 
 def test_the_default_runtime_needs_no_data_folder(folder: Path, registry: Registry) -> None:

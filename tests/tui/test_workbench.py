@@ -67,6 +67,7 @@ async def test_cached_estimates_are_dropped_when_results_are_stored(measured: Da
         assert "14.24" not in screen_text(pilot)
 
 
+@pytest.mark.mxnet
 async def test_cached_estimates_are_dropped_when_the_model_changes(measured: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "mine" / "resnet-50-symbol.json"
     file.parent.mkdir()
@@ -385,6 +386,21 @@ async def test_the_welcome_box_starts_the_first_run(new: DataFolder, monkeypatch
         assert [model.name for model in run.models] == ["squeezenet1.1"] and run.end_to_end
         assert "dlbricks  squeezenet1.1" in screen_text(pilot)
         assert panel_with_focus(pilot) == "estimate"
+
+
+@pytest.mark.usefixtures("without_mxnet")
+async def test_without_mxnet_the_welcome_box_starts_a_run_by_onnx_runtime(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[RunFolder] = []
+    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
+    async with running(DlbricksApp(Session(new))) as pilot:
+        assert "open squeezenet1.1 and run its bricks" in screen_text(pilot)
+        await press(pilot, "enter")
+        (run,) = [read_request(folder.request_file) for folder in started]
+        assert run.runtime.name == "default-onnx"
+        assert [model.path.name for model in run.models] == ["squeezenet1.1.onnx"]
+        assert "dlbricks  squeezenet1.1" in screen_text(pilot)
 
 
 async def test_the_welcome_box_can_be_closed(new: DataFolder) -> None:

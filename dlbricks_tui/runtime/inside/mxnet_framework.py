@@ -36,7 +36,7 @@ def refuse_without(module: str) -> None:
     try:
         importlib.import_module(module)
     except (ImportError, AttributeError, OSError) as error:
-        raise RefusalError(Reason.NO_FRAMEWORK, str(error)) from error
+        raise RefusalError(Reason.NO_FRAMEWORK, f"{module} cannot be imported: {error}") from error
 
 
 @lru_cache(maxsize=1)
