@@ -5,6 +5,7 @@ import venv
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests that run MXNet where it is not installed, as on Python 3.13."""
     if item.get_closest_marker("mxnet") is not None and find_spec("mxnet") is None:
         pytest.skip("MXNet is not installed here")
+
+
+@pytest.fixture(scope="session")
+def ort() -> Any:
+    """Return ONNX Runtime in this process, whose thread pool can be set only once."""
+    from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime
+
+    return load_onnxruntime()
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.repeats import repeated_runs
-from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, numbers_of, type_of
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _joined(graph: LayerGraph, kept: Sequence[Segment]) -> Carrier:
     inputs, sources = graph.inputs, {}
     entry = kept[0].entry
     if entry is not None and entry.layer is not None:
-        inputs = (GraphInput("data", type_of(graph, entry)),)
+        inputs = (GraphInput("data", type_of(graph, entry), numbers_of(graph, entry)),)
         sources[entry] = Feed(None, 0)
     for before, segment in pairwise(kept):
         if segment.entry is not None and before.exit is not None and segment.entry != before.exit:

@@ -19,6 +19,7 @@ from dlbricks_tui.models.graph import (
     Origin,
     TensorType,
     Wire,
+    numbers_of,
     type_of,
 )
 from dlbricks_tui.models.sheets import SheetOutput, copy_of, plain_copy, sheet_for, wakers
@@ -169,8 +170,8 @@ class _Writer:
         if feed not in self._sources:
             found = type_of(self._graph, feed)
             source = self._variable(self._inputs, "data", found, f"input {feed.output}")
-            if feed.layer is None and self._graph.inputs[feed.output].value:
-                self._values[next(reversed(self._inputs))] = self._graph.inputs[feed.output].value
+            if numbers := numbers_of(self._graph, feed):
+                self._values[next(reversed(self._inputs))] = numbers
             self._sources[feed] = [source]
         return self._sources[feed]
 

@@ -98,4 +98,5 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "in_shapes": [it.shape for it in layer.data],
         "out_shapes": [it.shape for it in layer.outputs],
         "unmeasurable": layer.unmeasurable,
+        "recorded": layer.is_recorded,
     }

@@ -231,6 +231,8 @@ def _layer_text(layer: Layer) -> str:
     text = layer_title(layer)
     if layer.times > 1:
         text += f" (runs {layer.times:,} times)"
+    if layer.is_recorded:
+        text += ", shape recorded from one run"
     return text if layer.unmeasurable is None else f"! {text}, unmeasurable"
 
 

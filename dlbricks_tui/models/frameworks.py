@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import TypeVar
 
 from dlbricks_tui.models.errors import ModelError, WrongRuntimeError
-from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Shape, TensorType
+from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import GraphAnswer
-from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerHungError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason, Reply, Request, Tensor
+from dlbricks_tui.runtime.protocol import ArrayType, Fuse, Held, Infer, Network, Reason, Record, Reply, Request, Tensor
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, Traits
 
@@ -81,28 +81,39 @@ class WorkerFramework:
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the graph that the framework would run."""
-        answer = self._fused(Fuse(symbol, shapes, {}), Format.MXNET)
+        answer = self._guarded(Fuse(symbol, shapes, {}), Format.MXNET)
         return GraphAnswer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
-    def optimised(self, model: str, weights: Mapping[str, TensorType]) -> str:
-        """Return the ONNX model after the framework's optimiser."""
-        shapes = {name: found.shape for name, found in weights.items() if found.shape is not None}
-        dtypes = {name: found.dtype for name, found in weights.items()}
-        return self._fused(Fuse(model, shapes, dtypes), Format.ONNX).symbol
+    def optimised(self, file: Path) -> str:
+        """Return the graph that the framework executes when it opens an ONNX file."""
+        return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """Return the types of an ONNX model's outputs."""
-        answer = self._answer(Infer(model, {}, {}), Format.ONNX)
+        answer = self._guarded(Infer(model, {}, {}), Format.ONNX)
         return tuple([found for (found,) in _types(answer.outputs)])
 
-    def _fused(self, question: Fuse, needed: Format) -> Fused:
+    def recorded(
+        self,
+        model: str,
+        inputs: Mapping[str, TensorType],
+        weights: Mapping[str, TensorType],
+        values: Mapping[str, Numbers],
+    ) -> Sequence[Held | None]:
+        """Run an ONNX model once, and return its outputs."""
+        arrays, learned = (
+            {name: ArrayType(it.shape or (), it.dtype) for name, it in them.items()} for them in (inputs, weights)
+        )
+        return self._guarded(Record(Network(model, arrays, learned, values=values)), Format.ONNX).outputs
+
+    def _guarded(self, question: Request[AnyReply], needed: Format) -> AnyReply:
         try:
             return self._answer(question, needed)
-        except WorkerDiedError as died:
+        except (WorkerDiedError, WorkerHungError) as lost:
             if self._interrupted:
                 raise
-            # MXNet crashes on some graphs that it cannot fuse.
-            raise WorkerRefusedError(Reason.UNFUSABLE, str(died), None) from died
+            # Frameworks crash on some graphs that they cannot fuse or run.
+            raise WorkerRefusedError(Reason.UNFUSABLE, str(lost), None) from lost
 
     def _answer(self, question: Request[AnyReply], needed: Format) -> AnyReply:
         # With many models, each would start the worker again and get the same error.
@@ -207,7 +218,10 @@ class _NotStarted:
     def fuse(self, symbol: str, shapes: object) -> GraphAnswer:
         raise NotInCacheError("this model has not been read before")
 
-    def optimised(self, model: str, weights: object) -> str:
+    def optimised(self, file: Path) -> str:
+        raise NotInCacheError("this model has not been read before")
+
+    def recorded(self, *network: object) -> Sequence[Held | None]:
         raise NotInCacheError("this model has not been read before")
 
     def output_types(self, model: str) -> Sequence[TensorType]:

@@ -124,6 +124,10 @@ class Layer:
     nodes: tuple[int, ...] = ()
     # The number of the array behind each weight, as layers may share arrays. Empty if each weight has its own.
     arrays: tuple[int, ...] = ()
+    # The numbers of its outputs in one run of the model, each empty if they are not known. Empty if none is.
+    numbers: tuple[Numbers, ...] = ()
+    # Its shapes depend on data, and are those of one run of the model.
+    is_recorded: bool = False
 
     def array(self, weight: int) -> Hashable:
         """Return the identity of a weight's array among all arrays of the model."""
@@ -237,6 +241,14 @@ def type_of(graph: LayerGraph, feed: Feed) -> TensorType:
     if feed.layer is None:
         return graph.inputs[feed.output].type
     return graph.layers[feed.layer].outputs[feed.output]
+
+
+def numbers_of(graph: LayerGraph, feed: Feed) -> Numbers:
+    """Return the numbers of a tensor of the graph; none if they are not known."""
+    if feed.layer is None:
+        return graph.inputs[feed.output].value
+    numbers = graph.layers[feed.layer].numbers
+    return numbers[feed.output] if numbers else ()
 
 
 def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:

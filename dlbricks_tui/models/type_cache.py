@@ -9,7 +9,7 @@ from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.graph import Shape, TensorType
+from dlbricks_tui.models.graph import Numbers, Shape, TensorType
 
 # Changes with the stored form, and with the way in which files are read into nodes.
 CACHE_VERSION = 1
@@ -28,6 +28,11 @@ class CachedTypes:
     framework: str = ""
     symbol: str | None = None
     parts: tuple[tuple[int, ...], ...] = ()
+    # The numbers of small tensors in one run, by node and output.
+    numbers: tuple[tuple[int, int, Numbers], ...] = ()
+    # The nodes and outputs whose types are those of that run, or the reason why there was none.
+    recorded: tuple[tuple[int, int], ...] = ()
+    failure: str = ""
 
 
 def cache_key(content: bytes, shapes: Mapping[int, Shape], *more: str) -> str:
@@ -70,6 +75,8 @@ def _rendered(key: str, found: CachedTypes) -> str:
     if found.symbol is not None:
         document |= {"symbol": found.symbol, "parts": found.parts}
     document |= {"types": list(distinct), "nodes": nodes}
+    if found.numbers or found.recorded or found.failure:
+        document |= {"numbers": found.numbers, "recorded": found.recorded, "failure": found.failure}
     lines = (f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}" for name, value in document.items())
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -86,8 +93,17 @@ def _parsed(document: Mapping[str, Any]) -> CachedTypes:
             found = tuples[numbers] = tuple([distinct[number] for number in numbers])
         types.append(found)
     parts = tuple([tuple(numbers) for numbers in document.get("parts", ())])
+    numbers = tuple([(int(node), int(output), tuple(held)) for node, output, held in document.get("numbers", ())])
+    recorded = tuple([(int(node), int(output)) for node, output in document.get("recorded", ())])
     return CachedTypes(
-        tuple(types), frozenset(document["unknown"]), str(document["framework"]), document.get("symbol"), parts
+        tuple(types),
+        frozenset(document["unknown"]),
+        str(document["framework"]),
+        document.get("symbol"),
+        parts,
+        numbers,
+        recorded,
+        str(document.get("failure", "")),
     )
 
 

@@ -9,7 +9,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.runtime.protocol import ArrayType, Network, Program, Reason, Reply, Request, Tensor
+from dlbricks_tui.runtime.protocol import ArrayType, Held, Network, Program, Reason, Reply, Request, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,6 +111,13 @@ def _array_type(value: Any) -> ArrayType:
     return ArrayType(_shape(shape), _text(dtype))
 
 
+def _held(value: Any) -> Held:
+    if not isinstance(value, list) or len(value) != 3:
+        raise ProtocolError("not a shape, a dtype and numbers")
+    shape, dtype, numbers = value
+    return Held(_shape(shape), _text(dtype), _list_of(_number)(numbers))
+
+
 def _pair(value: Any) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
         raise ProtocolError("not a shape and a dtype")
@@ -177,6 +184,7 @@ _READERS: dict[str, Reader] = {
     "Reason": _reason,
     "Tensor": _tensor,
     "ArrayType": _array_type,
+    "Held": _held,
 }
 _READERS["Network"] = _record(Network)
 _READERS["Program"] = _record(Program)

@@ -21,6 +21,14 @@ class Tensor(NamedTuple):
     dtype: str | None
 
 
+class Held(NamedTuple):
+    """An output of one run: its type, and its numbers if they are few."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    numbers: tuple[Number, ...]
+
+
 class ArrayType(NamedTuple):
     """The type of an array that the worker creates."""
 
@@ -107,6 +115,13 @@ class Fused(Reply):
 
 
 @dataclass(frozen=True)
+class Recorded(Reply):
+    """The outputs of one run; None for an output that is no tensor."""
+
+    outputs: tuple[Held | None, ...]
+
+
+@dataclass(frozen=True)
 class Loaded(Reply):
     """The program is loaded and has run once. `bytes` is the size of its inputs, weights and outputs."""
 
@@ -172,11 +187,22 @@ class Infer(Request[Inferred]):
 
 @dataclass(frozen=True)
 class Fuse(Request[Fused]):
-    """Ask for the graph that the framework's optimiser makes of this one."""
+    """Ask for the graph that the framework's optimiser makes of this one, or of a model file."""
 
     symbol: str
     shapes: Mapping[str, tuple[int, ...]]
     dtypes: Mapping[str, str]
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Record(Request[Recorded]):
+    """Run a network once and ask for the types of its outputs.
+
+    If it fails on synthetic data, inputs of zeros are tried, and then inputs of ones.
+    """
+
+    network: Network
 
 
 @dataclass(frozen=True)
@@ -234,6 +260,7 @@ _ANSWERS: dict[type[Request[Any]], type[Reply]] = {
     Describe: Described,
     Infer: Inferred,
     Fuse: Fused,
+    Record: Recorded,
     Load: Loaded,
     Sample: Sampled,
     Profile: Profiled,

@@ -67,6 +67,7 @@ def test_the_document_lists_every_layer_once_with_its_brick_and_shapes(capsys: p
         "in_shapes": [[1, 3, 224, 224]],
         "out_shapes": [[1, 64, 112, 112]],
         "unmeasurable": None,
+        "recorded": False,
     }
     assert all(0 <= source < reader < 174 for source, reader in tree["edges"])
 
@@ -181,6 +182,12 @@ def test_unmeasurable_layers_are_marked_by_a_sign_and_a_word() -> None:
     lines = drawn(replace(graph, layers=layers), Cutting(3))
     assert any("! relu, unmeasurable" in line for line in lines)
     assert any(line.startswith("! unmeasurable: ") for line in lines)
+
+
+def test_shapes_that_depend_on_data_are_marked() -> None:
+    graph = chain("conv", "relu")
+    lines = drawn(replace(graph, layers=(graph.layers[0], replace(graph.layers[1], is_recorded=True))))
+    assert any("relu, shape recorded from one run" in line for line in lines)
 
 
 def test_names_from_files_cannot_steer_the_terminal() -> None:

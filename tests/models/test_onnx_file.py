@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy
@@ -19,6 +20,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
+from dlbricks_tui.runtime.protocol import Held
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, Traits
 from dlbricks_tui.store.labels import label_of
 from tests.models.hostile_files import billion_nodes, calling, nested
@@ -349,10 +351,13 @@ class NeverAsked(TableFramework):
     def traits(self) -> Traits:
         return ONNX_RUNTIME
 
-    def optimised(self, model: str, weights: object) -> str:
+    def optimised(self, file: Path) -> str:
         raise AssertionError
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
+        raise AssertionError
+
+    def recorded(self, *network: object) -> Sequence[Held | None]:
         raise AssertionError
 
 

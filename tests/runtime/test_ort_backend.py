@@ -11,15 +11,10 @@ from onnx.helper import make_node, make_tensor
 from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
-from dlbricks_tui.runtime.inside.ort_session import load_onnxruntime, options
+from dlbricks_tui.runtime.inside.ort_session import options
 from tests.models.onnx_models import floats, integers, loaded, model, small
 
 ROWS = 5_000
-
-
-@pytest.fixture(scope="module")
-def ort() -> Any:
-    return load_onnxruntime()
 
 
 @pytest.fixture

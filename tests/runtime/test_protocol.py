@@ -11,6 +11,7 @@ from dlbricks_tui.runtime.protocol import (
     Described,
     Fuse,
     Fused,
+    Held,
     Infer,
     Inferred,
     Load,
@@ -19,6 +20,8 @@ from dlbricks_tui.runtime.protocol import (
     NullCalls,
     Program,
     Reason,
+    Record,
+    Recorded,
     Refused,
     Reply,
     Request,
@@ -41,11 +44,13 @@ arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 numbers_by_name = st.dictionaries(st.text(), st.lists(numbers, max_size=3).map(tuple), max_size=3)
 networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name)
+held = st.builds(Held, shapes, st.text(), st.lists(numbers, max_size=3).map(tuple))
 programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
 requests = st.one_of(
     st.just(Describe()),
     st.builds(Infer, st.text(), shapes_by_name, texts_by_name),
-    st.builds(Fuse, st.text(), shapes_by_name, texts_by_name),
+    st.builds(Fuse, st.text(), shapes_by_name, texts_by_name, st.text()),
+    st.builds(Record, networks),
     st.builds(Load, st.text(), programs, st.none() | counts, st.booleans()),
     st.builds(Sample, texts, counts, counts),
     st.builds(NullCalls, counts),
@@ -55,6 +60,7 @@ replies = st.one_of(
     st.builds(Described, st.text(), st.text(), st.text()),
     st.builds(Inferred, outputs, st.lists(counts, max_size=3).map(tuple)),
     st.builds(Fused, st.text(), outputs, st.lists(shapes, max_size=3).map(tuple)),
+    st.builds(Recorded, st.lists(st.none() | held, max_size=3).map(tuple)),
     st.builds(Loaded, st.floats(0, 1e9), st.lists(shapes, max_size=3).map(tuple), counts),
     st.builds(Sampled, st.lists(shapes, max_size=3).map(tuple)),
     st.just(Unloaded()),

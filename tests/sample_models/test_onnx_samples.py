@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-import onnxruntime as ort
 import pytest
 from onnx import GraphProto, ModelProto, load_from_string
 from onnx.checker import check_model
 from onnx.helper import tensor_dtype_to_np_dtype
 from onnx.numpy_helper import from_array, to_array
 
+from dlbricks_tui.runtime.inside.ort_session import options
 from sample_models.builders.__main__ import SAMPLES as FOLDER
 from sample_models.builders.onnx.samples import SAMPLES, OnnxSample
 
@@ -28,8 +28,10 @@ def test_a_sample_is_a_valid_file_of_less_than_200_kilobytes(sample: OnnxSample)
 
 
 @every_sample
-def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample) -> None:
-    session = ort.InferenceSession(FOLDER / sample.path, providers=["CPUExecutionProvider"])
+def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -> None:
+    session = ort.InferenceSession(
+        FOLDER / sample.path, options(ort, optimised=True), providers=["CPUExecutionProvider"]
+    )
     generator = numpy.random.default_rng(0)
     fed = {}
     for given in _model(sample).graph.input:
@@ -41,11 +43,11 @@ def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample) -> None:
 
 @every_sample
 def test_onnx_runtime_fuses_a_sample_as_the_same_network_with_stored_weights(
-    sample: OnnxSample, tmp_path: Path
+    sample: OnnxSample, ort: Any, tmp_path: Path
 ) -> None:
     without, stored = _model(sample), _model(sample)
     assert _store_weights(stored.graph, numpy.random.default_rng(0)) or sample.name == "boosted_trees"
-    assert _structure(_optimised(without, tmp_path)) == _structure(_optimised(stored, tmp_path))
+    assert _structure(_optimised(ort, without, tmp_path)) == _structure(_optimised(ort, stored, tmp_path))
 
 
 def _store_weights(graph: GraphProto, generator: numpy.random.Generator) -> int:
@@ -70,10 +72,9 @@ def _store_weights(graph: GraphProto, generator: numpy.random.Generator) -> int:
     return count
 
 
-def _optimised(model: ModelProto, folder: Path) -> GraphProto:
+def _optimised(ort: Any, model: ModelProto, folder: Path) -> GraphProto:
     """Return the graph that ONNX Runtime runs."""
-    settings = ort.SessionOptions()
-    settings.log_severity_level = 3
+    settings = options(ort, optimised=True)
     settings.optimized_model_filepath = str(folder / "optimised.onnx")
     ort.InferenceSession(model.SerializeToString(), settings, providers=["CPUExecutionProvider"])
     return load_from_string((folder / "optimised.onnx").read_bytes()).graph

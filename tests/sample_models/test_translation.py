@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-import onnxruntime as ort
 import pytest
 from onnx import ModelProto, load_from_string
 from onnx.checker import check_model
@@ -19,6 +18,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.layers import KIND_ATTRIBUTE
 from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet
+from dlbricks_tui.runtime.inside.ort_session import options
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.delivered_types import NoFramework, onnx_path, types_path
 
@@ -72,7 +72,7 @@ def test_a_translated_network_is_valid_and_its_outputs_have_the_shapes_of_the_ne
 @pytest.mark.soak
 @pytest.mark.mxnet
 @every_network
-def test_a_translated_network_computes_what_mxnet_computes(network: str) -> None:
+def test_a_translated_network_computes_what_mxnet_computes(network: str, ort: Any) -> None:
     mxnet = load_mxnet()
     model = _model(network)
     generator = numpy.random.default_rng(0)
@@ -81,7 +81,10 @@ def test_a_translated_network_computes_what_mxnet_computes(network: str) -> None
     for given in model.graph.input:
         sizes = [axis.dim_value or 1 for axis in given.type.tensor_type.shape.dim]
         inputs[given.name] = generator.normal(0, 1, sizes).astype(numpy.float32)
-    outputs = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"]).run(None, inputs)
+    session = ort.InferenceSession(
+        model.SerializeToString(), options(ort, optimised=True), providers=["CPUExecutionProvider"]
+    )
+    outputs = session.run(None, inputs)
     expected = _by_mxnet(mxnet, SAMPLES / network, values | inputs)
     for output, wanted in zip(outputs, expected, strict=True):
         assert numpy.abs(output - wanted).max() <= 1e-4 * numpy.abs(wanted).max()

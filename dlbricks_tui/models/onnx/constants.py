@@ -7,11 +7,11 @@ is a layer, which an optimiser may remove.
 import re
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, TensorType
+from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, TensorType
 from dlbricks_tui.models.input_shapes import short_shape
 from dlbricks_tui.models.onnx.branches import branch_of, holds, is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 # Larger values are weights: no real model has this many sizes, axes or indices.
 _MOST_INTEGERS, _MOST_OTHERS = 2**16, 2**6
+ZERO_POINTS = frozenset({"int8", "uint8"})
 INDEX_DTYPES = frozenset({"int64", "int32", "bool", "object"})
 # The elements that constant nodes may compute together. A small file could ask for any number.
 _MOST_COMPUTED = 2**22
@@ -79,8 +80,19 @@ class Analysis:
     layers: list["NodeProto"] = field(default_factory=list)
     # All nodes in topological order, with those of the branches that run in place of their `If`.
     nodes: list["NodeProto"] = field(default_factory=list)
+    # The stored arrays of these branches.
+    branch_weights: list["TensorProto"] = field(default_factory=list)
     # Stored arrays of two axes and more.
     matrices: set[str] = field(default_factory=set)
+    # The numbers of small tensors in one run of the model, and the tensors whose shapes are those of that run.
+    numbers: dict[str, Numbers] = field(default_factory=dict)
+    recorded: frozenset[str] = frozenset()
+    # The reason why there was no such run.
+    failure: str = ""
+
+    def chosen(self, file: OnnxFile) -> OnnxFile:
+        """Return the file with the branch that runs in place of each `If`."""
+        return replace(file, nodes=tuple(self.nodes), weights=(*file.weights, *self.branch_weights))
 
     def type_of(self, name: str) -> TensorType:
         """Return the type of a tensor as far as it is known."""
@@ -149,6 +161,7 @@ class _Pass:
 
     def _take_branch(self, node: "NodeProto", condition: bool) -> None:
         branch = branch_of(node, condition, self._taken, self._opsets)
+        self.analysis.branch_weights += branch.weights
         for weight in branch.weights:
             self.note(weight.name, weight)
         self.note_matrices(weight.name for weight in branch.weights)
@@ -156,7 +169,7 @@ class _Pass:
             self.take(inner)
 
     def note_matrices(self, names: Iterable[str]) -> None:
-        self.analysis.matrices.update(name for name in names if _is_matrix(self.analysis.type_of(name)))
+        self.analysis.matrices.update(name for name in names if is_matrix(self.analysis.type_of(name)))
 
     def _set_type(self, name: str, found: TensorType) -> None:
         if found.shape is not None and prod(found.shape) > MOST_ELEMENTS:
@@ -271,10 +284,12 @@ def _computed(node: "NodeProto", values: Sequence["TensorProto"], opsets: Mappin
         return ()
 
 
-def _is_matrix(found: TensorType) -> bool:
+def is_matrix(found: TensorType) -> bool:
+    """Return true if an array has more than one axis."""
     return sum(size > 1 for size in found.shape or ()) > 1
 
 
 def _is_small(found: TensorType) -> bool:
-    most = _MOST_INTEGERS if found.dtype in INDEX_DTYPES else _MOST_OTHERS
+    is_zero_points = found.dtype in ZERO_POINTS and not is_matrix(found)
+    most = _MOST_INTEGERS if found.dtype in INDEX_DTYPES or is_zero_points else _MOST_OTHERS
     return found.shape is not None and prod(found.shape) <= most

@@ -1,6 +1,7 @@
 """From an ONNX graph with types to a layer graph: each node is a layer."""
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -21,11 +22,12 @@ from dlbricks_tui.models.graph import (
 )
 from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import InnerForms
-from dlbricks_tui.models.onnx.constants import INDEX_DTYPES, Analysis
-from dlbricks_tui.models.onnx.model_file import graphs_inside, outer_tensors, reads
+from dlbricks_tui.models.onnx.constants import INDEX_DTYPES, ZERO_POINTS, Analysis, is_matrix
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, outer_tensors, reads
 from dlbricks_tui.models.onnx.native import native_node, text_of
 from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
-from dlbricks_tui.models.onnx.tensors import dtype_name, value_of
+from dlbricks_tui.models.onnx.shape_inputs import shape_places
+from dlbricks_tui.models.onnx.tensors import array_of, dtype_name, value_of
 from dlbricks_tui.runtime.traits import Traits
 
 if TYPE_CHECKING:
@@ -47,8 +49,9 @@ _SHAPE_FLOATS: Mapping[str, frozenset[int]] = {
 _BESIDE_SCALARS = frozenset(
     ["Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "Greater", "Less", "Equal", "GreaterOrEqual", "LessOrEqual"]
 )
-# Operators whose integer inputs are weights.
-_LEARN_INTEGERS = frozenset(["QLinearConv", "ConvInteger", "QLinearMatMul", "MatMulInteger", "QGemm"])
+# Operators on quantised numbers. Their integer inputs are weights, except for zero points: kernels for zero points of
+# zero are faster, and some kernels require equal ones.
+_QUANTISED = re.compile(r"Q[A-Z]|.*(Integer|[Qq]uantize)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,8 @@ class OnnxGraph:
 
     analysis: Analysis
     inputs: Mapping[str, TensorType]
-    outputs: Sequence[str]
-    opsets: Mapping[str, int]
+    # Its nodes, with the branch that runs in place of each `If`.
+    file: OnnxFile
     names: Sequence[str]
     parts: Sequence[tuple[int, ...]]
     traits: Traits
@@ -108,7 +111,7 @@ class _Builder:
         self._values: dict[str, ParamValue] = {}
         self._texts: dict[str, str] = {}
         # The producer of each tensor by name, and for each node the numbers of the outputs that others read.
-        read = {name for node in self._nodes for name in reads(node)}.union(found.outputs)
+        read = {name for node in self._nodes for name in reads(node)}.union(found.file.outputs)
         self._made: dict[str, Feed] = {}
         self._results: list[list[int]] = []
         for index, node in enumerate(self._nodes):
@@ -125,7 +128,7 @@ class _Builder:
             self._level,
             tuple([self._layer(index) for index in range(len(self._nodes))]),
             tuple([GraphInput(name, found) for name, found in self._found.inputs.items()]),
-            tuple([self._feed(name) for name in self._found.outputs if name not in self._analysis.constants]),
+            tuple([self._feed(name) for name in self._found.file.outputs if name not in self._analysis.constants]),
             self._found.traits,
         )
 
@@ -136,6 +139,8 @@ class _Builder:
         results = self._results[index]
         outputs = tuple([operator.outputs[output] for output in results])
         data, weights = tuple(taken.data), tuple(taken.weight_types)
+        written = [name for name in node.output if name]
+        numbers = tuple([self._analysis.numbers.get(written[output], ()) for output in results])
         return Layer(
             index=index,
             name=self._found.names[index],
@@ -150,6 +155,8 @@ class _Builder:
             unmeasurable=self._why_unmeasurable(node, (*data, *weights), outputs),
             nodes=self._found.parts[index],
             arrays=tuple([self._arrays.setdefault(name, len(self._arrays)) for name in taken.weights]),
+            numbers=numbers if any(numbers) else (),
+            is_recorded=not self._analysis.recorded.isdisjoint(node.output),
         )
 
     def _operator(self, node: "NodeProto", taken: _Reads) -> Operator:
@@ -167,22 +174,33 @@ class _Builder:
                 stored[place], facts[place] = self._texts[name], fact
             else:
                 wires.append(self._wire(name, taken))
-        version = self._found.opsets[node.domain]
+        version = self._found.file.opsets[node.domain]
         outputs = tuple([self._analysis.type_of(name) for name in node.output if name])
         inputs = [self._analysis.type_of(name) for place, name in enumerate(node.input) if name and place not in stored]
         neutral = neutral_onnx(node, OnnxSite(tuple(inputs), outputs, version, facts, len(outputs)))
+        params = (*neutral.params, *self._sizes(node, stored))
         inner = tuple([_canonical(graph, outer_tensors(node), self._forms) for graph in graphs_inside(node)])
         native = native_node(node, stored, version)
-        return Operator(neutral.op, neutral.params, tuple(wires), outputs, native, inner, (neutral.op,))
+        return Operator(neutral.op, params, tuple(wires), outputs, native, inner, (neutral.op,))
+
+    def _sizes(self, node: "NodeProto", stored: Collection[int]) -> Iterator[tuple[str, ParamValue]]:
+        """Return the numbers of computed inputs that set the shape of a result: they define the operation, too."""
+        for place in sorted(shape_places(node.op_type)):
+            if place < len(node.input) and place not in stored:
+                numbers = self._analysis.numbers.get(node.input[place])
+                if numbers:
+                    yield f"computed{place}", numbers
 
     def _fact(self, node: "NodeProto", place: int, name: str, value: "TensorProto") -> ParamValue:
         """Return the parameter that a stored value becomes; None for a weight."""
         found = self._analysis.type_of(name)
-        says_where = found.dtype in INDEX_DTYPES and node.op_type not in _LEARN_INTEGERS
+        says_where = found.dtype in INDEX_DTYPES and not _QUANTISED.match(node.op_type)
         if says_where or place in _SHAPE_FLOATS.get(node.op_type, ()):
             if name not in self._values:
                 self._values[name] = value_of(value)
             return self._values[name]
+        if found.dtype in ZERO_POINTS and not is_matrix(found) and _QUANTISED.match(node.op_type):
+            return f"{found.dtype} {found.shape}{'' if array_of(value).any() else ' of zeros'}"
         single = found.shape is not None and all(size == 1 for size in found.shape)
         return f"{found.dtype} {found.shape}" if single and node.op_type in _BESIDE_SCALARS else None
 
@@ -198,9 +216,11 @@ class _Builder:
     ) -> str | None:
         if all(found.is_known for found in (*inputs, *outputs)):
             return None
+        if self._analysis.failure:
+            return f"its shapes are unknown, as the model does not run on synthetic inputs: {self._analysis.failure}"
         if self._level is Level.FUSED:
             return "ONNX Runtime does not say which shape its tensors have"
-        if not _is_known_operator(node, self._found.opsets[node.domain]):
+        if not _is_known_operator(node, self._found.file.opsets[node.domain]):
             domain = f" of {node.domain}" if node.domain else ""
             return f"operator {node.op_type}{domain} is not known to the installed onnx"
         return "its shapes follow from values, which only the whole model knows, or from an operator that onnx lacks"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from dlbricks_tui.models.cache import ReadModel
 from dlbricks_tui.models.content import without_cycle_search
@@ -17,21 +17,23 @@ from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_
 from dlbricks_tui.models.input_values import refuse_unfit, refuse_unknown_inputs
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
+from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.open_axes import axes_of, named_sizes, shape_of_value, shapes_to_ask, sized
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
+from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, tensors_of
 from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
+from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
 from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
-from dlbricks_tui.models.onnx.writer import WholeModel, typed_outputs, whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
-from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
 
 if TYPE_CHECKING:
-    from onnx import ValueInfoProto
+    from onnx import NodeProto, ValueInfoProto
 
 
 def input_types(
@@ -73,15 +75,15 @@ def input_types(
     return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
 
 
-# The tensor after which ONNX Runtime names a node or its output.
-_OUR_TENSOR = re.compile(r"t(\d{1,9})_\d{1,9}(?!\d)")
+# What ONNX Runtime appends to the name of a node or tensor for the node that replaces it.
+_APPENDED = re.compile(r"(_nchwc|_token_\d+|/\w+Fusion/?)$")
 # The worker creates all constants of a model, including those that the file only describes.
 _MOST_COMPUTED_BYTES = 2**30
 # Characters of all nodes as text, each with a copy of the small values that it reads.
 _MOST_NODE_TEXT = 64 * 2**20
 
 
-class Optimiser(Protocol):
+class Optimiser(TellsTypes, Protocol):
     """The interface of a framework that optimises ONNX models."""
 
     @property
@@ -92,11 +94,24 @@ class Optimiser(Protocol):
     def identity(self) -> str:
         """The framework with its version. The cache separates their answers."""
 
-    def optimised(self, model: str, weights: Mapping[str, TensorType]) -> str:
-        """Return the model after the framework's own optimiser. The model holds the types of its weights only."""
+    def optimised(self, file: Path) -> str:
+        """Return the graph that the framework executes when it opens a file."""
 
-    def output_types(self, model: str) -> Sequence[TensorType]:
-        """Return the types of a model's outputs, without optimising it."""
+
+class _Model(NamedTuple):
+    """A model file as it was read."""
+
+    name: str
+    path: Path
+    content: bytes
+    inputs: Mapping[str, TensorType]
+    # The values of some inputs.
+    values: Mapping[str, Numbers]
+
+    def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:
+        """Return the layers at a level."""
+        graph = build_onnx_graph(found, self.name, level)
+        return replace(graph, inputs=tuple([it._replace(value=self.values.get(it.name, ())) for it in graph.inputs]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,64 +148,95 @@ class OnnxLoader:
             beside = checked_array_file_sizes(file, path, name)
             inputs = input_types(file.inputs, given, source.inputs, values, name)
             refuse_unfit(values, inputs, name)
-            values = {**compared_numbers(file, inputs), **values}
-            written = build_onnx_graph(_written(file, inputs, values, self._traits), name, Level.WRITTEN)
-            inputs_with_values = tuple([it._replace(value=values.get(it.name, ())) for it in written.inputs])
-            written = replace(written, inputs=inputs_with_values)
+            model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values})
+            found = _written(file, model, self._traits)
+            written = model.graph(found, Level.WRITTEN)
+            if level is Level.FUSED:
+                return ReadModel(self._fused(model, found, written, stored_bytes(file)), beside)
+            if self._complete(model, found, written):
+                written = model.graph(found, Level.WRITTEN)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
-        graph = written if level is Level.WRITTEN else self._fused(written, stored_bytes(file))
-        return ReadModel(graph, beside)
+        return ReadModel(written, beside)
 
     @property
     def _traits(self) -> Traits:
         return usual_traits(Format.ONNX) if self.optimiser is None else self.optimiser.traits
 
-    def _fused(self, written: LayerGraph, stored: int) -> LayerGraph:
+    def _complete(self, model: _Model, found: OnnxGraph, written: LayerGraph) -> bool:
+        """Ask the framework for the types that inference leaves open. Return false if that adds none."""
+        if self.optimiser is None or all(layer.unmeasurable is None for layer in written.layers):
+            return False
+        key = self._key(model, Level.WRITTEN, self.optimiser)
+        path = self.cache / "inferred" / f"{key}.json"
+        cached = read_types(path, key)
+        if cached is None:
+            try:
+                tensors = tensors_of(found.file, model.inputs, model.values, self.optimiser)
+            except (WorkerRefusedError, FrameworkMissingError):
+                return False
+            cached = tensors.cached(found.file, self.optimiser.identity)
+            _keep(path, key, cached)
+        told, analysis = Tensors.of(found.file, cached), found.analysis
+        unknown = [name for name in told.types if not analysis.type_of(name).is_known]
+        analysis.types.update((name, told.types[name]) for name in unknown)
+        analysis.numbers, analysis.failure = told.numbers, told.failure
+        analysis.recorded = depending_on_data(found.file, unknown, model.values)
+        return True
+
+    def _fused(self, model: _Model, found: OnnxGraph, written: LayerGraph, stored: int) -> LayerGraph:
+        name = model.name
         if self.optimiser is None:
             raise ModelError(
-                f"{written.name}: fusing an ONNX model needs {self._traits.title}: {self._traits.install_here}, "
+                f"{name}: fusing an ONNX model needs {self._traits.title}: {self._traits.install_here}, "
                 "or register an interpreter that has it: dlbricks runtimes add PATH"
             )
-        nameless = [layer.name for layer in written.layers if not all(it.is_known for it in layer.weights)]
-        if nameless:
-            raise FusionRefusedError(f"{written.name}: the shape of a weight of {nameless[0][:80]!r} is unknown")
         operators = [operator for layer in written.layers for operator in layer.operators]
         if sum(len(text) for it in operators for _, text in it.native.attributes) > _MOST_NODE_TEXT:
-            raise FusionRefusedError(
-                f"{written.name} has too many long values in its nodes; read its layers as written"
-            )
-        model = whole_model(written)
-        if sum(found.size_bytes for found in model.weights.values()) > stored + _MOST_COMPUTED_BYTES:
+            raise FusionRefusedError(f"{name} has too many long values in its nodes; read its layers as written")
+        constants = sum(found.analysis.type_of(constant).size_bytes for constant in found.analysis.constants)
+        if constants > stored + _MOST_COMPUTED_BYTES:
             most = f"{_MOST_COMPUTED_BYTES // 2**30} GiB"
             raise FusionRefusedError(
-                f"{written.name} computes constants of more than {most} from shapes; read its layers as written"
+                f"{name} computes constants of more than {most} from shapes; read its layers as written"
             )
-        # The layouts of tensors depend on the processor, and machines may share a cache folder.
-        key = cache_key(model.text.encode(), {}, "onnx", self.optimiser.identity, platform.node())
+        key = self._key(model, Level.FUSED, self.optimiser)
         path = self.cache / "fused" / f"{key}.json"
         cached = read_types(path, key)
         if cached is None or cached.symbol is None:
-            cached = self._asked(written.name, model, self.optimiser)
-            # Without a cache, the next read asks the framework again.
-            with suppress(OSError):
-                write_types(path, key, cached)
-        file = parse_onnx(b64decode(cached.symbol or ""), f"{written.name}, fused")
-        graph = build_onnx_graph(_fused_graph(file, cached.types, written, model.owners), written.name, Level.FUSED)
-        return replace(graph, inputs=written.inputs)
+            try:
+                symbol = self.optimiser.optimised(model.path.absolute())
+                file = _executed(symbol, model)
+                tensors = tensors_of(file, model.inputs, model.values, self.optimiser)
+            except WorkerRefusedError as refused:
+                raise FusionRefusedError(f"{name}: {refused}") from None
+            cached = tensors.cached(file, self.optimiser.identity, symbol)
+            _keep(path, key, cached)
+        else:
+            file = _executed(cached.symbol, model)
+        return model.graph(_fused_graph(file, Tensors.of(file, cached), model, found.file, written), Level.FUSED)
 
-    def _asked(self, name: str, model: WholeModel, optimiser: Optimiser) -> CachedTypes:
-        try:
-            symbol = optimiser.optimised(model.text, model.weights)
-            file = parse_onnx(b64decode(symbol), f"{name}, fused")
-            question, counts = typed_outputs(file)
-            types = iter(optimiser.output_types(question))
-        except WorkerRefusedError as refused:
-            raise FusionRefusedError(f"{name}: {refused}") from None
-        found = tuple([tuple([next(types) for _ in range(count)]) for count in counts])
-        return CachedTypes(found, framework=optimiser.identity, symbol=symbol)
+    def _key(self, model: _Model, level: Level, framework: Optimiser) -> str:
+        given = repr([sorted(it.items()) for it in (model.inputs, model.values)])
+        # The fused graph depends on the processor, and machines may share a cache folder.
+        host = platform.node() if level is Level.FUSED else ""
+        return cache_key(model.content, {}, "onnx", level.value, given, framework.identity, host)
+
+
+def _keep(path: Path, key: str, found: CachedTypes) -> None:
+    # Without a cache, the next read asks the framework again.
+    with suppress(OSError):
+        write_types(path, key, found)
+
+
+def _executed(symbol: str, model: _Model) -> OnnxFile:
+    """Return the graph that a framework executes, with the branch that runs in place of each `If`."""
+    file = parse_onnx(b64decode(symbol), f"{model.name}, fused")
+    if not any(map(is_if, file.nodes)):
+        return file
+    return analyse(file, model.inputs, stored_settings(model.values, model.inputs)).chosen(file)
 
 
 def _version_of_onnx() -> str:
@@ -203,46 +249,44 @@ def _version_of_onnx() -> str:
         return ""
 
 
-def _written(
-    file: OnnxFile, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers], traits: Traits
-) -> OnnxGraph:
-    analysis = analyse(file, inputs, stored_settings(values, inputs))
-    numbers = {name: number for number, node in enumerate(analysis.nodes) for name in node.output if name}
+def _written(file: OnnxFile, model: _Model, traits: Traits) -> OnnxGraph:
+    inputs = model.inputs
+    analysis = analyse(file, inputs, stored_settings(model.values, inputs))
+    file = analysis.chosen(file)
+    numbers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
     parts = [numbers[next(filter(None, node.output))] for node in analysis.layers]
     names = [
         node.name or f"{node.op_type.lower()}{number}" for number, node in zip(parts, analysis.layers, strict=True)
     ]
-    return OnnxGraph(analysis, inputs, file.outputs, file.opsets, names, [(number,) for number in parts], traits)
+    return OnnxGraph(analysis, inputs, file, names, [(number,) for number in parts], traits)
 
 
-def _fused_graph(
-    file: OnnxFile, types: Sequence[Sequence[TensorType]], written: LayerGraph, owners: Mapping[int, int]
-) -> OnnxGraph:
-    inputs = {f"data{number}": found.type for number, found in enumerate(written.inputs)}
-    analysis = Analysis(dict(inputs), layers=list(file.nodes))
+def _fused_graph(file: OnnxFile, told: Tensors, model: _Model, original: OnnxFile, written: LayerGraph) -> OnnxGraph:
+    inputs = model.inputs
+    analysis = Analysis({**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=told.failure)
     for weight in file.weights:
         analysis.types[weight.name] = type_of_weight(weight)
         analysis.constants.add(weight.name)
         if not is_external(weight):
             analysis.values[weight.name] = weight
-    for node, found in zip(file.nodes, types, strict=True):
-        analysis.types.update(zip(filter(None, node.output), found, strict=True))
-    stands_for = _stands_for(file, written, owners)
+    analysis.recorded = depending_on_data(file, told.recorded, model.values)
+    stands_for = _stands_for(file, written, original)
     names = [
-        written.layers[found[-1]].name if found else node.name or node.op_type.lower()
-        for node, found in zip(file.nodes, stands_for, strict=True)
+        written.layers[found[-1]].name if found else node.name or f"{node.op_type.lower()}{number}"
+        for number, (node, found) in enumerate(zip(file.nodes, stands_for, strict=True))
     ]
     parts = [tuple(sorted({part for index in found for part in written.layers[index].nodes})) for found in stands_for]
-    return OnnxGraph(analysis, inputs, file.outputs, file.opsets, names, parts, written.traits)
+    return OnnxGraph(analysis, inputs, file, names, parts, written.traits)
 
 
-def _stands_for(file: OnnxFile, written: LayerGraph, owners: Mapping[int, int]) -> list[list[int]]:
+def _stands_for(file: OnnxFile, written: LayerGraph, original: OnnxFile) -> list[list[int]]:
     """Return for each node the written layers behind it, with the one that names it last.
 
-    ONNX Runtime keeps the names of tensors, or names a node after one: that gives the layer. Written layers before it
-    that no node is named after were merged into it.
+    ONNX Runtime keeps the names of tensors and nodes, or names a node after one: that gives the layer. Written layers
+    before it that no node is named after were merged into it.
     """
-    named = [_named_for(node.name, list(node.output), owners) for node in file.nodes]
+    owners = _owners(written, original)
+    named = [_named_for(node, owners) for node in file.nodes]
     taken = {index for index in named if index is not None}
     found: list[list[int]] = []
     for index in named:
@@ -258,9 +302,18 @@ def _stands_for(file: OnnxFile, written: LayerGraph, owners: Mapping[int, int]) 
     return found
 
 
-def _named_for(name: str, outputs: Sequence[str], owners: Mapping[int, int]) -> int | None:
-    for text in (*outputs, name):
-        match = _OUR_TENSOR.match(text)
-        if match and int(match[1]) in owners:
-            return owners[int(match[1])]
+def _owners(written: LayerGraph, original: OnnxFile) -> dict[str, int]:
+    """Return the written layer of each tensor, and of each node whose name no tensor has."""
+    nodes = [(layer.index, original.nodes[number]) for layer in written.layers for number in layer.nodes]
+    names = {node.name: index for index, node in nodes if node.name}
+    return names | {name: index for index, node in nodes for name in node.output if name}
+
+
+def _named_for(node: "NodeProto", owners: Mapping[str, int]) -> int | None:
+    for name in (*node.output, node.name):
+        before = ""
+        while name and name != before:
+            if name in owners:
+                return owners[name]
+            before, name = name, _APPENDED.sub("", name)
     return None

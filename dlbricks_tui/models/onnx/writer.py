@@ -1,17 +1,16 @@
 """Writes layers as an ONNX model whose weights have types and no values. The worker creates the values."""
 
 from base64 import b64encode
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
-from dlbricks_tui.models.onnx.model_file import OnnxFile
+from dlbricks_tui.models.graph import NativeNode, TensorType
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
 from dlbricks_tui.models.onnx.native import NodeInPlace
-from dlbricks_tui.models.onnx.tensors import dtype_number, is_external
+from dlbricks_tui.models.onnx.tensors import declared, dtype_number, is_external
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, TensorProto
 
 # Versions that all current runtimes read, for nodes that do not declare theirs.
 _IR_VERSION, _USUAL_OPSET = 8, 13
@@ -39,18 +38,11 @@ class OnnxSheet:
 
     def variable(self, name: str, found: TensorType, *, learned: bool) -> int:
         """Write an array of that name, a weight or an input."""
-        from onnx import StringStringEntryProto, TensorProto
         from onnx.helper import make_tensor_value_info
 
         number = dtype_number(found.dtype)
         if learned:
-            where = StringStringEntryProto(key="location", value=SYNTHETIC)
-            location = TensorProto.EXTERNAL
-            self._graph.initializer.append(
-                TensorProto(
-                    name=name, dims=found.shape, data_type=number, data_location=location, external_data=[where]
-                )
-            )
+            self._graph.initializer.append(_without_values(name, number, found.shape or ()))
         else:
             self._graph.input.append(make_tensor_value_info(name, number, found.shape))
         self._names.append(name)
@@ -102,6 +94,10 @@ class OnnxSheet:
                 name, again = f"head{place}", name
                 self._graph.node.append(NodeProto(op_type="Identity", name=name, input=[again], output=[name]))
             self._graph.output.append(ValueInfoProto(name=name))
+        if any(True for node in self._graph.node for _ in graphs_inside(node)):
+            # A branch that does not run may contradict the shapes of the inputs, and a runtime would refuse the model.
+            for read in self._graph.input:
+                read.type.tensor_type.ClearField("shape")
         opsets = {"": _USUAL_OPSET, **self._opsets}
         model = ModelProto(
             ir_version=_IR_VERSION, graph=self._graph, opset_import=[make_operatorsetid(*it) for it in opsets.items()]
@@ -117,59 +113,45 @@ def tensor_name(node: int, output: int) -> str:
     return f"t{node}_{output}"
 
 
-@dataclass(frozen=True, slots=True)
-class WholeModel:
-    """All layers of a model as text, the types of its weights by name, and the layer of each node."""
+def model_text(
+    file: OnnxFile, inputs: Mapping[str, TensorType], outputs: Sequence[str], *, weights_as_inputs: bool = False
+) -> str:
+    """Return a graph with these outputs as text.
 
-    text: str
-    weights: Mapping[str, TensorType]
-    owners: Mapping[int, int]
-
-
-def whole_model(graph: LayerGraph) -> WholeModel:
-    """Return a model as one graph."""
-    sheet = OnnxSheet()
-    owners: dict[int, int] = {}
-    weights: dict[str, TensorType] = {}
-    stored: dict[Hashable, tuple[int, int]] = {}
-    entries: dict[Feed, tuple[int, int]] = {}
-    for number, given in enumerate(graph.inputs):
-        entries[Feed(None, number)] = (sheet.variable(f"data{number}", given.type, learned=False), 0)
-    for layer in graph.layers:
-        (operator,) = layer.operators
-        arrays = [layer.array(number) for number in range(len(layer.weights))]
-        for array, found in zip(arrays, layer.weights, strict=True):
-            if array not in stored:
-                name = f"weight{len(weights)}"
-                weights[name] = found
-                stored[array] = (sheet.variable(name, found, learned=True), 0)
-        read = [
-            entries[layer.feeds[wire.number]] if wire.origin is Origin.DATA else stored[arrays[wire.number]]
-            for wire in operator.inputs
-        ]
-        node = sheet.operator(operator.native, layer.name, read)
-        owners[node] = layer.index
-        entries.update({Feed(layer.index, place): (node, wire.output) for place, wire in enumerate(layer.results)})
-    return WholeModel(sheet.text([entries[head] for head in graph.heads]), weights, owners)
-
-
-def typed_outputs(file: OnnxFile) -> tuple[str, list[int]]:
-    """Return a model that puts out all tensors of a graph in order, and the number of outputs per node."""
+    Inputs without a type here are as the file declares them. Large weights have types only: the worker creates their
+    values, or they become inputs.
+    """
     from onnx import GraphProto, ModelProto, ValueInfoProto
     from onnx.helper import make_operatorsetid, make_tensor_value_info
 
     large = [weight for weight in file.weights if is_external(weight)]
-    written = [list(filter(None, node.output)) for node in file.nodes]
+    learned = [] if weights_as_inputs else [_without_values(it.name, it.data_type, it.dims) for it in large]
+    fed = large if weights_as_inputs else []
     graph = GraphProto(
-        name="types",
+        name="tensors",
         node=file.nodes,
-        initializer=[weight for weight in file.weights if not is_external(weight)],
-        # Only the types of large weights count here, and an input needs no values.
-        input=[*file.inputs, *(make_tensor_value_info(it.name, it.data_type, list(it.dims)) for it in large)],
-        output=[ValueInfoProto(name=name) for names in written for name in names],
+        initializer=[*(weight for weight in file.weights if not is_external(weight)), *learned],
+        input=[
+            *(
+                ValueInfoProto(name=it.name, type=declared(inputs[it.name])) if it.name in inputs else it
+                for it in file.inputs
+            ),
+            *(make_tensor_value_info(it.name, it.data_type, list(it.dims)) for it in fed),
+        ],
+        output=[ValueInfoProto(name=name) for name in outputs],
     )
-    opsets = [make_operatorsetid(*it) for it in file.opsets.items()]
-    return _text(ModelProto(ir_version=_IR_VERSION, graph=graph, opset_import=opsets)), [len(it) for it in written]
+    opsets = [make_operatorsetid(*it) for it in {"": _USUAL_OPSET, **file.opsets}.items()]
+    return _text(ModelProto(ir_version=_IR_VERSION, graph=graph, opset_import=opsets))
+
+
+def _without_values(name: str, number: int, shape: Sequence[int]) -> "TensorProto":
+    """Return a weight whose values the worker creates."""
+    from onnx import StringStringEntryProto, TensorProto
+
+    where = StringStringEntryProto(key="location", value=SYNTHETIC)
+    return TensorProto(
+        name=name, dims=shape, data_type=number, data_location=TensorProto.EXTERNAL, external_data=[where]
+    )
 
 
 def _text(model: "ModelProto") -> str:

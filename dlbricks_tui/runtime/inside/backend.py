@@ -6,7 +6,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason, Refused
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    Network,
+    Reason,
+    Record,
+    Recorded,
+    Refused,
+)
 
 
 class RefusalError(Exception):
@@ -85,6 +97,10 @@ class Backend(ABC):
     @abstractmethod
     def fuse(self, request: Fuse) -> Fused:
         """Return the graph that the framework would run."""
+
+    def record(self, request: Record) -> Recorded:
+        """Return the types of a network's outputs in one run."""
+        raise RefusalError(Reason.MALFORMED, "this framework does not record tensors")
 
     @abstractmethod
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:

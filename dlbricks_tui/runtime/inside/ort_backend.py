@@ -5,7 +5,9 @@ from __future__ import annotations
 import platform
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +34,26 @@ from dlbricks_tui.runtime.inside.ort_session import (
     weight_values,
 )
 from dlbricks_tui.runtime.inside.values import data_values, given_values, numpy_dtype, row_numbers
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Fuse,
+    Fused,
+    Held,
+    Infer,
+    Inferred,
+    Network,
+    Reason,
+    Record,
+    Recorded,
+)
 
-# Larger weights are written beside an optimised model: the size of a model file is limited.
-_LARGE_BYTES = "1024"
+# Larger weights are written beside an optimised model: the size of a model file is limited. Smaller ones may be zero
+# points, sizes or rows.
+_LARGE_BYTES = str(2**16)
+# More numbers than a shape or the arguments of an operator have.
+_FEW_NUMBERS = 64
+_NUMBERS = ("int64", "int32", "bool", "float32", "float64")
 
 
 class OnnxRuntime(Backend):
@@ -59,8 +77,7 @@ class OnnxRuntime(Backend):
         return Inferred(tuple((tensor_type(output),) for output in found.get_outputs()), ())
 
     def fuse(self, request: Fuse) -> Fused:
-        """Return the model as optimised by ONNX Runtime; `request` has the types of its weights."""
-        weights = {name: ArrayType(shape, request.dtypes[name]) for name, shape in request.shapes.items()}
+        """Return the graph that ONNX Runtime executes when it opens a model file."""
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "optimised.onnx"
             settings = options(self._ort, optimised=True)
@@ -68,8 +85,21 @@ class OnnxRuntime(Backend):
             prefix = "session.optimized_model_external_initializers_"
             settings.add_session_config_entry(f"{prefix}file_name", "weights")
             settings.add_session_config_entry(f"{prefix}min_size_in_bytes", _LARGE_BYTES)
-            session(self._ort, request.symbol, weight_values(self._ort, weights), settings, Reason.UNFUSABLE)
+            session_of_file(self._ort, request.file, settings, Reason.UNFUSABLE)
             return Fused(b64encode(path.read_bytes()).decode(), (), ())
+
+    def record(self, request: Record) -> Recorded:
+        """Return the types of a network's outputs in one run, and the numbers of small ones."""
+        settings = options(self._ort, optimised=False)
+        # Nodes that only read a shape run at once, so that the tensor is freed early.
+        settings.execution_order = self._ort.ExecutionOrder.PRIORITY_BASED
+        bound = _BoundModel(self._ort, request.network, None, settings)
+        try:
+            bound.run()
+        except RefusalError as refusal:
+            if not any(map(bound.runs_on, (0, 1))):
+                raise refusal from None
+        return Recorded(tuple(map(_held, bound.outputs)))
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Return a session of a model without further optimisation, or of a model file as the network asks."""
@@ -83,20 +113,33 @@ class _BoundModel(BoundNetwork):
         self._network = network
         self._weights = weight_values(ort, network.weights)
         self._session = (
-            session_of_file(ort, network.file, settings)
+            session_of_file(ort, network.file, settings, Reason.UNBUILDABLE)
             if network.file
             else session(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
         )
-        self.inputs = list(fed) if fed is not None else self._filled(network)
+        self.inputs = list(fed) if fed is not None else self._filled()
         self.outputs: list[Any] = []
         self._names = [output.name for output in self._session.get_outputs()]
         self._binding = self._session.io_binding()
         if len(self.inputs) != len(network.inputs):
             raise RefusalError(Reason.MALFORMED, f"{len(network.inputs)} inputs are fed {len(self.inputs)} arrays")
-        for place, name in enumerate(network.inputs):
-            self._binding.bind_ortvalue_input(name, self.inputs[place])
+        self._bind_inputs()
         for name in self._names:
             self._binding.bind_output(name)
+
+    def _bind_inputs(self) -> None:
+        for place, name in enumerate(self._network.inputs):
+            self._binding.bind_ortvalue_input(name, self.inputs[place])
+
+    def runs_on(self, number: int) -> bool:
+        """Run on inputs that hold one number throughout, unless their numbers are given; return false if that fails."""
+        self.inputs = self._filled(lambda shape, dtype: given_values(shape, dtype, (number,)))
+        self._bind_inputs()
+        try:
+            self.run()
+        except RefusalError:
+            return False
+        return True
 
     def run(self) -> None:
         ask(self._ort, self._run, Reason.UNBUILDABLE)
@@ -127,17 +170,33 @@ class _BoundModel(BoundNetwork):
             if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
                 raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")
 
-    def _filled(self, network: Network) -> list[Any]:
-        rows = rows_counted(b64decode(network.symbol), network.weights) if network.weights else {}
+    def _filled(self, made_up: Callable[[tuple[int, ...], str], Any] | None = None) -> list[Any]:
+        """Return arrays for the inputs; `made_up` makes those without given numbers."""
+        network = self._network
+        rows = rows_counted(b64decode(network.symbol), network.weights) if network.weights and not made_up else {}
         made = []
         for name, found in network.inputs.items():
             shape, dtype = found.shape, numpy_dtype(found.dtype).name
             if name in network.values:
                 values = given_values(shape, dtype, network.values[name])
+            elif name in rows:
+                values = row_numbers(shape, dtype, rows[name])
             else:
-                values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
+                values = (made_up or data_values)(shape, dtype)
             made.append(self._ort.OrtValue.ortvalue_from_numpy(values))
         return made
+
+
+def _held(value: Any) -> Held | None:
+    """Return the type of an output, and its numbers if they are few."""
+    dtype = numpys_name(value.data_type()) if value.is_tensor() else None
+    if dtype is None:
+        return None
+    shape = tuple(value.shape())
+    if dtype not in _NUMBERS or reduce(mul, shape, 1) > _FEW_NUMBERS:
+        return Held(shape, dtype, ())
+    numbers = value.numpy()
+    return Held(shape, dtype, tuple((numbers + 0).ravel().tolist()) if numpy.isfinite(numbers).all() else ())
 
 
 def _is_of_floats(value: Any) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import os
 import re
+import zlib
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
@@ -20,6 +23,7 @@ AT_ONCE_VARIABLE = "ORT_INTER_OP_THREADS"
 ONLY_ERRORS = 3
 PROVIDERS = ["CPUExecutionProvider"]
 
+_GZIP_MAGIC = b"\x1f\x8b"
 _SAID_FIRST = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory", "out of memory")
 _NUMPYS = {"float": "float32", "double": "float64", "string": "object"}
@@ -81,15 +85,26 @@ def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reas
     return ask(ort, make, reason)
 
 
-def session_of_file(ort: Any, path: str, settings: Any) -> Any:
-    """Return a session of a model file with its own weights."""
-    return ask(ort, lambda: ort.InferenceSession(path, settings, providers=PROVIDERS), Reason.UNBUILDABLE)
+def session_of_file(ort: Any, path: str, settings: Any, reason: Reason) -> Any:
+    """Return a session of a model file, which may be gzipped, with its own weights."""
+    model: str | bytes = path
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC:
+                file.seek(0)
+                model = gzip.GzipFile(fileobj=file).read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise RefusalError(reason, f"{path} cannot be read: {error}") from error
+    return ask(ort, lambda: ort.InferenceSession(model, settings, providers=PROVIDERS), reason)
 
 
 def tensor_type(declared: Any) -> Tensor:
-    """Return the type of an input or output; the shape is None if a size is unknown."""
+    """Return the type of an input or output; the shape is None if a size is unknown.
+
+    ONNX Runtime reports an unknown number of axes like that of a single number.
+    """
     shape = declared.shape
-    known = shape is not None and all(isinstance(size, int) and size >= 0 for size in shape)
+    known = shape and all(isinstance(size, int) and size >= 0 for size in shape)
     return Tensor(tuple(shape) if known else None, numpys_name(declared.type))
 
 

@@ -180,6 +180,8 @@ def _layer(layer: Layer) -> Iterator[Line]:
     if layer.weights:
         yield fact("weights", _types(layer.weights))
     yield fact("out", _types(layer.outputs))
+    if layer.is_recorded:
+        yield fact("", Span("shape recorded from one run: it depends on data", "muted"))
     for operator in layer.operators:
         yield fact("operator", operator.op, Span(_params(operator.params), "muted"))
         if operator.parts and operator.parts != (operator.op,):

@@ -1,0 +1,178 @@
+"""The graph that ONNX Runtime executes, with the shape of each tensor, asked from the real ONNX Runtime."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_node, make_tensor
+
+from dlbricks_tui.bricks.programs import file_program, sequence_program
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level, Shape
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
+from dlbricks_tui.runtime.inside.ort_session import options
+from tests.models.onnx_models import LIGHT, integers, model, saved
+from tests.models.table_framework import TableFramework
+from tests.runtime.test_onnxruntime import RUNTIME
+
+SAMPLES: Mapping[str, Mapping[str, Shape]] = {
+    "crnn": {"image": (1, 1, 32, 64)},
+    "gpt2_step": {"input_ids": (1, 1), "attention_mask": (1, 9), "past_key_values.0.key": (1, 6, 8, 64)},
+    "minilm": {"input_ids": (1, 8)},
+    "mobilenetv2_int8": {},
+    "tabular_network": {},
+    "yolov8n": {"images": (1, 3, 64, 64)},
+}
+NETWORKS = {
+    **{name: (SAMPLE_MODELS / "onnx" / f"{name}.onnx", shapes) for name, shapes in SAMPLES.items()},
+    **{name: (LIGHT / f"light_{name}.onnx", {}) for name in ("inception_v1", "shufflenet", "squeezenet")},
+}
+
+
+@pytest.fixture(scope="module")
+def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
+    folder = tmp_path_factory.mktemp("loading")
+    with WorkerFramework(RUNTIME, folder / "log") as framework:
+        yield Loader(folder / "cache", TableFramework(), framework)
+
+
+@pytest.fixture
+def backend(ort: Any) -> OnnxRuntime:
+    return OnnxRuntime(ort)
+
+
+def executed(ort: Any, graph: LayerGraph, file: Path, folder: Path) -> Counter[str]:
+    """Return the operators that ONNX Runtime's profiler shows while the file runs as in an end-to-end measurement."""
+    settings = options(ort, optimised=True)
+    settings.enable_profiling = True
+    settings.profile_file_prefix = str(folder / "profile")
+    session = ort.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
+    bound = OnnxRuntime(ort).bind(file_program(graph, file).network)
+    session.run_with_ort_values(None, dict(zip((it.name for it in graph.inputs), bound.inputs, strict=True)))
+    events: list[Any] = json.loads(Path(session.end_profiling()).read_bytes())
+    return Counter(it["args"]["op_name"] for it in events if it["name"].endswith("_kernel_time"))
+
+
+def operators(graph: LayerGraph) -> Counter[str]:
+    return Counter(layer.operators[0].native.op.rpartition(".")[2] for layer in graph.layers)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_executes(
+    name: str, ort: Any, loader: Loader, tmp_path: Path
+) -> None:
+    path, shapes = NETWORKS[name]
+    graph = loader.load(source_of(path), Level.FUSED, shapes)
+    assert operators(graph) == executed(ort, graph, path, tmp_path)
+    assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
+
+
+def sized_by_data() -> ModelProto:
+    """Return a model with a tensor whose length is a count of data, and one whose length is the size of an axis."""
+    nodes = [
+        make_node("NonZero", ["x"], ["places"], name="count"),
+        make_node("Shape", ["places"], ["sizes"], name="sizes"),
+        make_node("ConstantOfShape", ["sizes"], ["filled"], name="fill"),
+        make_node("Relu", ["filled"], ["y"], name="after"),
+        make_node("Shape", ["x"], ["target"], name="target"),
+        make_node("Expand", ["x", "target"], ["z"], name="expand"),
+    ]
+    return model(nodes, {"x": ("rows", 4)}, ["y", "z"])
+
+
+def named(graph: LayerGraph, name: str) -> Layer:
+    return next(layer for layer in graph.layers if layer.name == name)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_shapes_that_depend_on_data_are_those_of_one_run_and_marked(
+    level: Level, loader: Loader, tmp_path: Path
+) -> None:
+    graph = loader.load(source_of(saved(tmp_path, sized_by_data())), level, {"x": (2, 4)})
+    assert all(layer.unmeasurable is None for layer in graph.layers)
+    assert named(graph, "after").outputs[0].shape == (2, 8)
+    assert {layer.name for layer in graph.layers if layer.is_recorded} == {"count", "fill", "after"}
+    assert named(graph, "expand").outputs[0].shape == (2, 4)
+
+
+def test_a_brick_that_begins_behind_a_computed_size_gets_the_numbers_of_the_model(
+    backend: OnnxRuntime, loader: Loader, tmp_path: Path
+) -> None:
+    graph = loader.load(source_of(saved(tmp_path, sized_by_data())), Level.FUSED, {"x": (2, 4)})
+    layer = named(graph, "fill")
+    bound = backend.bind(sequence_program(graph, (layer.index,)).network)
+    bound.run()
+    assert [tuple(it.shape()) for it in bound.outputs][-1] == layer.outputs[0].shape
+    assert dict(layer.operators[0].params)["computed0"] == (2, 8)
+
+
+def test_open_axes_stay_open_while_onnx_runtime_optimises(loader: Loader, tmp_path: Path) -> None:
+    nodes = [
+        make_node("Shape", ["x"], ["shape"]),
+        make_node("Gather", ["shape", "first"], ["rows"]),
+        make_node("Concat", ["rows", "one"], ["times"], axis=0),
+        make_node("Tile", ["x", "times"], ["y"]),
+    ]
+    weights = [integers("first", (0,)), integers("one", (1,))]
+    for size, count in (("rows", 4), (3, 1)):
+        path = saved(tmp_path, model(nodes, {"x": (size, 4)}, ["y"], weights), f"net_{size}")
+        graph = loader.load(source_of(path), Level.FUSED, {"x": (3, 4)})
+        assert len(graph.layers) == count
+        assert graph.layers[-1].outputs[0].shape == (9, 4)
+
+
+def test_zero_points_keep_their_values(backend: OnnxRuntime, loader: Loader) -> None:
+    graph = loader.load(source_of(SAMPLE_MODELS / "onnx" / "mobilenetv2_int8.onnx"), Level.FUSED)
+    convolutions = [layer for layer in graph.layers if layer.op.endswith("QLinearConv")]
+    assert len(convolutions) == 52
+    for layer in convolutions[:3]:
+        assert str(dict(layer.operators[0].params)["input5"]).endswith("of zeros")
+        backend.bind(sequence_program(graph, (layer.index,)).network).run()
+
+
+def numbers_input(made: ModelProto) -> ModelProto:
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    return made
+
+
+def test_inputs_of_zeros_are_tried_where_others_are_out_of_range(loader: Loader, tmp_path: Path) -> None:
+    table = make_tensor("table", TensorProto.INT64, (1,), [3])
+    nodes = [make_node("Gather", ["table", "x"], ["size"]), make_node("ConstantOfShape", ["size"], ["y"])]
+    made = numbers_input(model(nodes, {"x": (2,)}, ["y"], [table]))
+    graph = loader.load(source_of(saved(tmp_path, made)))
+    assert graph.layers[-1].outputs[0].shape == (3, 3)
+
+
+@pytest.mark.parametrize("level", list(Level))
+def test_a_model_that_runs_on_no_synthetic_inputs_names_the_operator(
+    level: Level, loader: Loader, tmp_path: Path
+) -> None:
+    nodes = [
+        make_node("Add", ["x", "seven"], ["target"]),
+        make_node("Reshape", ["x", "target"], ["y"], name="impossible"),
+    ]
+    made = numbers_input(model(nodes, {"x": (2,)}, ["y"], [integers("seven", (7,))]))
+    graph = loader.load(source_of(saved(tmp_path, made)), level)
+    reason = named(graph, "impossible").unmeasurable
+    assert reason is not None
+    assert "does not run on synthetic inputs" in reason
+    assert "Reshape" in reason
+    assert "\n" not in reason
+
+
+def test_recorded_shapes_are_read_from_the_cache(tmp_path: Path) -> None:
+    source = source_of(saved(tmp_path, sized_by_data()))
+    with WorkerFramework(RUNTIME, tmp_path / "log") as framework:
+        first = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
+        for path in (tmp_path / "cache" / "models").iterdir():
+            path.unlink()
+        framework.interrupt()
+        again = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
+    assert again == first
