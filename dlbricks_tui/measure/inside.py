@@ -12,9 +12,11 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
+from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.carriers import COPIES, SECONDS_TO_COPY, SLOW_MS, CarrierJob, TimedCarrier, layer_times
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
@@ -24,7 +26,7 @@ from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultS
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import PLAIN_SECONDS, most_seconds_per_carrier
-from dlbricks_tui.runtime.protocol import Program
+from dlbricks_tui.runtime.protocol import Program, Reason
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import Facts, Statistics
 from dlbricks_tui.store.statistics import mean_statistics
@@ -77,26 +79,40 @@ class Inside:
         self._worker.load(REFERENCE, reference, fixture=True)
         self._worker.take_losses()
 
-    def time_models(self, models: Sequence[tuple[Job, Program]]) -> None:
+    def time_models(self, models: Sequence[Job]) -> None:
         """Time each whole model for about two seconds, and store its latency.
 
         A few models are timed in the rounds of the carriers too, so that an estimate and the latency it is compared
         with come from the same minutes.
         """
-        for job, program in models:
+        for job in models:
             self._control.checkpoint()
-            loaded = self._worker.load(job.name, program, job.expected_ms)
-            if loaded is None:
-                self._fail(job)
+            whole = self._loaded(job)
+            if whole is None:
                 continue
-            self._results.loaded(job, loaded.first_run_seconds, ())
-            whole = _Whole(job, program, loaded.first_run_seconds * 1000)
+            self._results.loaded(job, whole.first_run_ms / 1000, ())
             self._sample_for_a_while(whole)
             if whole.samples_ms:
                 self._keep_whole(whole)
             if self._worker.holds(job.name) and len(models) <= _FEW_MODELS:
                 self._wholes.append(whole)
             self._worker.clear()
+
+    def _loaded(self, job: Job) -> _Whole | None:
+        """Load a model layer by layer, or else its file; store the reason if neither runs."""
+        for from_file in dict.fromkeys((job.from_file, job.file is not None)):
+            self._worker.take_losses()
+            try:
+                program = program_of(replace(job, from_file=from_file), side_by_side=False)
+            except ProgramError as error:
+                if from_file or job.file is None:
+                    self._results.fail(job, Reason.UNBUILDABLE.value, str(error))
+                continue
+            loaded = self._worker.load(job.name, program, job.expected_ms)
+            if loaded is not None:
+                return _Whole(job, program, loaded.first_run_seconds * 1000)
+        self._fail(job)
+        return None
 
     @property
     def kept(self) -> Collection[Job]:

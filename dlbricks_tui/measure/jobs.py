@@ -52,9 +52,11 @@ class CutModel:
     file: Path | None = None
 
     @property
-    def optimised_from_file(self) -> bool:
-        """True if the runtime optimises the file by itself, since the fused layers are not known."""
-        return self.whole.level is not self.decomposition.graph.level
+    def needs_file(self) -> bool:
+        """True if only its file can be timed: its fused layers are unknown, or some layer cannot run alone."""
+        graph = self.decomposition.graph
+        unknown = self.whole.level is not graph.level
+        return self.file is not None and (unknown or any(layer.unmeasurable is not None for layer in graph.layers))
 
     @property
     def name(self) -> str:

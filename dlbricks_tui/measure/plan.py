@@ -39,8 +39,7 @@ def plan(
     `bricks` are jobs of bricks that belong to no model; they come last, in their order.
     """
     jobs = {job.key: job for job in (*bricks, *_brick_jobs(models, known, method))}
-    if end_to_end:
-        jobs.update({job.key: job for job in _model_jobs(models)})
+    jobs.update({job.key: job for job in _model_jobs(_timed_whole(models, end_to_end))})
     satisfied = frozenset(
         key for key, job in jobs.items() if key in known.measured and _is_enough(known.measured[key], job, rule, method)
     )
@@ -62,9 +61,13 @@ def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Metho
 def keys_of(models: Iterable[CutModel], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:
     """Return the keys of all bricks and models that the estimates need, each once."""
     found = dict.fromkeys(key for _, _, key in _occurrences(models, method))
-    if end_to_end:
-        found.update(dict.fromkeys(JobKey(model=model.key) for model in models))
+    found.update(dict.fromkeys(JobKey(model=model.key) for model in _timed_whole(models, end_to_end)))
     return tuple(found)
+
+
+def _timed_whole(models: Iterable[CutModel], end_to_end: bool) -> Sequence[CutModel]:
+    """Return the models to time end to end: those that their layers cannot tell about are always timed."""
+    return [model for model in models if end_to_end or model.needs_file]
 
 
 @dataclass(slots=True)
@@ -144,7 +147,7 @@ def _model_jobs(models: Sequence[CutModel]) -> Iterable[Job]:
             ),
             memory_bytes(graph.layers),
             file=model.file,
-            from_file=model.optimised_from_file,
+            from_file=model.needs_file,
         )
 
 

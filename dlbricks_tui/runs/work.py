@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.measure.alone import Alone, program_of
+from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.carriers import carrier_jobs, groups
 from dlbricks_tui.measure.events import Event
@@ -173,7 +173,7 @@ def _measure_inside(
     with session.worker(request.runtime.for_profiling()) as worker:
         reference = reference_program(request.runtime.traits.format)
         inside = Inside(worker, results, session.control, request.rule, session.tell, reference)
-        inside.time_models([(job, program_of(job, side_by_side=False)) for job in jobs if job.whole])
+        inside.time_models([job for job in jobs if job.whole])
         for group in groups(carriers, session.batch_limits.memory_bytes):
             inside.time_carriers(group, of=len(carriers))
     left = [job for job in bricks.values() if job not in inside.kept]

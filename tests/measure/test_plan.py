@@ -2,6 +2,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -144,6 +145,20 @@ def test_a_model_with_an_unmeasurable_layer_is_timed_end_to_end() -> None:
     found = plan(cut_models(replace(graph, layers=layers)), Known(), RULE, end_to_end=True)
     assert [job.label for job in found.jobs if job.whole] == ["m0 end to end"]
     assert [job.label.split()[0] for job in found.jobs if not job.whole] == ["conv"]
+
+
+def test_a_model_whose_layers_do_not_tell_how_long_it_takes_is_timed_from_its_file() -> None:
+    graph = chain("conv", "relu")
+    unable = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], unmeasurable="it reads a sequence")))
+    file = Path("net.onnx")
+    models = [
+        cut_model(decompose(named(graph, "able")), file),
+        cut_model(decompose(named(unable, "unable")), file),
+        cut_model(decompose(named(graph, "lowered")), file, lowered=True),
+    ]
+    timed = {job.label: job.from_file for job in plan(models, Known(), RULE).jobs if job.whole}
+    assert timed == {"unable end to end": True, "lowered end to end": True}
+    assert sum(not key.brick for key in keys_of(models)) == 2
 
 
 def test_a_model_of_bricks_without_latency_is_planned() -> None:

@@ -124,6 +124,17 @@ def of_unknown_shapes() -> ModelProto:
     return model([make_node("NonZero", ["x"], ["y"])], {"x": (1, 4)}, ["y"])
 
 
+def with_a_sequence() -> ModelProto:
+    """Return a model with two layers that cannot run alone: one writes a sequence, and one reads it."""
+    nodes = [
+        make_node("Relu", ["x"], ["r"]),
+        make_node("SequenceConstruct", ["r", "x"], ["both"], name="pack"),
+        make_node("SequenceAt", ["both", "first"], ["one"], name="unpack"),
+        make_node("Sigmoid", ["one"], ["y"]),
+    ]
+    return model(nodes, {"x": (1, 4)}, ["y"], [make_tensor("first", TensorProto.INT64, (), [0])])
+
+
 def finite_with_its_own_weights() -> ModelProto:
     """Return a model that computes square roots of negative numbers unless its weights have the values of the file."""
     nodes = [make_node("Sub", ["high", "x"], ["positive"]), make_node("Sqrt", ["positive"], ["y"])]

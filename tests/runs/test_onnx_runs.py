@@ -23,7 +23,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, EndToEnd
-from tests.models.onnx_models import finite_with_its_own_weights, of_unknown_shapes, saved, small, unfusable
+from tests.models.onnx_models import (
+    finite_with_its_own_weights,
+    of_unknown_shapes,
+    saved,
+    small,
+    unfusable,
+    with_a_sequence,
+)
 from tests.runs.runs import Site
 
 FAULTY_WORKER = Path(__file__).parent / "faulty_worker.py"
@@ -131,6 +138,20 @@ def test_a_brick_that_crashes_the_real_framework_fails_alone_and_is_named(
     assert {it.reason for it in contents.failures} == {reason}
     assert len({it.brick for it in contents.failures}) == 1
     assert len(contents.measurements) == state.bricks.measured
+
+
+def test_a_model_with_layers_that_cannot_run_alone_is_timed_whole_and_names_them(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(model.parent, with_a_sequence(), "odd")
+    status, found, told = dlbricks(model, capsys, "run", str(path), "--threads", "1")
+    assert status == 0, told
+    assert found["end_to_end"]["run"] == 1
+    (estimate,) = found["models"]
+    assert estimate["level"] == "fused"
+    assert estimate["measured_ms"] > 0
+    assert estimate["coverage"]["unmeasurable"] == 2
+    assert "unmeasurable: odd: pack: " in told
 
 
 def test_a_fused_and_a_written_model_are_timed_separately(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
