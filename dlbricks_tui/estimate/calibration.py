@@ -1,7 +1,7 @@
 """Calibration constants: corrections of the bricks' latencies, fitted on other networks, and the errors that remain.
 
-Systems that were never calibrated have the medians of the constants of other systems. `python -m benchmarks.constants`
-fits these to the committed samples; docs/experiments.md has the figures of each host.
+Systems that were never calibrated have constants from other systems. `python -m benchmarks.constants` fits those of
+MXNet to stored samples; docs/experiments.md has the figures of each host.
 """
 
 import math
@@ -28,6 +28,8 @@ _ODD = 5.0
 _NEXT_TO_NOTHING_MS = 0.04
 # A brick of this latency pays all of a constant, a shorter one only in proportion to its latency.
 _PAYS_ALL_MS = 0.3
+# A brick of this latency pays all of what a node costs, a shorter one only in proportion to its latency.
+_PAYS_ALL_OF_A_NODE_MS = 0.001
 
 
 def _share_by_latency(brick_ms: float) -> float:
@@ -40,6 +42,8 @@ CALL_MS = "call_ms"
 TERMS: Mapping[str, Callable[[float, bool], float]] = {
     # Data and code that other layers replace in the near caches between two runs of a layer.
     "warm_brick_ms": lambda brick_ms, cold: 0.0 if cold else _share_by_latency(brick_ms),
+    # The time of a node beside its computation. Often negative: a brick by itself also writes outputs.
+    "node_ms": lambda brick_ms, cold: min(1.0, brick_ms / _PAYS_ALL_OF_A_NODE_MS),
     # Often negative: sweeping the caches removes more than the other layers of a model do.
     "cold_brick_ms": lambda brick_ms, cold: _share_by_latency(brick_ms) if cold else 0.0,
 }
@@ -121,7 +125,7 @@ _PRIORS: Mapping[str, Correction] = {
     MXNET.framework: Correction(
         (("call_ms", 0.08), ("warm_brick_ms", 0.016), ("cold_brick_ms", -0.036)), _RESIDUALS, is_prior=True
     ),
-    ONNX_RUNTIME.framework: Correction((("warm_brick_ms", 0.040),), _RESIDUALS, is_prior=True),
+    ONNX_RUNTIME.framework: Correction((("warm_brick_ms", 0.020), ("node_ms", -0.0002)), _RESIDUALS, is_prior=True),
 }
 
 

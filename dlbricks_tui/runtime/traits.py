@@ -101,7 +101,7 @@ ONNX_RUNTIME = Traits(
     parallel_variable="ORT_INTER_OP_THREADS",
     runs_model_files=True,
     parallel_operators=(("Erf", 9), ("Elu", 1)),
-    calibration_constants=("warm_brick_ms",),
+    calibration_constants=("warm_brick_ms", "node_ms"),
 )
 # By the name of the framework. Of several that read one format, the first is the usual one.
 TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME)}

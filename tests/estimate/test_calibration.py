@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.estimate.calibration import CALL_MS, Correction, Example, density_of, fitted
+from dlbricks_tui.estimate.calibration import CALL_MS, TERMS, Correction, Example, density_of, fitted
 from dlbricks_tui.estimate.errors import CalibrationError
 
 NAME = "warm_brick_ms"
@@ -75,6 +75,26 @@ def test_short_bricks_are_corrected_by_less(cold: bool, short_ms: float, long_ms
     assert correction.added_ms(0.0, cold=cold) == 0.0
     assert correction.added_ms(0.010, cold=cold) == pytest.approx(short_ms)
     assert correction.added_ms(0.300, cold=cold) == correction.added_ms(5.0, cold=cold) == pytest.approx(long_ms)
+
+
+def test_short_bricks_pay_what_a_node_costs_in_full() -> None:
+    correction = Correction((("node_ms", -0.0002),))
+    assert correction.added_ms(0.001, cold=False) == correction.added_ms(5.0, cold=True) == -0.0002
+    # A brick never takes less than nothing.
+    assert correction.added_ms(0.0001, cold=False) == pytest.approx(-0.00002)
+
+
+def test_networks_of_short_and_of_long_layers_determine_both_constants_of_onnx_runtime() -> None:
+    names, constants = ("warm_brick_ms", "node_ms"), (0.012, -0.0002)
+    layers = [(60, 0.05), (240, 0.0006), (130, 0.004), (20, 0.9), (40, 0.2)]
+    examples = []
+    for count, layer_ms in layers:
+        terms = tuple(count * TERMS[name](layer_ms, False) for name in names)
+        added_ms = sum(constant * term for constant, term in zip(constants, terms, strict=True))
+        examples.append(Example(f"{count} layers", terms, count * layer_ms, count * layer_ms + added_ms))
+    found = fitted(examples, names)
+    assert [value for _, value in found.constants] == pytest.approx(constants)
+    assert max(map(abs, found.residuals)) < 1e-6
 
 
 MIXED = ((30.0, 0.0), (20.0, 0.0), (10.0, 0.0), (4.0, 20.0), (8.0, 30.0), (2.0, 12.0))
