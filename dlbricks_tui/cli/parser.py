@@ -58,6 +58,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, register: Callable[[Parser], None] | None = None, **options: Any) -> None:
         super().__init__(allow_abbrev=False, **options)
+        # From Python 3.14 on, argparse colours its help with codes that `write` escapes.
+        self.color = False
         self._register = register
         self.add_argument(
             "--data-dir",
