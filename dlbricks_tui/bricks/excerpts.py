@@ -8,7 +8,7 @@ from dlbricks_tui.bricks.feeding import feeding_layers
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
 from dlbricks_tui.bricks.layouts import Layouts, is_needed_after, output_layouts
 from dlbricks_tui.bricks.programs import results_of, sequence_program
-from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, type_of
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, numbers_of, type_of
 from dlbricks_tui.runtime.protocol import Program
 
 
@@ -86,16 +86,15 @@ def excerpt(graph: LayerGraph, layers: Sequence[int], layouts: Layouts) -> Excer
                 )
                 for number, index in enumerate(chosen)
             ),
-            tuple([_input(graph, number, feed) for number, feed in enumerate(entering)]),
+            tuple(
+                [
+                    GraphInput(f"data{number}", type_of(graph, feed), numbers_of(graph, feed))
+                    for number, feed in enumerate(entering)
+                ]
+            ),
             tuple([moved[feed] for feed in heads]),
             graph.traits,
         ),
         len(layers),
         is_cold(graph, layers),
     )
-
-
-def _input(graph: LayerGraph, number: int, feed: Feed) -> GraphInput:
-    """Return the input of an excerpt that stands for a tensor of the model."""
-    value = graph.inputs[feed.output].value if feed.layer is None else ()
-    return GraphInput(f"data{number}", type_of(graph, feed), value)

@@ -87,6 +87,8 @@ def _of_layer(layer: Layer) -> Facts:
         "times": layer.times,
         "outputs": ", ".join(map(_tensor, layer.outputs)),
     }
+    if layer.is_recorded:
+        facts["recorded"] = True
     return facts if layer.unmeasurable is None else {**facts, "unmeasurable": printable(layer.unmeasurable)}
 
 

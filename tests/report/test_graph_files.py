@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -45,6 +46,13 @@ def test_graphml_that_networkx_reads_is_isomorphic_to_the_layer_graph(
         node_match=lambda one, two: (one["op"], one["kind"]) == (two["layer"].op, two["layer"].kind.value),
         edge_match=lambda one, two: one["tensors"].count("float32") == len(two["tensors"]),
     )
+
+
+def test_a_shape_that_depends_on_data_is_marked(tmp_path: Path) -> None:
+    layers = (*BRANCHED.layers[:-1], replace(BRANCHED.layers[-1], is_recorded=True))
+    write_graphml(tmp_path / "model.graphml", drawable_digraph(decompose(replace(BRANCHED, layers=layers)), None))
+    marks = read_graphml(tmp_path / "model.graphml").nodes(data="recorded", default=False)
+    assert [mark for _, mark in marks] == [False, False, False, True]
 
 
 def test_nodes_have_the_facts_of_their_layers_and_edges_have_shapes(tmp_path: Path) -> None:

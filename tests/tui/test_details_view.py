@@ -116,6 +116,13 @@ def test_a_layer_that_cannot_run_shows_the_reason_and_the_model_counts_such_laye
     assert "measured   1 of 2 layers" in whole and "cannot run 1 layer, marked !" in whole
 
 
+def test_a_shape_that_depends_on_data_says_so() -> None:
+    graph = chain("conv", "relu")
+    recorded = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], is_recorded=True)))
+    assert "shape recorded from one run" in told(open_model(recorded), 1)
+    assert "shape recorded from one run" not in told(open_model(recorded), 0)
+
+
 def test_a_predicted_latency_is_marked() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
