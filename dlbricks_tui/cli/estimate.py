@@ -25,6 +25,7 @@ from dlbricks_tui.config.config import Config
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
 from dlbricks_tui.estimate.selection import what_is_there
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.selections import combinations
@@ -221,10 +222,13 @@ def _tell_others(answers: Sequence[ModelWithEstimate]) -> None:
 
 def _tell_unmeasurable(answer: ModelWithEstimate) -> None:
     found, layers = answer.found.estimate, answer.decomposition.graph.layers
+    unmeasurable: dict[str, list[str]] = {}
     for part in found.parts:
         if part.reason:
-            named = ", ".join(f"layer {index} {layers[index].name!r} ({layers[index].op})" for index in part.layers)
-            narrate(f"unmeasurable: {answer.source.name}: {named}: {part.reason}")
+            named = [f"layer {index} {layers[index].name!r} ({layers[index].op})" for index in part.layers]
+            unmeasurable.setdefault(part.reason, []).extend(named)
+    for reason, named in unmeasurable.items():
+        narrate(f"unmeasurable: {answer.source.name}: {listed(named)}: {reason}")
     if found.composed is not None and found.is_partial and not found.remaining.pairs:
         narrate(
             f"{answer.source.name}: the sum leaves out layers that cannot be measured by themselves, so the model may "

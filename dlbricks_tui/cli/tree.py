@@ -10,7 +10,8 @@ from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, c
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
 from dlbricks_tui.cli.store import open_loader
-from dlbricks_tui.models.graph import Layer, Level
+from dlbricks_tui.models.graph import Layer, Level, unmeasurable_layers
+from dlbricks_tui.models.input_shapes import listed
 
 
 def register(parser: Parser) -> None:
@@ -44,9 +45,9 @@ def show_tree(args: argparse.Namespace) -> int:
         from dlbricks_tui.cli.tree_view import tree_view
 
         show(*tree_view(decomposition, data_console()))
-    for layer in graph.layers:
-        if layer.unmeasurable is not None:
-            narrate(f"unmeasurable: layer {layer.index} {layer.name!r} ({layer.op}): {layer.unmeasurable}")
+    for reason, layers in unmeasurable_layers(graph).items():
+        named = listed([f"{layer.index} {layer.name!r} ({layer.op})" for layer in layers])
+        narrate(f"unmeasurable: {'layer' if len(layers) == 1 else 'layers'} {named}: {reason}")
     return Status.DONE
 
 

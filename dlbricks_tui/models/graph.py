@@ -251,6 +251,15 @@ def numbers_of(graph: LayerGraph, feed: Feed) -> Numbers:
     return numbers[feed.output] if numbers else ()
 
 
+def unmeasurable_layers(graph: LayerGraph) -> dict[str, list[Layer]]:
+    """Return the layers that no runtime can run alone, by the reason."""
+    found: dict[str, list[Layer]] = {}
+    for layer in graph.layers:
+        if layer.unmeasurable is not None:
+            found.setdefault(layer.unmeasurable, []).append(layer)
+    return found
+
+
 def shared_layers(one: LayerGraph, other: LayerGraph) -> tuple[tuple[int, ...], ...]:
     """Return for each layer of `one` the layers of `other` that stand for some of the same nodes."""
     owner = {node: layer.index for layer in other.layers for node in layer.nodes}

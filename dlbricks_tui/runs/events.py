@@ -69,7 +69,7 @@ class LevelLowered(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerUnmeasurable(Event):
-    """No runtime can run this layer."""
+    """No runtime can run these layers alone. `layer` names them."""
 
     model: str
     layer: str

@@ -15,8 +15,8 @@ from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.time_left import TimeLeft, expected_seconds
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers
-from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
+from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, unmeasurable_layers
+from dlbricks_tui.models.input_shapes import ShapeMemory, listed, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.calibration import levels_due
@@ -138,9 +138,9 @@ def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase) ->
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
     counts = RunCounts(_tally(found, whole=False), _tally(found, whole=True))
     for model in workload.models:
-        for layer in model.decomposition.graph.layers:
-            if layer.unmeasurable is not None:
-                session.tell(LayerUnmeasurable(model=model.name, layer=layer.name, reason=layer.unmeasurable))
+        for reason, layers in unmeasurable_layers(model.decomposition.graph).items():
+            named = listed([layer.name for layer in layers])
+            session.tell(LayerUnmeasurable(model=model.name, layer=named, reason=reason))
     _tell_plan(session, found, counts, time_left.total(seconds))
     session.control.count(*counts)
     store.add(session.system, runtime_record(request.runtime, session.system))
