@@ -10,6 +10,7 @@ from dlbricks_tui.measure.known import Conditions
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Samples
 from dlbricks_tui.models.graph import TensorType
+from dlbricks_tui.models.input_values import value_advice
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store import records
 from dlbricks_tui.store.records import (
@@ -71,7 +72,8 @@ class Recorder:
 
     def failed(self, job: Job, reason: str, message: str) -> Failure:
         """Return the record of a job that cannot be measured."""
-        return Failure(reason=reason, message=message, **job.key._asdict(), **self._origin(job))
+        advice = value_advice(job.graph.inputs) if job.whole and message else ""
+        return Failure(reason=reason, message=f"{message}{advice}", **job.key._asdict(), **self._origin(job))
 
     def _result(self, job: Job, samples: Samples, noise: Facts) -> dict[str, Any]:
         first = _first_input(job)

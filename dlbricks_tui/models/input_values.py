@@ -1,15 +1,17 @@
 """Values of inputs that are settings of a model: a sampling rate, for example."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import prod
 from typing import NamedTuple
 
 from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.graph import Numbers, TensorType
-from dlbricks_tui.models.input_shapes import listed, short_shape
+from dlbricks_tui.models.graph import GraphInput, Numbers, TensorType
+from dlbricks_tui.models.input_shapes import MOST_LISTED, listed, short_shape
 from dlbricks_tui.models.literals import MOST_NUMBERS
 
 _LONGEST_NUMBER = 64
+_SETTINGS = frozenset({"int64", "int32"})
 _EXAMPLE = "NAME=16000 or NAME=1,2,3"
 
 
@@ -51,7 +53,7 @@ def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType],
     for name, numbers in values.items():
         shape, dtype = types[name]
         label = f"{where}: input {name[:80]!r}"
-        elements = math.prod(shape or ())
+        elements = prod(shape or ())
         if len(numbers) not in (1, elements):
             size = short_shape(shape or ()) or "a single number"
             fitting = "1" if elements == 1 else f"1 or {elements:,}"
@@ -64,6 +66,22 @@ def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType],
             raise ModelError(f"{label} takes {'text' if dtype == 'object' else dtype}; --value gives numbers only")
         elif any(abs(number) > _LARGEST_FLOATS[dtype] for number in numbers):
             raise ModelError(f"{label} is {dtype}, which cannot hold the given --value")
+
+
+def value_advice(inputs: Iterable[GraphInput]) -> str:
+    """Return the advice to give the values of inputs that may be settings; empty if there are none.
+
+    It follows the message that a model fails on synthetic inputs.
+    """
+    names = [
+        it.name
+        for it in inputs
+        if not it.value and it.type.shape is not None and prod(it.type.shape) == 1 and it.type.dtype in _SETTINGS
+    ]
+    if not names:
+        return ""
+    options = " ".join(f"--value {name[:80]}=NUMBER" for name in names[:MOST_LISTED])
+    return f"; if {listed(names)} must have a certain value, give it: {options}"
 
 
 def _number(text: str) -> int | float | None:

@@ -266,3 +266,29 @@ def test_a_graph_that_cannot_be_written_is_refused_in_one_line(capsys: pytest.Ca
     out, told = capsys.readouterr()
     assert out == ""
     assert told.startswith("dlbricks: error: /nowhere/net.dot cannot be written: ") and told.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("sr", "--value 'sr' is not NAME=16000 or NAME=1,2,3"),
+        ("rate=1", "silero_vad has no input 'rate'; its inputs are: input, state, sr"),
+        ("sr=1,2", "silero_vad: input 'sr' is a single number; its --value has 2 numbers, give 1"),
+    ],
+)
+def test_a_wrong_value_is_refused_in_one_line(value: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tree", "silero_vad", "--value", value]) == 2
+    assert capsys.readouterr().err == f"dlbricks: error: {message}\n"
+
+
+def test_a_given_value_chooses_the_branch_and_is_remembered(capsys: pytest.CaptureFixture[str]) -> None:
+    def first_layer(*arguments: str) -> str:
+        tree = document(capsys, "silero_vad", *arguments)
+        return str(tree["sequences"][0]["layers"][0]["name"])
+
+    assert first_layer() == "then_branch_/stft/Pad"
+    assert first_layer("--value", "sr=8000") == "else_branch_/stft/Pad"
+    assert main(["tree", "silero_vad"]) == 0
+    shown = capsys.readouterr()
+    assert "inputs as given before: silero_vad: sr=8000; --input or --value gives others" in shown.err
+    assert first_layer() == "else_branch_/stft/Pad"

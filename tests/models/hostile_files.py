@@ -237,6 +237,56 @@ def _nested(depth: int) -> GraphProto:
     return make_graph([choice], f"g{depth}", [], result)
 
 
+def _branches() -> Models:
+    """Yield `If`s whose condition is known, so that their branches are read in their place."""
+    for depth in (7, 8, 20):
+        yield f"chosen branches {depth} deep", _chosen(nested(depth))
+    yield "20,000 choices in a row", _choices(20_000)
+    unbalanced = _chosen(nested(2))
+    unbalanced.graph.node[0].output.append("more")
+    yield "a choice of more outputs than its branches have", unbalanced
+    hidden = _chosen(nested(2))
+    hidden.graph.node[0].attribute[0].g.node[0].input[0] = "r0"
+    yield "a condition from inside of the branch", hidden
+    own = _chosen(nested(1))
+    own.graph.node[0].attribute[0].g.node[0].input[0] = own.graph.node[0].output[0]
+    yield "a branch that reads the result of its choice", own
+    for op in ("Loop", "Scan"):
+        looped = nested(3)
+        looped.graph.node[0].op_type = op
+        yield f"a {op} that is an If", looped
+    for count in (-1, 2**31, 2**62):
+        yield f"a loop of {count} turns", _loop(count)
+
+
+def _chosen(made: ModelProto) -> ModelProto:
+    """Return the model with a constant for its condition."""
+    del made.graph.input[1:]
+    made.graph.initializer.append(make_tensor("c", TensorProto.BOOL, (), (True,)))
+    return made
+
+
+def _choices(count: int) -> ModelProto:
+    """Return a chain of `If`s whose branches use the same names."""
+    inside = make_graph([make_node("Relu", ["x"], ["r"], name="e")], "g", [], [make_tensor_value_info("r", 1, None)])
+    nodes = [
+        make_node("If", ["c"], [f"y{it}"], name="i", then_branch=inside, else_branch=inside) for it in range(count)
+    ]
+    return _chosen(model([*nodes, make_node("Sum", [f"y{it}" for it in range(count)], ["y"])], {"x": (1,)}, ["y"]))
+
+
+def _loop(count: int) -> ModelProto:
+    reads = [make_tensor_value_info(name, kind, ()) for name, kind in (("i", 7), ("on", 9))]
+    body = make_graph(
+        [make_node("Identity", ["on"], ["go"]), make_node("Relu", ["x"], ["row"])],
+        "body",
+        reads,
+        [make_tensor_value_info("go", 9, ()), make_tensor_value_info("row", 1, None)],
+    )
+    node = make_node("Loop", ["turns", ""], ["y"], body=body)
+    return model([node], {"x": (1,)}, ["y"], [make_tensor("turns", TensorProto.INT64, (), (count,))])
+
+
 def _packed(count: int) -> bytes:
     numbers = b"\x3a" + _varint(count) + bytes(count)
     weight = b"\x2a" + _varint(len(numbers)) + numbers
@@ -464,4 +514,4 @@ def _symbol_bytes() -> Documents:
         yield f"mutated {seed}", mutated(whole, seed)
 
 
-_ONNX = (_sizes, _claims, _values, _operators, _cycles, _depths, _escapes, _long_names, _elsewhere, _bytes)
+_ONNX = (_sizes, _claims, _values, _operators, _cycles, _depths, _branches, _escapes, _long_names, _elsewhere, _bytes)

@@ -9,14 +9,17 @@ from pathlib import Path
 import numpy
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.helper import make_node
+from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx import reading
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
-from tests.models.onnx_models import loaded, model, saved, small
+from tests.models.onnx_models import kept_in, loaded, model, saved, small
+from tests.models.table_framework import TableFramework
 
 LARGE = 5 * 2**20
 
@@ -113,3 +116,34 @@ def test_too_many_small_parts_are_refused_before_they_fill_the_memory(
     # An empty opset, in two bytes.
     path.write_bytes(b"\x42\x00" * 1_001)
     assert refusal(path) == "net holds more than 1,000 names and numbers: not an ONNX model"
+
+
+def of_two_gigabytes(folder: Path) -> Path:
+    """Write a model whose weights are in a file of 2.5 GiB without any content on the disk."""
+    rows, columns = 2**15, 5 * 2**12
+    weight = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=(rows, columns))
+    made = model([make_node("MatMul", ["x", "w"], ["y"])], {"x": (1, rows)}, ["y"], [kept_in("weights", weight)])
+    with (folder / "weights").open("wb") as file:
+        file.truncate(rows * columns * 4)
+    return saved(folder, made)
+
+
+def test_weights_of_more_than_two_gigabytes_are_not_read(tmp_path: Path) -> None:
+    path = of_two_gigabytes(tmp_path)
+    with little_memory(2**27):
+        graph = Loader(tmp_path / "cache", TableFramework()).load(source_of(path))
+    assert graph.weight_bytes > 2**31
+    assert graph.layers[0].outputs[0].shape == (1, 5 * 2**12)
+
+
+def test_large_arrays_in_branches_stay_on_disk(tmp_path: Path) -> None:
+    values = numpy.arange(LARGE, dtype=numpy.float32)
+    result = make_tensor_value_info("r", TensorProto.FLOAT, None)
+    inside = make_graph([make_node("Add", ["x", "w"], ["r"])], "inside", [], [result], [from_array(values, "w")])
+    nodes = [make_node("If", ["c"], ["y"], then_branch=inside, else_branch=inside)]
+    made = model(nodes, {"x": (LARGE,)}, ["y"], [make_tensor("c", TensorProto.BOOL, (), [True])])
+    path = saved(tmp_path, made)
+    with little_memory(2**20):
+        assert len(read_onnx(path, "net")) < 2_000
+    (layer,) = loaded(tmp_path, made).layers
+    assert [weight.shape for weight in layer.weights] == [(LARGE,)]

@@ -1,6 +1,7 @@
 """Writes the branch of an `If` that runs in place of the `If`, so that its nodes are layers like all others."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,29 @@ class Branch:
     nodes: "tuple[NodeProto, ...]"
 
 
+class TakenNames:
+    """The names of tensors and nodes so far."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = set(names)
+        # The next number for a path that occurs several times.
+        self._numbers: Counter[str] = Counter()
+
+    def add(self, names: Iterable[str]) -> None:
+        """Take these names."""
+        self._names.update(names)
+
+    def fresh(self, name: str, path: str) -> str:
+        """Take a name, and return it: with the path before it if it is taken already."""
+        fresh, inside = name, f"{path}/{name}"
+        while fresh in self._names:
+            number = self._numbers[inside]
+            self._numbers[inside] += 1
+            fresh = f"{inside}_{number}" if number else inside
+        self._names.add(fresh)
+        return fresh
+
+
 def is_if(node: "NodeProto") -> bool:
     """Return true for an `If` of ONNX itself."""
     return bool(node.op_type == "If") and not node.domain and len(node.input) == 1
@@ -34,31 +58,32 @@ def holds(condition: "TensorProto") -> bool | None:
     return bool(array.reshape(-1)[0]) if array.size == 1 and array.dtype.kind in "biu" else None
 
 
-def branch_of(node: "NodeProto", condition: bool, taken: Iterable[str], domains: Iterable[str]) -> Branch:
-    """Return the branch of an `If` that runs under a condition.
+def branch_of(node: "NodeProto", condition: bool, taken: TakenNames, domains: Container[str]) -> Branch:
+    """Return the branch of an `If` that runs under a condition, and take its names.
 
-    `taken` are the names of all tensors and nodes so far: a name inside the branch that is one of them becomes a path,
-    with the name of the `If` before it. `domains` are those whose version the file declares.
+    A name inside the branch that is taken already becomes a path, with the name of the `If` before it. `domains` are
+    those whose version the file declares.
     """
     graph = _graph_of(node, condition)
     outputs = list(node.output)
     if len(graph.output) != len(outputs):
         raise DamagedValueError(f"a branch of {_label(node)} has another number of outputs than the node")
     _refuse_inputs_and_sparse_weights(node, graph)
-    inside = _Inside(node, graph, frozenset(taken))
+    taken.add(filter(None, outputs))
+    inside = _Inside(node, graph, taken)
     for found, wanted in zip(graph.output, outputs, strict=True):
         inside.put_out(found.name, wanted)
-    return inside.branch(frozenset(domains))
+    return inside.branch(domains)
 
 
 class _Inside:
     """The nodes of a branch under the names that they get outside of it."""
 
-    def __init__(self, node: "NodeProto", graph: "GraphProto", taken: frozenset[str]) -> None:
+    def __init__(self, node: "NodeProto", graph: "GraphProto", taken: TakenNames) -> None:
         self._if = node
         self._path = node.name or next(filter(None, node.output), "if")
         self._graph = graph
-        self._taken = {*taken, *filter(None, node.output)}
+        self._taken = taken
         self._written = {name for it in graph.node for name in it.output if name}
         if len(self._written) < sum(1 for it in graph.node for name in it.output if name):
             raise DamagedValueError(f"a branch of {_label(node)} writes a tensor twice")
@@ -75,7 +100,7 @@ class _Inside:
         else:
             self._copies.append((found, wanted))
 
-    def branch(self, domains: frozenset[str]) -> Branch:
+    def branch(self, domains: Container[str]) -> Branch:
         """Return the nodes that some output needs, and the arrays."""
         from onnx import NodeProto, TensorProto
 
@@ -89,7 +114,7 @@ class _Inside:
             self._outside(name)
         nodes = [self._moved(node, domains) for node in self._graph.node]
         for number, (found, wanted) in enumerate(self._copies):
-            name, read = self._fresh(f"{self._path}/copy{number}"), self._names.get(found, found)
+            name, read = self._fresh(f"copy{number}"), self._names.get(found, found)
             nodes.append(NodeProto(op_type="Identity", name=name, input=[read], output=[wanted]))
         return Branch(tuple(weights), tuple(self._ordered(nodes)))
 
@@ -102,7 +127,7 @@ class _Inside:
         needed = needed_for((writers[name] for name in self._if.output if name in writers), sources)
         return [nodes[number] for number in order if number in needed]
 
-    def _moved(self, node: "NodeProto", domains: frozenset[str]) -> "NodeProto":
+    def _moved(self, node: "NodeProto", domains: Container[str]) -> "NodeProto":
         from onnx import NodeProto
 
         moved = NodeProto()
@@ -127,12 +152,7 @@ class _Inside:
         return self._names[name]
 
     def _fresh(self, name: str) -> str:
-        fresh, number = name, 0
-        while fresh in self._taken:
-            fresh = f"{self._path}/{name}" + (f"_{number}" if number else "")
-            number += 1
-        self._taken.add(fresh)
-        return fresh
+        return self._taken.fresh(name, self._path)
 
 
 def rename_reads(graph: "GraphProto", names: Mapping[str, str]) -> None:

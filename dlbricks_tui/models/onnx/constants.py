@@ -11,10 +11,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, TensorType
 from dlbricks_tui.models.input_shapes import short_shape
-from dlbricks_tui.models.onnx.branches import branch_of, holds, is_if
+from dlbricks_tui.models.onnx.branches import TakenNames, branch_of, holds, is_if
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, reads
 from dlbricks_tui.models.onnx.tensors import (
     MOST_ELEMENTS,
@@ -81,8 +80,9 @@ class Analysis:
     layers: list["NodeProto"] = field(default_factory=list)
     # All nodes in topological order, with those of the branches that run in place of their `If`.
     nodes: list["NodeProto"] = field(default_factory=list)
-    # The stored arrays of these branches.
+    # The stored arrays of these branches, and the conditions that chose them.
     branch_weights: list["TensorProto"] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
     # Stored arrays of two axes and more.
     matrices: set[str] = field(default_factory=set)
     # The numbers of small tensors in one run of the model, and the tensors whose shapes are those of that run.
@@ -92,20 +92,37 @@ class Analysis:
     failure: str = ""
 
     def chosen(self, file: OnnxFile) -> OnnxFile:
-        """Return the file with the branch that runs in place of each `If`."""
-        return replace(file, nodes=tuple(self.nodes), weights=(*file.weights, *self.branch_weights))
+        """Return the file with the branch that runs in place of each `If`.
+
+        The conditions are outputs, so that the layers that compute them stay.
+        """
+        made_inside = {name for node in self.nodes for name in node.output}
+        outputs = tuple(dict.fromkeys((*file.outputs, *(it for it in self.conditions if it in made_inside))))
+        weights = (*file.weights, *self.branch_weights)
+        return replace(file, nodes=tuple(self.nodes), weights=weights, outputs=outputs)
+
+    @property
+    def open_conditions(self) -> list[str]:
+        """The conditions of each `If` that is a layer."""
+        return list(dict.fromkeys(node.input[0] for node in self.layers if is_if(node)))
 
     def type_of(self, name: str) -> TensorType:
         """Return the type of a tensor as far as it is known."""
         return self.types.get(name, UNKNOWN_TYPE)
 
 
-def analyse(file: OnnxFile, inputs: Mapping[str, TensorType], settings: Iterable["TensorProto"] = ()) -> Analysis:
+def analyse(
+    file: OnnxFile,
+    inputs: Mapping[str, TensorType],
+    settings: Iterable["TensorProto"] = (),
+    conditions: Mapping[str, bool] | None = None,
+) -> Analysis:
     """Separate layers from constants and infer the types of all tensors.
 
-    `settings` are the values of inputs that count as constants. One pass, as nodes are in topological order.
+    `settings` are the values of inputs that count as constants, and `conditions` those of `If`s that a run has told.
+    One pass, as nodes are in topological order.
     """
-    one_pass = _Pass(file.opsets, Analysis(dict(inputs)))
+    one_pass = _Pass(file.opsets, Analysis(dict(inputs)), conditions or {})
     for weight in file.weights:
         one_pass.note(weight.name, weight)
     one_pass.note_matrices(weight.name for weight in file.weights)
@@ -117,11 +134,11 @@ def analyse(file: OnnxFile, inputs: Mapping[str, TensorType], settings: Iterable
 
 
 class _Pass:
-    def __init__(self, opsets: Mapping[str, int], analysis: Analysis) -> None:
+    def __init__(self, opsets: Mapping[str, int], analysis: Analysis, conditions: Mapping[str, bool]) -> None:
         self.analysis = analysis
+        self._conditions = conditions
         self._opsets = opsets
-        # The names of tensors and nodes so far.
-        self._taken = set(analysis.types)
+        self._taken = TakenNames(analysis.types)
         # Types in the form of the onnx package, possibly with unknown sizes.
         self._declared: dict[str, TypeProto] = {}
         self._computed_elements = 0
@@ -130,7 +147,7 @@ class _Pass:
         """Keep the type of a stored array, and the value of a small one."""
         analysis = self.analysis
         self._set_type(name, type_of_weight(value))
-        self._taken.add(name)
+        self._taken.add([name])
         analysis.constants.add(name)
         if _is_small(analysis.types[name]) and is_whole(value):
             analysis.values[name] = _named(value, name)
@@ -141,12 +158,12 @@ class _Pass:
         If the condition of an `If` is known, take the branch that runs instead.
         """
         analysis = self.analysis
-        condition = analysis.values.get(node.input[0]) if is_if(node) else None
-        if condition is not None and (chosen := holds(condition)) is not None:
+        chosen = self._condition(node)
+        if chosen is not None:
             self._take_branch(node, chosen)
             return
         analysis.nodes.append(node)
-        self._taken.update(filter(None, (node.name, *node.output)))
+        self._taken.add(filter(None, (node.name, *node.output)))
         for name, found in self._inferred(node).items():
             self._declared[name] = found
             self._set_type(name, type_of_value(found))
@@ -160,9 +177,17 @@ class _Pass:
         if node.op_type in _STORED:
             self.note_matrices(outputs)
 
+    def _condition(self, node: "NodeProto") -> bool | None:
+        """Return the condition of an `If`; None if it is not known, and for other nodes."""
+        if not is_if(node):
+            return None
+        value = self.analysis.values.get(node.input[0])
+        return self._conditions.get(node.input[0]) if value is None else holds(value)
+
     def _take_branch(self, node: "NodeProto", condition: bool) -> None:
         branch = branch_of(node, condition, self._taken, self._opsets)
         self.analysis.branch_weights += branch.weights
+        self.analysis.conditions.append(node.input[0])
         for weight in branch.weights:
             self.note(weight.name, weight)
         self.note_matrices(weight.name for weight in branch.weights)
@@ -234,9 +259,6 @@ def _named(value: "TensorProto", name: str) -> "TensorProto":
 
 def _is_constant(node: "NodeProto", analysis: Analysis) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
-        return False
-    # The author of the file calls such a node a layer, or a part of one.
-    if any(it.key == LAYER_ATTRIBUTE for it in node.metadata_props):
         return False
     if _is_of_known_shape(node, analysis):
         return True

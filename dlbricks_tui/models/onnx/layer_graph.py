@@ -52,6 +52,11 @@ _BESIDE_SCALARS = frozenset(
 # Operators on quantised numbers. Their integer inputs are weights, except for zero points: kernels for zero points of
 # zero are faster, and some kernels require equal ones.
 _QUANTISED = re.compile(r"Q[A-Z]|.*(Integer|[Qq]uantize)")
+# Operators that make sequences or maps, which have no shape, and those that read some.
+_MAKE_SEQUENCES = frozenset(["SequenceConstruct", "SequenceEmpty", "SplitToSequence", "ZipMap"])
+_READ_SEQUENCES = frozenset(
+    ["CastMap", "ConcatFromSequence", "DictVectorizer", "SequenceAt", "SequenceErase", "SequenceInsert"]
+).union(["SequenceLength", "SequenceMap"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,8 +219,10 @@ class _Builder:
     def _why_unmeasurable(
         self, node: "NodeProto", inputs: Collection[TensorType], outputs: Collection[TensorType]
     ) -> str | None:
-        if all(found.is_known for found in (*inputs, *outputs)):
+        if all(found.is_known for found in (inputs if node.op_type in _MAKE_SEQUENCES else (*inputs, *outputs))):
             return None
+        if node.op_type in _READ_SEQUENCES:
+            return "it reads a sequence or a map, which only the whole model makes"
         if self._analysis.failure:
             return f"its shapes are unknown, as the model does not run on synthetic inputs: {self._analysis.failure}"
         if self._level is Level.FUSED:

@@ -9,22 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dlbricks_tui.models.cache import ReadModel
+from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
-from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape, TensorType
+from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_large, short_shape
-from dlbricks_tui.models.input_values import refuse_unfit, refuse_unknown_inputs
+from dlbricks_tui.models.input_values import refuse_unfit, refuse_unknown_inputs, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.branches import is_if
-from dlbricks_tui.models.onnx.composite_layers import with_composites
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
-from dlbricks_tui.models.onnx.model_file import OnnxFile, parse_onnx
+from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.open_axes import axes_of, named_sizes, shape_of_value, shapes_to_ask, sized
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
-from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, tensors_of
+from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
 from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
@@ -109,6 +108,15 @@ class _Model(NamedTuple):
     # The values of some inputs.
     values: Mapping[str, Numbers]
 
+    def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> Analysis:
+        """Return the analysis of a graph of the model, given the known conditions of each `If`."""
+        return analyse(file, self.inputs, stored_settings(self.values, self.inputs), conditions)
+
+    def with_advice(self, failure: str) -> str:
+        """Return the reason why the model fails on synthetic inputs, with the advice to give values."""
+        inputs = [GraphInput(name, found, self.values.get(name, ())) for name, found in self.inputs.items()]
+        return f"{failure}{value_advice(inputs)}" if failure else ""
+
     def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:
         """Return the layers at a level."""
         graph = build_onnx_graph(found, self.name, level)
@@ -150,19 +158,17 @@ class OnnxLoader:
             inputs = input_types(file.inputs, given, source.inputs, values, name)
             refuse_unfit(values, inputs, name)
             model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values})
-            found = _written(file, model, self._traits)
+            found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)
             written = model.graph(found, Level.WRITTEN)
             if level is Level.FUSED:
                 return ReadModel(self._fused(model, found, written, stored_bytes(file)), beside)
             if self._complete(model, found, written):
                 written = model.graph(found, Level.WRITTEN)
-            # The optimiser gets the nodes as they are: some layers stand for several repetitions of them.
-            layers = with_composites(written, found.analysis.layers)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
-        return ReadModel(layers, beside)
+        return ReadModel(written, beside)
 
     @property
     def _traits(self) -> Traits:
@@ -185,7 +191,7 @@ class OnnxLoader:
         told, analysis = Tensors.of(found.file, cached), found.analysis
         unknown = [name for name in told.types if not analysis.type_of(name).is_known]
         analysis.types.update((name, told.types[name]) for name in unknown)
-        analysis.numbers, analysis.failure = told.numbers, told.failure
+        analysis.numbers, analysis.failure = told.numbers, model.with_advice(told.failure)
         analysis.recorded = depending_on_data(found.file, unknown, model.values)
         return True
 
@@ -211,15 +217,52 @@ class OnnxLoader:
         if cached is None or cached.symbol is None:
             try:
                 symbol = self.optimiser.optimised(model.path.absolute())
-                file = _executed(symbol, model)
+                file = self._executed(symbol, model)
                 tensors = tensors_of(file, model.inputs, model.values, self.optimiser)
             except WorkerRefusedError as refused:
                 raise FusionRefusedError(f"{name}: {refused}") from None
             cached = tensors.cached(file, self.optimiser.identity, symbol)
             _keep(path, key, cached)
         else:
-            file = _executed(cached.symbol, model)
+            file = self._executed(cached.symbol, model)
         return model.graph(_fused_graph(file, Tensors.of(file, cached), model, found.file, written), Level.FUSED)
+
+    def _executed(self, symbol: str, model: _Model) -> OnnxFile:
+        """Return the graph that a framework executes, with the branch that runs in place of each `If`."""
+        file = parse_onnx(b64decode(symbol), f"{model.name}, fused")
+        if not any(map(is_if, file.nodes)):
+            return file
+        return self._analysed(file, model, Level.FUSED).chosen(file)
+
+    def _analysed(self, file: OnnxFile, model: _Model, level: Level) -> Analysis:
+        """Analyse a graph, with the branch that runs in place of each `If`.
+
+        Where a condition depends on data, run the model on synthetic inputs: the branch that runs then is taken.
+        """
+        conditions: dict[str, bool] = {}
+        analysis = model.analysis(file, conditions)
+        if self.optimiser is None or not analysis.open_conditions:
+            return analysis
+        cache, key = Cache(self.cache), f"{self._key(model, level, self.optimiser)}-branches"
+        known = cache.read(key)
+        if known is not None:
+            return model.analysis(file, known)
+        try:
+            # Within a branch there may be further ones.
+            for _ in range(DEEPEST_NESTING):
+                asked, graph = analysis.open_conditions, analysis.chosen(file)
+                told = conditions_in_a_run(graph, asked, model.inputs, model.values, self.optimiser)
+                if not told:
+                    break
+                conditions.update(told)
+                analysis = model.analysis(file, conditions)
+        except FrameworkMissingError:
+            return analysis
+        except WorkerRefusedError:
+            # The model does not run on synthetic inputs: the `If` stays a layer.
+            pass
+        cache.write(key, conditions)
+        return analysis
 
     def _key(self, model: _Model, level: Level, framework: Optimiser) -> str:
         given = repr([sorted(it.items()) for it in (model.inputs, model.values)])
@@ -234,14 +277,6 @@ def _keep(path: Path, key: str, found: CachedTypes) -> None:
         write_types(path, key, found)
 
 
-def _executed(symbol: str, model: _Model) -> OnnxFile:
-    """Return the graph that a framework executes, with the branch that runs in place of each `If`."""
-    file = parse_onnx(b64decode(symbol), f"{model.name}, fused")
-    if not any(map(is_if, file.nodes)):
-        return file
-    return analyse(file, model.inputs, stored_settings(model.values, model.inputs)).chosen(file)
-
-
 def _version_of_onnx() -> str:
     # Loaded here: it takes long, and other formats do without.
     from importlib.metadata import PackageNotFoundError, version
@@ -252,21 +287,20 @@ def _version_of_onnx() -> str:
         return ""
 
 
-def _written(file: OnnxFile, model: _Model, traits: Traits) -> OnnxGraph:
-    inputs = model.inputs
-    analysis = analyse(file, inputs, stored_settings(model.values, inputs))
+def _written(file: OnnxFile, model: _Model, analysis: Analysis, traits: Traits) -> OnnxGraph:
     file = analysis.chosen(file)
     numbers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
     parts = [numbers[next(filter(None, node.output))] for node in analysis.layers]
     names = [
         node.name or f"{node.op_type.lower()}{number}" for number, node in zip(parts, analysis.layers, strict=True)
     ]
-    return OnnxGraph(analysis, inputs, file, names, [(number,) for number in parts], traits)
+    return OnnxGraph(analysis, model.inputs, file, names, [(number,) for number in parts], traits)
 
 
 def _fused_graph(file: OnnxFile, told: Tensors, model: _Model, original: OnnxFile, written: LayerGraph) -> OnnxGraph:
     inputs = model.inputs
-    analysis = Analysis({**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=told.failure)
+    failure = model.with_advice(told.failure)
+    analysis = Analysis({**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=failure)
     for weight in file.weights:
         analysis.types[weight.name] = type_of_weight(weight)
         analysis.constants.add(weight.name)

@@ -22,6 +22,8 @@ _MOST_BYTES = 64 * 2**20
 # Messages, names and numbers. Each takes up to a hundred times the memory of its bytes.
 _MOST_PARTS = 2_000_000
 _DEEPEST = 100
+# Graphs inside of graphs whose large arrays stay on disk, too.
+_DEEPEST_GRAPHS = 8
 _LARGE_ARRAY = 2**20
 # Smaller files are read as a whole.
 _SMALL_FILE = 16 * 2**20
@@ -29,7 +31,7 @@ _SMALL_FILE = 16 * 2**20
 # The wire types of fields, the last three bits of a tag.
 _VARINT, _EIGHT_BYTES, _BYTES, _FOUR_BYTES = 0, 1, 2, 5
 # Field numbers in ModelProto, GraphProto, NodeProto, AttributeProto and TensorProto.
-_GRAPH, _NODE, _INITIALIZER, _ATTRIBUTE, _TENSOR = 7, 1, 5, 5, 5
+_GRAPH, _NODE, _INITIALIZER, _ATTRIBUTE, _TENSOR, _INNER_GRAPH = 7, 1, 5, 5, 5, 6
 _OP_TYPE = 4
 # Fields that hold the elements of an array as they are.
 _FLOAT_DATA, _RAW_DATA, _DOUBLE_DATA = 4, 9, 10
@@ -97,12 +99,20 @@ class _OnDisk:
         for field in self._fields(0, self._size):
             yield self._message(field, self._graph(field)) if self._is_large(field, _GRAPH) else self._copy(field)
 
-    def _graph(self, graph: _Field) -> Iterator[bytes]:
+    def _graph(self, graph: _Field, deepest: int = _DEEPEST_GRAPHS) -> Iterator[bytes]:
         for field in self._fields(graph.value, graph.end):
             if self._is_large(field, _INITIALIZER):
                 yield self._message(field, self._array(field))
-            elif self._is_large(field, _NODE) and self._is_constant(field):
-                yield self._message(field, self._constant(field))
+            elif self._is_large(field, _NODE) and deepest:
+                yield self._message(field, self._node(field, deepest))
+            else:
+                yield self._copy(field)
+
+    def _node(self, node: _Field, deepest: int) -> Iterator[bytes]:
+        is_constant = self._is_constant(node)
+        for field in self._fields(node.value, node.end):
+            if self._is_large(field, _ATTRIBUTE):
+                yield self._message(field, self._attribute(field, is_constant, deepest))
             else:
                 yield self._copy(field)
 
@@ -110,16 +120,14 @@ class _OnDisk:
         fields = self._fields(node.value, node.end)
         return any(self._read(it.value, it.end) == b"Constant" for it in fields if it.number == _OP_TYPE)
 
-    def _constant(self, node: _Field) -> Iterator[bytes]:
-        for field in self._fields(node.value, node.end):
-            if self._is_large(field, _ATTRIBUTE):
-                yield self._message(field, self._attribute(field))
+    def _attribute(self, attribute: _Field, is_of_constant: bool, deepest: int) -> Iterator[bytes]:
+        for field in self._fields(attribute.value, attribute.end):
+            if is_of_constant and self._is_large(field, _TENSOR):
+                yield self._message(field, self._array(field))
+            elif self._is_large(field, _INNER_GRAPH):
+                yield self._message(field, self._graph(field, deepest - 1))
             else:
                 yield self._copy(field)
-
-    def _attribute(self, attribute: _Field) -> Iterator[bytes]:
-        for field in self._fields(attribute.value, attribute.end):
-            yield self._message(field, self._array(field)) if self._is_large(field, _TENSOR) else self._copy(field)
 
     def _array(self, array: _Field) -> Iterator[bytes]:
         for field in self._fields(array.value, array.end):

@@ -107,8 +107,7 @@ def tensors_of(
     model = model_text(
         replace(file, nodes=(*file.nodes, *_shape_nodes(unsized))), fixed, [*map(_shape_of, unsized), *few]
     )
-    # ONNX Runtime drops the weights of a branch that was cut, and then takes no values for them.
-    weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it) and it.name in read}
+    weights = {weight.name: type_of_weight(weight) for weight in file.weights if is_external(weight)}
     try:
         held = framework.recorded(model, inputs, weights, values)
     except WorkerRefusedError as refused:
@@ -118,6 +117,25 @@ def tensors_of(
             types[name] = TensorType(tuple(map(int, shape.numbers)), types[name].dtype)
     numbers = {name: it.numbers for name, it in zip(few, held[len(unsized) :], strict=True) if it and it.numbers}
     return Tensors(types, numbers, frozenset(unsized))
+
+
+def conditions_in_a_run(
+    file: OnnxFile,
+    names: Sequence[str],
+    inputs: Mapping[str, TensorType],
+    values: Mapping[str, Numbers],
+    framework: TellsTypes,
+) -> dict[str, bool]:
+    """Return those of some conditions that are single flags in one run of the graph.
+
+    Raise WorkerRefusedError if the framework rejects it.
+    """
+    if not names:
+        return {}
+    weights = {weight.name: type_of_weight(weight) for weight in file.weights if is_external(weight)}
+    # A branch that does not run may contradict the shapes of the inputs, so inputs stay as the file declares them.
+    held = framework.recorded(model_text(file, {}, names), inputs, weights, values)
+    return {name: bool(it.numbers[0]) for name, it in zip(names, held, strict=True) if it and len(it.numbers) == 1}
 
 
 def _inferred(

@@ -94,18 +94,33 @@ def _varint(content: memoryview, place: int) -> tuple[int, int]:
             return value, place
 
 
-_IR_VERSION, _OPSET, _FLOAT = 8, 13, 1
+_IR_VERSION, _OPSET = 8, 13
+# Data types by ONNX's numbers.
+_FLOAT, _INT64, _STRING = 1, 7, 8
+# The field numbers of an attribute's type, and the number of the type.
+_KIND, _INT_KIND = 20, 2
 _TEXT, _NUMBER = 2, 0
 
 
 def one_operator(op: str, array: ArrayType) -> Network:
     """Return a network of one operator on an array of floats."""
     sizes = b"".join(_message(1, _number(1, size)) for size in array.shape)
-    node = _message(1, _text(1, "data") + _text(2, "result") + _text(4, op))
-    tensor = _message(2, _message(1, _number(1, _FLOAT) + _message(2, sizes)))
-    graph = node + _text(2, "one operator") + _message(11, _text(1, "data") + tensor) + _message(12, _text(1, "result"))
-    model = _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
+    model = _model(_text(4, op), _number(1, _FLOAT) + _message(2, sizes))
     return Network(b64encode(model).decode(), {"data": array}, {})
+
+
+def as_texts() -> bytes:
+    """Return a model that turns an array `data` of 64-bit integers into texts."""
+    to = _message(5, _text(1, "to") + _number(3, _STRING) + _number(_KIND, _INT_KIND))
+    return _model(_text(4, "Cast") + to, _number(1, _INT64))
+
+
+def _model(op: bytes, tensor: bytes) -> bytes:
+    """Return a model of one operator with the type of its input."""
+    node = _message(1, _text(1, "data") + _text(2, "result") + op)
+    data = _message(11, _text(1, "data") + _message(2, _message(1, tensor)))
+    graph = node + _text(2, "one operator") + data + _message(12, _text(1, "result"))
+    return _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
 
 
 def _message(field: int, content: bytes) -> bytes:
@@ -117,7 +132,7 @@ def _text(field: int, text: str) -> bytes:
 
 
 def _number(field: int, value: int) -> bytes:
-    return bytes([field << 3 | _NUMBER]) + _encoded(value)
+    return _encoded(field << 3 | _NUMBER) + _encoded(value)
 
 
 def _encoded(value: int) -> bytes:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Sequence
+from functools import partial, reduce
 from operator import mul
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,8 @@ from dlbricks_tui.runtime.inside.ort_session import (
     tensor_type,
     weight_values,
 )
-from dlbricks_tui.runtime.inside.values import data_values, given_values, numpy_dtype, row_numbers
+from dlbricks_tui.runtime.inside.ort_values import Filling, array_value
+from dlbricks_tui.runtime.inside.values import data_values, given_values, row_numbers
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -170,20 +171,19 @@ class _BoundModel(BoundNetwork):
             if _is_of_floats(value) and not numpy.isfinite(value.numpy()).all():
                 raise RefusalError(Reason.NOT_FINITE, f"output {self._names[place]} holds values that are not finite")
 
-    def _filled(self, made_up: Callable[[tuple[int, ...], str], Any] | None = None) -> list[Any]:
+    def _filled(self, made_up: Filling | None = None) -> list[Any]:
         """Return arrays for the inputs; `made_up` makes those without given numbers."""
         network = self._network
         rows = rows_counted(b64decode(network.symbol), network.weights) if network.weights and not made_up else {}
         made = []
         for name, found in network.inputs.items():
-            shape, dtype = found.shape, numpy_dtype(found.dtype).name
             if name in network.values:
-                values = given_values(shape, dtype, network.values[name])
+                filling: Filling = partial(given_values, numbers=network.values[name])
             elif name in rows:
-                values = row_numbers(shape, dtype, rows[name])
+                filling = partial(row_numbers, rows=rows[name])
             else:
-                values = (made_up or data_values)(shape, dtype)
-            made.append(self._ort.OrtValue.ortvalue_from_numpy(values))
+                filling = made_up or data_values
+            made.append(array_value(self._ort, found, filling))
         return made
 
 

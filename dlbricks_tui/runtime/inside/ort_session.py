@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.values import learned_values, numpy_dtype
+from dlbricks_tui.runtime.inside.ort_values import array_value
+from dlbricks_tui.runtime.inside.values import learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
@@ -64,10 +65,7 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
 
 def weight_values(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:
     """Return values for weights, in a normal range, by name."""
-    return {
-        name: ort.OrtValue.ortvalue_from_numpy(learned_values(found.shape, numpy_dtype(found.dtype).name))
-        for name, found in weights.items()
-    }
+    return {name: array_value(ort, found, learned_values) for name, found in weights.items()}
 
 
 def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reason: Reason) -> Any:

@@ -21,7 +21,15 @@ from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 def array_bytes(arrays: Iterable[ArrayType]) -> int:
     """Return the size of arrays of these types."""
-    return sum(reduce(mul, shape, numpy_dtype(dtype).itemsize) for shape, dtype in arrays)
+    return sum(reduce(mul, shape, _item_bytes(dtype)) for shape, dtype in arrays)
+
+
+def _item_bytes(dtype: str) -> int:
+    # Types that numpy lacks have 16 bits or fewer.
+    try:
+        return int(numpy.dtype(dtype).itemsize)
+    except TypeError:
+        return 2 if dtype == "bfloat16" else 1
 
 
 def numpy_dtype(name: str) -> Any:
