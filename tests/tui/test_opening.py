@@ -71,7 +71,8 @@ def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, m
         for path in (tmp_path / "gone-symbol.json", damaged, whole)
     ]
     session = Session(DataFolder(tmp_path / "data"))
-    (compared,) = work.compare_models(session.reader, specs, read_all=True)
+    # A busy host also gets comparisons of the models read so far.
+    *_, compared = work.compare_models(session.reader, specs, read_all=True)
     assert [model.name for model in compared.corpus.models] == ["whole"]
     gone_line, damaged_line = compared.refused
     assert gone_line.startswith("gone: cannot start /nowhere/python")
