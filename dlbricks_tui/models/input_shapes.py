@@ -165,7 +165,7 @@ class ShapeMemory:
 
 
 class _Remembered(Generic[Item]):
-    """What users gave for the inputs of models, in a file."""
+    """A file with the shapes and values that users gave for the inputs of models."""
 
     def __init__(self, file: Path, read: Callable[[object], Item]) -> None:
         """`read` checks one item of the file, and raises ValueError for an invalid one."""
