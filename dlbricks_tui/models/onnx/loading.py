@@ -1,7 +1,6 @@
 """Loads ONNX models at either level."""
 
 import platform
-import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.open_axes import axes_of, named_sizes, shape_of_value, shapes_to_ask, sized
+from dlbricks_tui.models.onnx.origins import written_layers_behind
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
 from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
@@ -33,7 +33,7 @@ from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedErro
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
 
 if TYPE_CHECKING:
-    from onnx import NodeProto, ValueInfoProto
+    from onnx import ValueInfoProto
 
 
 def input_types(
@@ -75,8 +75,6 @@ def input_types(
     return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
 
 
-# What ONNX Runtime appends to the name of a node or tensor for the node that replaces it.
-_APPENDED = re.compile(r"(_nchwc|_token_\d+|/\w+Fusion/?)$")
 # The worker creates all constants of a model, including those that the file only describes.
 _MOST_COMPUTED_BYTES = 2**30
 # Characters of all nodes as text, each with a copy of the small values that it reads.
@@ -307,50 +305,10 @@ def _fused_graph(file: OnnxFile, told: Tensors, model: _Model, original: OnnxFil
         if not is_external(weight):
             analysis.values[weight.name] = weight
     analysis.recorded = depending_on_data(file, told.recorded, model.values)
-    stands_for = _stands_for(file, written, original)
+    stands_for = written_layers_behind(file, written, original)
     names = [
         written.layers[found[-1]].name if found else node.name or f"{node.op_type.lower()}{number}"
         for number, (node, found) in enumerate(zip(file.nodes, stands_for, strict=True))
     ]
     parts = [tuple(sorted({part for index in found for part in written.layers[index].nodes})) for found in stands_for]
     return OnnxGraph(analysis, inputs, file, names, parts, written.traits)
-
-
-def _stands_for(file: OnnxFile, written: LayerGraph, original: OnnxFile) -> list[list[int]]:
-    """Return for each node the written layers behind it, with the one that names it last.
-
-    ONNX Runtime keeps the names of tensors and nodes, or names a node after one: that gives the layer. Written layers
-    before it that no node is named after were merged into it.
-    """
-    owners = _owners(written, original)
-    named = [_named_for(node, owners) for node in file.nodes]
-    taken = {index for index in named if index is not None}
-    found: list[list[int]] = []
-    for index in named:
-        merged: list[int] = []
-        waiting = [] if index is None else [*written.predecessors[index]]
-        while waiting:
-            before = waiting.pop()
-            if before not in taken:
-                taken.add(before)
-                merged.append(before)
-                waiting += written.predecessors[before]
-        found.append([] if index is None else [*sorted(merged), index])
-    return found
-
-
-def _owners(written: LayerGraph, original: OnnxFile) -> dict[str, int]:
-    """Return the written layer of each tensor, and of each node whose name no tensor has."""
-    nodes = [(layer.index, original.nodes[number]) for layer in written.layers for number in layer.nodes]
-    names = {node.name: index for index, node in nodes if node.name}
-    return names | {name: index for index, node in nodes for name in node.output if name}
-
-
-def _named_for(node: "NodeProto", owners: Mapping[str, int]) -> int | None:
-    for name in (*node.output, node.name):
-        before = ""
-        while name and name != before:
-            if name in owners:
-                return owners[name]
-            before, name = name, _APPENDED.sub("", name)
-    return None
