@@ -22,7 +22,7 @@ from dlbricks_tui.bricks.regions import (
     children,
 )
 from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
-from dlbricks_tui.models.titles import layer_title, shape_text
+from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import percent
 
@@ -63,7 +63,7 @@ def _totals(decomposition: Decomposition) -> Text:
     counted = f"{layers:,} layers" + (f" in {sequences:,} sequences" if sequences != layers else "")
     unique = f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} with their contexts"
     lines = [f"level {graph.level.value}, granularity {how.granularity}, {cut}", f"{counted}: {unique}"]
-    lines += [f"input {printable(entry.name)} {shape_text(entry.type)}" for entry in graph.inputs]
+    lines += [f"input {printable(input_text(entry))} {shape_text(entry.type)}" for entry in graph.inputs]
     return Text(printable(graph.name), style="bold").append("\n" + "\n".join(lines) + "\n", style="not bold")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from dlbricks_tui.models.graph import Layer, Shape, TensorType
+from dlbricks_tui.models.graph import GraphInput, Layer, Shape, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.neutral import plain_name
 
@@ -30,6 +30,11 @@ def layer_title(layer: Layer) -> str:
 def shape_text(tensor: TensorType) -> str:
     """Return a shape as `1x64x56x56`."""
     return _UNKNOWN if tensor.shape is None else _by(tensor.shape) or "scalar"
+
+
+def input_text(given: GraphInput) -> str:
+    """Return the name of an input, and its value if one is given, as `sr = 16000`."""
+    return f"{given.name} = {','.join(map(str, given.value))}" if given.value else given.name
 
 
 def _window(layer: Layer) -> list[str]:

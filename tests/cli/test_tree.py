@@ -290,5 +290,6 @@ def test_a_given_value_chooses_the_branch_and_is_remembered(capsys: pytest.Captu
     assert first_layer("--value", "sr=8000") == "else_branch_/stft/Pad"
     assert main(["tree", "silero_vad"]) == 0
     shown = capsys.readouterr()
+    assert "input sr = 8000 scalar" in shown.out
     assert "inputs as given before: silero_vad: sr=8000; --input or --value gives others" in shown.err
     assert first_layer() == "else_branch_/stft/Pad"

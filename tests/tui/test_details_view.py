@@ -123,6 +123,12 @@ def test_a_shape_that_depends_on_data_says_so() -> None:
     assert "shape recorded from one run" not in told(open_model(recorded), 0)
 
 
+def test_the_model_shows_the_given_value_of_an_input() -> None:
+    graph = chain("conv", "relu")
+    (given,) = graph.inputs
+    assert f"{given.name} = 16000" in told(open_model(replace(graph, inputs=(given._replace(value=(16000,)),))), None)
+
+
 def test_a_predicted_latency_is_marked() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]

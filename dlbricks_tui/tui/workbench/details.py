@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.models.titles import layer_title, shape_text
+from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
@@ -128,7 +128,7 @@ def _whole(selected: PartDetails) -> Iterator[Line]:
     yield fact("to run", f"{len(selected.whole.suite):,}", Span(" bricks in their contexts", "muted"))
     yield fact("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
     for entry in graph.inputs:
-        yield fact("input", f"{_types([entry.type])} ", Span(entry.name, "muted"))
+        yield fact("input", f"{_types([entry.type])} ", Span(input_text(entry), "muted"))
     for head in graph.heads:
         if head.layer is not None:
             layer = graph.layers[head.layer]
