@@ -40,6 +40,8 @@ PLAIN_SECONDS = 2.0
 _SECONDS_PER_CARRIER, _SECONDS_PER_CARRIER_OF_MANY = 15.0, 3.0
 # The runs of a carrier until it is finished: for a quick carrier on an ordinary host, and for a slow one.
 _RUNS_OF_A_CARRIER, _RUNS_OF_A_SLOW_CARRIER = 200, 5
+# However short a carrier is, it settles for a while in each of its rounds.
+_LEAST_SECONDS_PER_CARRIER = 10.0
 
 
 class Pace:
@@ -207,7 +209,8 @@ def _expected_inside_seconds(jobs: Sequence[Job], slowdown: float) -> float:
     wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * seconds[job]) for job in jobs if job.whole)
     # About as many carriers as models with a brick of their own.
     carriers = len({job.graph.name for job in jobs if not job.whole})
-    timing = min(carriers * most_seconds_per_carrier(carriers), _RUNS_OF_A_CARRIER * bricks_seconds)
+    least = _LEAST_SECONDS_PER_CARRIER if bricks_seconds else 0.0
+    timing = min(carriers * most_seconds_per_carrier(carriers), max(least, _RUNS_OF_A_CARRIER * bricks_seconds))
     loading = slowdown * _LOAD_MS / 1000 * len(jobs)
     return wholes + max(timing, _RUNS_OF_A_SLOW_CARRIER * bricks_seconds) + loading
 

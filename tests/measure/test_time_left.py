@@ -1,4 +1,4 @@
-"""How long a run says that it still takes, and that it keeps its budget: by a clock that passes as told."""
+"""The predicted time left of a run, and its time budget, by a clock that only the tests move."""
 
 import signal
 from collections.abc import Sequence
@@ -178,6 +178,13 @@ def test_models_and_carriers_are_timed_no_longer_on_a_busy_host() -> None:
     assert quiet > timed
     # Only the start of the worker and loading take longer.
     assert busy - timed == pytest.approx(4 * (quiet - timed))
+
+
+def test_the_shortest_carrier_is_expected_to_settle_in_each_of_its_rounds() -> None:
+    models = cut_models(chain("conv", "relu", "pool"))
+    jobs = plan(models, Known(), Adaptive(), end_to_end=True, method=Method.INSIDE).jobs
+    quick = [replace(job, expected_ms=0.001) for job in jobs]
+    assert expected_seconds(Method.INSIDE, Adaptive(), quick) > WORKER_START_SECONDS + 2.0 + 10.0
 
 
 def test_the_time_of_a_calibration_network_is_predicted_from_earlier_ones() -> None:
