@@ -1,6 +1,7 @@
 """Measure how close estimates come to end-to-end latencies, and write the report docs/accuracy.md.
 
-usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--report-only] [-o DOCS] [MODEL ...]
+usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--runtime R] [--report-only] [-o DOCS]
+       [MODEL ...]
 
 Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
 by chance, networks of other kinds than images, ONNX models (those that the onnx package holds for its tests, and a
@@ -9,7 +10,9 @@ models have data folders of their own below DIR: no brick that was measured for 
 the folders hold already is not measured again, so that the same command goes on after an interruption, unless it says
 little: where samples leave an estimate in doubt by a tenth of it, or the host was another one by a tenth for a model
 than for its bricks, all are taken once more, be the estimate right or wrong. A quiet host needs an hour and more for
-all. What other hosts have measured and somebody has imported into the folders is reported beside it.
+all. The fifty are measured once more on ONNX Runtime with one thread; `--runtime onnxruntime` measures only these, or
+the named models by that runtime. What other hosts have measured and somebody has imported into the folders is reported
+beside it.
 """
 
 import argparse
@@ -21,11 +24,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import made_up_networks, onnx_models
-from benchmarks.accuracy_report import FIFTY, GLUONCV, LEVELS, MADE_UP, ONNX, OTHER_KINDS, ZOO, Group, report
+from benchmarks.accuracy_report import (
+    FIFTY,
+    FIFTY_BY_ONNX_RUNTIME,
+    GLUONCV,
+    LEVELS,
+    MADE_UP,
+    ONNX,
+    OTHER_KINDS,
+    ZOO,
+    Group,
+    report,
+)
 from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
-from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 
 DEFAULT_DATA = ROOT / "build" / "accuracy"
 REPORT = "accuracy.md"
@@ -41,9 +55,9 @@ def main() -> int:
     """Measures, then reports."""
     arguments = parsed()
     data = arguments.data_dir.absolute()
-    groups = groups_of(data, arguments.models, arguments.level or LEVELS)
+    groups = groups_of(data, arguments.models, arguments.level or LEVELS, arguments.runtime)
     if not arguments.report_only:
-        for group in groups:
+        for group in [it for it in groups if arguments.runtime in (None, it.runtime)]:
             for level in group.levels:
                 for family in families(group, level):
                     measure(group, family, level)
@@ -61,22 +75,24 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("models", nargs="*")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--level", action="append", choices=LEVELS)
+    parser.add_argument("--runtime", help="a framework, such as onnxruntime")
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs")
     return parser.parse_args()
 
 
-def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Sequence[Group]:
+def groups_of(data: Path, models: Sequence[str], levels: Sequence[str], runtime: str | None = None) -> Sequence[Group]:
     """What is reported together."""
     if models:
-        return (Group("Chosen models", models, levels, data),)
+        return (Group("Chosen models", models, levels, data, runtime=runtime),)
     samples = Library(SAMPLE_MODELS, data).samples()
     made_up, gluoncv, other = data / "made-up", data / "gluoncv", data / "other"
     made_up_networks.main(made_up)
     # MXNet writes them, which here is for processes of their own.
     subprocess.run([sys.executable, "-m", "benchmarks.other_networks", str(other)], cwd=ROOT, check=False)
+    fifty = [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id]
     groups = [
-        Group(FIFTY, [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id], levels, data),
+        Group(FIFTY, fifty, levels, data, runtime=MXNET.framework),
         Group(ZOO, [it.name for it in samples if not it.table1_id and it.format is Format.MXNET], levels, data / "zoo"),
         Group(MADE_UP, sorted(map(str, made_up.glob("*-symbol.json"))), levels, made_up),
         Group(GLUONCV, sorted(map(str, gluoncv.glob("*-symbol.json"))), levels, gluoncv),
@@ -87,7 +103,9 @@ def groups_of(data: Path, models: Sequence[str], levels: Sequence[str]) -> Seque
         return groups
     onnx_models.main(data / "onnx")
     files = sorted(map(str, (data / "onnx").glob("*.onnx")))
-    return [*groups, Group(ONNX, files, LEVELS[:1], data, {"OMP_NUM_THREADS": "1"})]
+    one_thread = {"OMP_NUM_THREADS": "1"}
+    by_onnx_runtime = Group(FIFTY_BY_ONNX_RUNTIME, fifty, LEVELS[:1], data, one_thread, ONNX_RUNTIME.framework)
+    return [*groups, Group(ONNX, files, LEVELS[:1], data, one_thread), by_onnx_runtime]
 
 
 def samples_of(groups: Iterable[Group]) -> dict[Path, str]:
@@ -102,7 +120,7 @@ def families(group: Group, level: str) -> Iterator[Sequence[str]]:
     Hosts change: a model is not to be estimated by bricks that another one needed in another hour, nor by those that
     another one is measured again with.
     """
-    found = told(group.data, "corpus", *group.models, "--level", level, settings=group.settings)
+    found = told(group.data, "corpus", *group.words, "--level", level, settings=group.settings)
     left = list(range(len(group.models)))
     # Where one of them cannot be read, nobody knows which is which.
     shared = found["jaccard"] if found and len(found["models"]) == len(left) else None
@@ -118,7 +136,7 @@ def families(group: Group, level: str) -> Iterator[Sequence[str]]:
 
 def measure(group: Group, models: Sequence[str], level: str) -> None:
     """Bricks and end to end; a model that cannot be fused is measured as it is written, which is told."""
-    words = ("run", *models, "--level", level, "--end-to-end")
+    words = ("run", *models, *group.runtime_words, "--level", level, "--end-to-end")
     status = dlbricks(group.data, *words, settings=group.settings)
     if not status and in_doubt(group, models, level):
         status = dlbricks(group.data, *words, "--again", settings=group.settings)
@@ -127,7 +145,7 @@ def measure(group: Group, models: Sequence[str], level: str) -> None:
 
 def in_doubt(group: Group, models: Sequence[str], level: str) -> bool:
     """Whether what was measured of any of them says little, be its estimate right or wrong."""
-    estimates = told(group.data, "estimate", *models, "--level", level, settings=group.settings)
+    estimates = told(group.data, "estimate", *models, *group.runtime_words, "--level", level, settings=group.settings)
     residuals = [(it["residual"], it["sequential_ms"]) for it in estimates or () if it["residual"]]
     return any(
         residual["sampling_ms"] > MOST_DOUBT * estimate_ms or abs(residual["times_slower"] - 1) > MOST_CHANGE

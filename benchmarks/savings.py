@@ -1,6 +1,6 @@
 """Compare the time of one run of all bricks of the fifty models with running each model 100 times.
 
-usage: python -m benchmarks.savings [--level LEVEL] [--method METHOD] [MODEL ...]
+usage: python -m benchmarks.savings [--level LEVEL] [--method METHOD] [--runtime R] [--threads N] [MODEL ...]
 
 Both are run here, one after the other, from nothing. The bricks come first, and a table says where their time goes;
 its lines add up to the wall clock. Then each model is timed end to end some times, as often as a run does; what 100
@@ -49,15 +49,21 @@ def main() -> int:
     parser.add_argument("models", nargs="*", default=["table1"])
     parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
     parser.add_argument("--method", choices=[method.value for method in Method], default=Method.INSIDE.value)
+    parser.add_argument("--runtime", help="a runtime or a framework, such as onnxruntime")
+    parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
-    asked = ("run", *arguments.models, "--level", arguments.level, "--method", arguments.method)
+    what = (*arguments.models, "--level", arguments.level)
+    if arguments.runtime is not None:
+        what += ("--runtime", arguments.runtime)
+    settings = {} if arguments.threads is None else {"OMP_NUM_THREADS": str(arguments.threads)}
+    asked = ("run", *what, "--method", arguments.method)
     with tempfile.TemporaryDirectory() as folder:
         start = time.monotonic()
-        dlbricks(Path(folder), *asked, "--no-end-to-end")
+        dlbricks(Path(folder), *asked, "--no-end-to-end", settings=settings)
         seconds = time.monotonic() - start
         spent = seconds_by_work(Path(folder), seconds)
-        dlbricks(Path(folder), *asked, "--end-to-end")
-        estimates = told(Path(folder), "estimate", *arguments.models, "--level", arguments.level) or []
+        dlbricks(Path(folder), *asked, "--end-to-end", settings=settings)
+        estimates = told(Path(folder), "estimate", *what, settings=settings) or []
         found = [it for it in estimates if it["complete"] and it["measured_ms"]]
     whole = RUNS * math.fsum(it["measured_ms"] for it in found) / 1000
     errors = [it["sequential_ms"] / it["measured_ms"] - 1 for it in found]

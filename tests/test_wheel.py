@@ -33,7 +33,8 @@ def test_the_wheel_holds_the_package_with_its_samples_and_themes_and_nothing_els
     assert {file.parts[0] for file in files} == {"dlbricks_tui", f"dlbricks_tui-{__version__}.dist-info"}
     assert Path("dlbricks_tui/py.typed") in files
     for resource in (SAMPLE_MODELS, THEMES):
-        expected = {file.relative_to(ROOT) for file in resource.iterdir() if file.is_file()}
+        networks = [*resource.rglob("*-symbol.json"), *resource.rglob("*.onnx")]
+        expected = {file.relative_to(ROOT) for file in (*resource.iterdir(), *networks) if file.is_file()}
         assert expected <= {Path(*file.parts[1:]) for file in files}
     assert not {file for file in files if "builders" in file.parts}
 

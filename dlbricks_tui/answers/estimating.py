@@ -139,7 +139,8 @@ class Estimator:
         answers: list[ModelWithEstimate] = []
         for asked in self.inquiries(sources, scope.level, scope.format):
             wanted, found = scope.runtime_for(asked.source), self._by_usual(asked, scope)
-            twin = None if found is not None else self._twin_of(asked.source, scope)
+            alone = found is not None or scope.format is not None
+            twin = None if alone else self._twin_of(asked.source, scope.level, scope.system)
             if twin is not None and (from_twin := self._by_usual(twin, scope)) is not None:
                 asked, found = twin, from_twin
             found = found or asked.inquiry.empty(scope.system, wanted or "")
@@ -226,6 +227,11 @@ class Estimator:
             return found.format, found.here.with_threads(self.options.threads).identity
         return found.format, found.identity
 
+    def of_twin(self, source: ModelSource, level: Level, system: str) -> SystemEstimate | None:
+        """Return the estimate from the model's file of another format, by the runtime that covers most on a system."""
+        twin = self._twin_of(source, level, system)
+        return None if twin is None else twin.inquiry.on(system, None)
+
     def _by_usual(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate | None:
         """Return the estimate from the runtime that counts, or from another one of its framework."""
         inquiry = asked.inquiry
@@ -238,13 +244,13 @@ class Estimator:
             found = None if offer is None else inquiry.by(offer.way)
         return found
 
-    def _twin_of(self, source: ModelSource, scope: MeasurementScope) -> Asked | None:
+    def _twin_of(self, source: ModelSource, level: Level, system: str) -> Asked | None:
         """Return the model with its file of another format, if a runtime has measured such models on the system."""
         twin = source.twin
-        if twin is None or scope.format is not None or twin.format not in self._measured_formats(scope.system):
+        if twin is None or twin.format not in self._measured_formats(system):
             return None
         try:
-            return self.inquiries([source], scope.level, twin.format)[0]
+            return self.inquiries([source], level, twin.format)[0]
         except UNLOADABLE:
             return None
 
@@ -268,6 +274,12 @@ class NamedRuntime(NamedTuple):
     def format(self) -> Format:
         """The format of the models that it runs."""
         return traits_of(self.framework).format
+
+    def all_in(self, store: ResultsDatabase) -> frozenset[str]:
+        """Return the identities of the runtimes of a store that have this name."""
+        if self.identity is not None:
+            return frozenset({self.identity})
+        return frozenset(it.id for it in store.runtimes() if it.framework == self.framework)
 
 
 def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> NamedRuntime:

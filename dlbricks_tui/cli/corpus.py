@@ -7,7 +7,6 @@ from typing import Any
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.drawing import (
@@ -21,11 +20,19 @@ from dlbricks_tui.cli.drawing import (
     shade_legend,
     titled,
 )
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_given
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    add_runtime_option,
+    cutting_of,
+    runtime_of,
+    shapes_of,
+    sources_of,
+    values_given,
+)
 from dlbricks_tui.cli.output import data_console, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option
 from dlbricks_tui.cli.store import load_all, open_loader
-from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
@@ -44,20 +51,21 @@ def register(parser: Parser) -> None:
     """Add the options of `corpus`."""
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level=Level.WRITTEN)
+    add_runtime_option(parser)
     add_json_option(parser)
     parser.set_defaults(handler=show_corpus)
 
 
 def show_corpus(args: argparse.Namespace) -> int:
     """Cut all models, compare their layer sequences, and show the result."""
-    sources = library(args.data).find_all(args.models)
-    with open_loader(args.data) as loader:
+    sources = sources_of(args, args.models)
+    with open_loader(args.data, runtime_of(args)) as loader:
         loaded = load_all(loader, sources, Level(args.level), shapes_of(args), values_given(args))
     how = cutting_of(args)
     decompositions = [decompose(graph, how, loader.cache) for _, graph in loaded]
     corpus = compare([model_bricks(decomposition) for decomposition in decompositions])
     known = [source for source, _ in loaded]
-    speedup = _speedup(args.data, args.config, decompositions)
+    speedup = _speedup(args.data, args.runtime, args.config.threads, decompositions)
     if args.json:
         write_json(_document(corpus, known, decompositions, speedup))
     else:
@@ -66,14 +74,16 @@ def show_corpus(args: argparse.Namespace) -> int:
     return Status.DONE if len(loaded) == len(sources) else Status.DONE_WITH_FAILURES
 
 
-def _speedup(data: DataFolder, config: Config, decompositions: Sequence[Decomposition]) -> float | None:
+def _speedup(
+    data: DataFolder, runtime: str | None, threads: int | None, decompositions: Sequence[Decomposition]
+) -> float | None:
     """Return the time of the models on this host over that of their unique bricks; None if either is unmeasured."""
     if not data.store.exists():
         return None
     from dlbricks_tui.answers.estimating import estimates_here
     from dlbricks_tui.estimate.accuracy import speedup
 
-    found = estimates_here(data, config.runtime, config.threads, decompositions)
+    found = estimates_here(data, runtime, threads, decompositions)
     return speedup([estimate for estimate in found if estimate is not None])
 
 

@@ -16,7 +16,11 @@ from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlbricks_tui.answers.estimating import EstimateOptions
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.runtime.runtime import Runtime
 
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:
@@ -28,6 +32,33 @@ def add_models_argument(parser: Parser, *, many: bool) -> None:
     else:
         parser.add_argument("model", metavar="MODEL", help=explained)
     add_input_options(parser)
+
+
+def add_runtime_option(parser: Parser) -> None:
+    """Take the runtime, which decides about the files of models that have several."""
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        default=FromConfig("run.runtime"),
+        help="a runtime that `dlbricks runtimes` lists, or a framework: it decides which file of a model is taken "
+        "(default: ours)",
+    )
+
+
+def runtime_of(args: argparse.Namespace) -> Runtime | None:
+    """Return the runtime that `add_runtime_option` takes."""
+    from dlbricks_tui.runtime.registry import Registry
+
+    return None if args.runtime is None else Registry(args.data.path).find(args.runtime)
+
+
+def sources_of(args: argparse.Namespace, names: Sequence[str]) -> tuple[ModelSource, ...]:
+    """Return models of the library with the files that the runtime reads; a runtime of the settings may read none."""
+    from dlbricks_tui.answers.opening import files_for, library
+
+    runtime = runtime_of(args)
+    sources = library(args.data, None if runtime is None else runtime.traits.format).find_all(names)
+    return sources if runtime is None or "runtime" in args.from_config else files_for(sources, runtime)
 
 
 def add_input_options(parser: Parser) -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.answers.estimating import named_runtime
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, write, write_json
@@ -46,18 +47,25 @@ def register(parser: Parser) -> None:
     add_input_options(parser)
     about = "only this system of the store, by its id, name or instance type (default: all)"
     add_repeatable(parser, "--system", "S", about, dest="systems")
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        help="only results of this runtime, or of all runtimes with this framework, and the files that it reads "
+        "(default: all)",
+    )
     add_json_option(parser)
     parser.set_defaults(handler=report_models)
 
 
 def report_models(args: argparse.Namespace) -> int:
     """Evaluate the models, draw the figures, and print the path of the page."""
-    sources = library(args.data).find_all(args.models)
     shapes, values = shapes_of(args), values_given(args)
     with ResultsDatabase(args.data.store) as store, _loaders(args.data) as loader_of:
-        wanted = _wanted(args.systems, store)
-        asked = [*args.models, *given_options(args)]
-        evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, shapes, values)
+        named = None if args.runtime is None else named_runtime(args.runtime, args.data, store)
+        sources = library(args.data, named and named.format).find_all(args.models)
+        wanted, runtimes = _wanted(args.systems, store), named and named.all_in(store)
+        asked = [*args.models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
+        evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, runtimes, shapes, values)
         damage = store.damage
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")

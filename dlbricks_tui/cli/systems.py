@@ -112,7 +112,9 @@ def _estimates(
     found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
     for level, of_level in systems_at.items():
         for source, inquiry in estimator.inquiries(sources, level):
-            found[source.name] += filter(None, (inquiry.on(system, None) for system in of_level))
+            for system in of_level:
+                estimate = inquiry.on(system, None) or estimator.of_twin(source, level, system)
+                found[source.name] += [] if estimate is None else [estimate]
     return found
 
 

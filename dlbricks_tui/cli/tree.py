@@ -4,9 +4,17 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_given
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    add_runtime_option,
+    cutting_of,
+    runtime_of,
+    shapes_of,
+    sources_of,
+    values_given,
+)
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
 from dlbricks_tui.cli.store import open_loader
@@ -18,6 +26,7 @@ def register(parser: Parser) -> None:
     """Add the options of `tree`."""
     add_models_argument(parser, many=False)
     add_cutting_options(parser, level=Level.WRITTEN)
+    add_runtime_option(parser)
     graphs = parser.add_argument_group(
         "the graph as a file, with latencies in ms as far as they are known on this host"
     )
@@ -31,10 +40,10 @@ def register(parser: Parser) -> None:
 
 def show_tree(args: argparse.Namespace) -> int:
     """Cut one model and show the result."""
-    sources = library(args.data).find(args.model)
+    sources = sources_of(args, [args.model])
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
-    with open_loader(args.data) as loader:
+    with open_loader(args.data, runtime_of(args)) as loader:
         graph = loader.load(sources[0], Level(args.level), shapes_of(args), values_given(args))
     decomposition = decompose(graph, cutting_of(args), loader.cache)
     if args.graphml or args.dot:
@@ -55,7 +64,7 @@ def _write_files(args: argparse.Namespace, decomposition: Decomposition) -> None
     from dlbricks_tui.answers.estimating import estimates_here
     from dlbricks_tui.report.graph_files import drawable_digraph, write_dot, write_graphml
 
-    (estimate,) = estimates_here(args.data, args.config.runtime, args.config.threads, [decomposition])
+    (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [decomposition])
     digraph = drawable_digraph(decomposition, estimate)
     if args.graphml:
         write_graphml(args.graphml, digraph)

@@ -269,8 +269,7 @@ def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
     values = entry.get("values", {})
     if not isinstance(values, dict):
         raise TypeError("values are not an object")
-    types, layers, unique = entry.get("types"), entry.get("layers"), entry.get("unique_layers")
-    task, table1_id, onnx = entry.get("task"), entry.get("table1_id"), entry.get("onnx")
+    types, task, table1_id = entry.get("types"), entry.get("task"), entry.get("table1_id")
     found = ModelSource(
         str(entry["name"]),
         samples / str(entry["file"]),
@@ -279,7 +278,17 @@ def _from_manifest(entry: Mapping[str, object], samples: Path) -> ModelSource:
         {str(name): tuple(int(axis) for axis in shape) for name, shape in inputs.items()},
         {str(name): numbers_of(value) for name, value in values.items()},
         None if types is None else samples / str(types),
-        layers if isinstance(layers, int) else None,
-        unique if isinstance(unique, int) else None,
+        *_counts(entry),
     )
-    return found if onnx is None else replace(found, twin=replace(found, path=samples / str(onnx), types=None))
+    onnx = entry.get("onnx")
+    if not isinstance(onnx, dict):
+        return found
+    layers, unique = _counts(onnx)
+    twin = replace(found, path=samples / str(onnx["file"]), types=None, layers=layers, unique_layers=unique)
+    return replace(found, twin=twin)
+
+
+def _counts(entry: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """Return the numbers of layers and of unique layers, if the manifest has them."""
+    layers, unique = entry.get("layers"), entry.get("unique_layers")
+    return layers if isinstance(layers, int) else None, unique if isinstance(unique, int) else None

@@ -11,6 +11,7 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.accuracy import Accuracy, accuracy
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
+from dlbricks_tui.estimate.selection import format_of
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
@@ -18,6 +19,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.published import SYSTEMS
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run
 from dlbricks_tui.store.selections import by_id, combinations
@@ -210,11 +212,13 @@ def evaluate(
     asked: Sequence[str],
     host: str,
     only: Collection[str] | None = None,
+    runtimes: Collection[str] | None = None,
     given: Mapping[str, Shape] | None = None,
     values: Mapping[str, Numbers] | None = None,
 ) -> Evaluation:
     """Look up all models by every way of measuring with results, on all systems or those in `only`; this host first.
 
+    `runtimes` limits the ways to those runtimes. Each way has the files of the models that its runtime reads.
     `loader_of` returns the loader of a runtime, which fuses as that runtime does, and any loader for "". `given` are
     input shapes by name, for files without them, and `values` the values of inputs. If no model can be read,
     raise the error of the first.
@@ -223,15 +227,19 @@ def evaluate(
     if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
     ways = [way for way in _ways(store) if only is None or way.system in only]
+    ways = [way for way in ways if runtimes is None or way.runtime in runtimes]
     ways.sort(key=lambda way: (way.system != host, _place_in_paper(way.system), way))
-    by_loader: defaultdict[tuple[Level, Loader], list[Way]] = defaultdict(list)
+    runtimes_by_id = by_id(store.runtimes())
+    by_loader: defaultdict[tuple[Level, Format, Loader], list[Way]] = defaultdict(list)
     for way in ways:
-        by_loader[way.level, loader_of(way.runtime if way.level is Level.FUSED else "")].append(way)
+        loader = loader_of(way.runtime if way.level is Level.FUSED else "")
+        by_loader[way.level, format_of(runtimes_by_id.get(way.runtime)), loader].append(way)
     found: defaultdict[Way, list[EvaluatedModel]] = defaultdict(list)
     left_out = written.left_out.lines
-    for (level, loader), alike in by_loader.items():
-        readable = list(_sources(written, sources))
-        networks = written if level is Level.WRITTEN else Networks(loader, readable, level, given, values)
+    for (level, form, loader), alike in by_loader.items():
+        readable = [it.in_format(form) for it in _sources(written, sources) if form in it.formats]
+        known = level is Level.WRITTEN and {it.path for it in readable} == {it.path for it in sources}
+        networks = written if known else Networks(loader, readable, level, given, values)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(store, level):
             for evaluated in _evaluated_models(store, networks, granularity, alike):

@@ -6,13 +6,14 @@ from dataclasses import replace
 from math import prod
 
 from dlbricks_tui.bricks.excerpts import Excerpt
+from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph, Level, TensorType, type_of
 from dlbricks_tui.models.literals import LiteralError, parse_tuple
 from dlbricks_tui.models.mxnet.layer_graph import FusedFrom, InferredFile, build_graph
 from dlbricks_tui.models.mxnet.loading import Framework, GraphAnswer
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol, unique_name
-from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, SHAPE_ATTRIBUTE, Role
+from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE, Role
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 from dlbricks_tui.share.errors import BrokenBrickError, UnsuitableLayersError
 from dlbricks_tui.share.packing import (

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.kinds import Kind
 from sample_models.builders import gluon
 from sample_models.builders.architecture import Architecture
 from sample_models.builders.delivered_types import onnx_path, types_path
@@ -45,7 +47,18 @@ def render(entries: Iterable[Entry]) -> bytes:
 
 
 def _facts(path: str, graph: LayerGraph, classes: int | None) -> Entry:
-    return {"file": path, "types": types_path(path), "onnx": onnx_path(path), **_counted(graph, classes)}
+    return {"file": path, "types": types_path(path), "onnx": _twin(path, graph), **_counted(graph, classes)}
+
+
+def _twin(path: str, graph: LayerGraph) -> Entry:
+    """Return the facts of the network as ONNX, where stored arrays are weights and not layers."""
+    constants = [layer.index for layer in graph.layers if layer.kind is Kind.CONSTANT]
+    unique = len({brick_of(graph, [index]) for index in constants})
+    return {
+        "file": onnx_path(path),
+        "layers": len(graph.layers) - len(constants),
+        "unique_layers": len(decompose(graph).bricks) - unique,
+    }
 
 
 def _counted(graph: LayerGraph, classes: int | None) -> Entry:

@@ -24,11 +24,11 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 from dlbricks_tui.share.suite import Manifest, SuiteBrick, sha256, write_suite
 from dlbricks_tui.store.records import Record
-from tests.estimate.stored import brick_records, store_of
+from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
-from tests.store.samples import runtime
+from tests.store.samples import runtime, system
 
 # SqueezeNet, whose types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
@@ -116,6 +116,53 @@ def test_a_model_that_only_the_runtime_of_its_other_format_has_measured_is_estim
     assert f"was measured here by {mxnet.identity}: estimating by {onnx.identity}" in told
     status, out, _ = dlbricks("estimate", "table1:16", "--level", "written", "--runtime", "mxnet", "--json")
     assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
+
+
+def test_results_of_both_files_of_a_model_are_compared_side_by_side(
+    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    mxnet, onnx = usual
+    timed = [
+        model_record(it, 9.0, system=fingerprint().id, runtime=by.identity)
+        for it, by in ((SQUEEZENET, mxnet), (squeezenet_onnx, onnx))
+    ]
+    store(tmp_path, on_this_host(SQUEEZENET, mxnet), on_this_host(squeezenet_onnx, onnx, when=1), timed)
+    both = {mxnet.identity, onnx.identity}
+    for named, expected in ((), both), (("--runtime", "onnxruntime"), {onnx.identity}):
+        status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--accuracy", "--json", *named)
+        assert status == 0, told
+        assert {group["runtime"] for group in json.loads(out)} == expected
+        folder = str(tmp_path / "report")
+        status, out, told = dlbricks("report", "-o", folder, "--models", "table1:16", "--json", *named)
+        assert status == 0, told
+        assert {series["runtime"] for series in json.loads(out)["series"]} == expected
+
+
+def test_systems_are_compared_by_the_file_that_was_measured(
+    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
+) -> None:
+    _, onnx = usual
+    store(tmp_path, [system(fingerprint().id)], on_this_host(squeezenet_onnx, onnx))
+    status, out, told = dlbricks("systems", "compare", "table1:16", "--level", "written", "--json")
+    assert status == 0, told
+    assert [found["runtime"] for found in json.loads(out)] == [onnx.identity]
+
+
+def test_the_runtime_decides_which_file_is_cut(dlbricks: Command, net: Path) -> None:
+    def layers(*named: str) -> int:
+        status, out, told = dlbricks("tree", "table1:41", "--json", *named)
+        assert status == 0, told
+        return int(json.loads(out)["layers"])
+
+    assert layers("--runtime", "mxnet") == 106
+    assert layers("--runtime", "onnxruntime") == 103
+    status, out, told = dlbricks("corpus", "table1:41", "--runtime", "default-onnx", "--json")
+    assert (status, json.loads(out)["layers"]) == (0, 103)
+    for command in (["tree", str(net)], ["corpus", str(net)]):
+        status, out, told = dlbricks(*command, "--runtime", "mxnet")
+        assert (status, out, len(told.splitlines())) == (2, "", 1)
+        assert "net is an ONNX model, and runtime default runs those of MXNet" in told
+        assert dlbricks("--set", "run.runtime=default", *command)[0] == 0
 
 
 def test_a_framework_without_a_runtime_is_refused_in_one_line(

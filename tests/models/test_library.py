@@ -59,16 +59,17 @@ def test_table_1_selects_all_its_rows(library: Library) -> None:
 @pytest.fixture
 def twins(tmp_path: Path) -> Path:
     """Return a folder of samples with a model of two formats, and one of MXNet only."""
-    both = {**ENTRIES[0], "onnx": "table1/big.onnx", "types": "table1/big-types.json", "layers": 3, "unique_layers": 2}
+    onnx = {"file": "table1/big.onnx", "layers": 3, "unique_layers": 2}
+    both = {**ENTRIES[0], "onnx": onnx, "types": "table1/big-types.json", "layers": 4, "unique_layers": 3}
     (tmp_path / "manifest.json").write_text(json.dumps({"models": [both, ENTRIES[2]]}))
     return tmp_path
 
 
 def test_a_model_of_two_formats_is_listed_once_and_has_the_preferred_file(twins: Path, tmp_path: Path) -> None:
-    for form, file in ((Format.MXNET, "big-symbol.json"), (Format.ONNX, "big.onnx")):
+    for form, file, layers in ((Format.MXNET, "big-symbol.json", 4), (Format.ONNX, "big.onnx", 3)):
         both, single = Library(twins, tmp_path / "data", form).samples()
         assert both.path == twins / "table1" / file
-        assert (both.name, both.table1_id, both.layers, both.format) == ("Big Net", "1", 3, form)
+        assert (both.name, both.table1_id, both.layers, both.format) == ("Big Net", "1", layers, form)
         assert both.formats == tuple(Format)
         assert (single.format, single.formats) == (Format.MXNET, (Format.MXNET,))
 

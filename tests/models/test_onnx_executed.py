@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from onnx import ModelProto, TensorProto
-from onnx.helper import make_node, make_tensor
+from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
 
 from dlbricks_tui.bricks.programs import file_program, sequence_program
 from dlbricks_tui.folders import SAMPLE_MODELS
@@ -18,7 +18,7 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
-from tests.models.onnx_models import LIGHT, integers, model, saved
+from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved
 from tests.models.table_framework import TableFramework
 from tests.runtime.test_onnxruntime import RUNTIME
 
@@ -165,6 +165,29 @@ def test_a_model_that_runs_on_no_synthetic_inputs_names_the_operator(
     assert "does not run on synthetic inputs" in reason
     assert "Reshape" in reason
     assert "\n" not in reason
+
+
+def test_the_weights_of_a_branch_that_does_not_run_are_left_out_of_the_recorded_run(
+    loader: Loader, tmp_path: Path
+) -> None:
+    result = make_tensor_value_info("out", TensorProto.FLOAT, None)
+    yes, no = (
+        make_graph([make_node("MatMul", ["x", weight], ["out"], name=weight)], weight, [], [result])
+        for weight in ("wide", "narrow")
+    )
+    nodes = [
+        make_node("Reshape", ["rate", "any"], ["rates"]),
+        make_node("Gather", ["rates", "first"], ["chosen"]),
+        make_node("Equal", ["chosen", "sixteen"], ["is_sixteen"]),
+        branch("is_sixteen", yes, no, "y"),
+    ]
+    first = make_tensor("first", TensorProto.INT64, (), [0])
+    sixteen = make_tensor("sixteen", TensorProto.INT64, (), [16])
+    weights = [floats("wide", (128, 256)), floats("narrow", (128, 128)), integers("any", (-1,)), first, sixteen]
+    made = numbers_input(model(nodes, {"rate": (), "x": ("rows", 128)}, ["y"], weights))
+    graph = loader.load(source_of(saved(tmp_path, made)), Level.FUSED, {"x": (2, 128)}, {"rate": (16,)})
+    assert (2, 256) in [output.shape for layer in graph.layers for output in layer.outputs]
+    assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
 
 
 def test_recorded_shapes_are_read_from_the_cache(tmp_path: Path) -> None:

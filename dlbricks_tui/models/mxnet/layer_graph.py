@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
+from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, AnnotatedNode, LayerNodes, group_nodes
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.graph import (
@@ -21,10 +22,9 @@ from dlbricks_tui.models.graph import (
     Wire,
 )
 from dlbricks_tui.models.kinds import Kind, heaviest, kind_of
-from dlbricks_tui.models.mxnet.layers import LayerNodes, group_layers
 from dlbricks_tui.models.mxnet.neutral import NestedGraph, nested_graph, neutral_operator
 from dlbricks_tui.models.mxnet.symbol_file import NodeOutput, Subgraph, SymbolFile, SymbolNode
-from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, MOST_ELEMENTS, Role
+from dlbricks_tui.models.mxnet.variables import MOST_ELEMENTS, Role
 from dlbricks_tui.models.neutral import InnerForms, InnerGraphsTooLargeError, Site
 
 SHAPE = "shape"
@@ -57,6 +57,20 @@ def build_graph(inferred: InferredFile, name: str) -> LayerGraph:
     return _Builder(inferred, name).graph()
 
 
+def _annotated(inferred: InferredFile) -> Mapping[int, AnnotatedNode]:
+    """Return the operators and constants of a file; a fused graph has no annotations."""
+    return {
+        number: AnnotatedNode(
+            node.name,
+            node.op,
+            {} if inferred.fused_from is not None else node.attributes,
+            [entry.node for entry in node.inputs],
+        )
+        for number, node in enumerate(inferred.file.nodes)
+        if not node.is_variable or inferred.roles[number] is Role.CONSTANT
+    }
+
+
 class _Builder:
     def __init__(self, inferred: InferredFile, name: str) -> None:
         self._nodes = inferred.file.nodes
@@ -67,7 +81,7 @@ class _Builder:
         self._roles = inferred.roles
         self._name = name
         self._forms = InnerForms()
-        self._groups = group_layers(inferred.file, inferred.roles, name, composites=inferred.fused_from is None)
+        self._groups = group_nodes(_annotated(inferred), name)
         inputs = (node for node, role in self._roles.items() if role is Role.INPUT)
         self._input_numbers = {node: number for number, node in enumerate(inputs)}
         # The place of each node: its layer, and its number among the nodes of one repetition.

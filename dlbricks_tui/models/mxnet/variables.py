@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 from enum import Enum
 
+from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.input_shapes import listed, read_shape, refuse_too_large
@@ -14,7 +15,6 @@ from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
 # MXNet counts elements in 32 bits.
 MOST_ELEMENTS = 2**31 - 1
 
-LAYER_ATTRIBUTE = "__layer__"
 SHAPE_ATTRIBUTE = "__shape__"
 _LEARNED_SUFFIXES = ("weight", "bias", "gamma", "beta", "mean", "var", "scale", "const", "state", "parameters", "label")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, UNKNOWN_TYPE, Numbers, TensorType
 from dlbricks_tui.models.input_shapes import short_shape
 from dlbricks_tui.models.onnx.branches import TakenNames, branch_of, holds, is_if
@@ -259,6 +260,9 @@ def _named(value: "TensorProto", name: str) -> "TensorProto":
 
 def _is_constant(node: "NodeProto", analysis: Analysis) -> bool:
     if node.domain or node.op_type in _RANDOM or any(True for _ in graphs_inside(node)):
+        return False
+    # The author of the file calls such a node a layer, or a part of one.
+    if any(it.key == LAYER_ATTRIBUTE for it in node.metadata_props):
         return False
     if _is_of_known_shape(node, analysis):
         return True

@@ -17,6 +17,7 @@ from dlbricks_tui.models.input_values import refuse_unfit, refuse_unknown_inputs
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.branches import is_if
+from dlbricks_tui.models.onnx.composite_layers import with_composites
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
@@ -162,11 +163,13 @@ class OnnxLoader:
                 return ReadModel(self._fused(model, found, written, stored_bytes(file)), beside)
             if self._complete(model, found, written):
                 written = model.graph(found, Level.WRITTEN)
+            # The optimiser gets the nodes as they are: some layers stand for several repetitions of them.
+            layers = with_composites(written, found.analysis.layers)
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
-        return ReadModel(written, beside)
+        return ReadModel(layers, beside)
 
     @property
     def _traits(self) -> Traits:

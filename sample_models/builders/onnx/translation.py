@@ -11,13 +11,13 @@ from typing import Any
 
 from onnx import TensorProto
 
+from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import ParamValue, Shape, TensorType
 from dlbricks_tui.models.kinds import kind_of
-from dlbricks_tui.models.mxnet.layers import KIND_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.mxnet.operators import parameters, schema
 from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode, parse_symbol
-from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role, input_shapes, variable_roles
+from dlbricks_tui.models.mxnet.variables import Role, input_shapes, variable_roles
 from dlbricks_tui.models.type_cache import cache_key, parse_types
 from sample_models.builders.onnx.graph import LEFT_OUT, Graph
 

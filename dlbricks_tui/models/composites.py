@@ -1,17 +1,15 @@
-"""The operators of an MXNet file that form one layer, and its number of repetitions."""
+"""The operators of a model file that form one layer, and its number of repetitions."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from dlbricks_tui.models.digraphs import depth_first, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.models.mxnet.symbol_file import SymbolFile, SymbolNode
-from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE
-from dlbricks_tui.models.mxnet.variables import LAYER_ATTRIBUTE, Role
 
+LAYER_ATTRIBUTE = "__layer__"
 KIND_ATTRIBUTE = "__kind__"
 TIMES_ATTRIBUTE = "__times__"
 MOST_TIMES = 1_000_000
@@ -36,34 +34,40 @@ class LayerNodes:
         return len(self.repetitions)
 
 
-def group_layers(file: SymbolFile, roles: Mapping[int, Role], where: str, composites: bool) -> tuple[LayerNodes, ...]:
-    """Return the layers of a file in topological order. Without `composites`, `__layer__` is ignored."""
+class AnnotatedNode(NamedTuple):
+    """An operator or stored array of a model file: its annotations, and the numbers of the nodes that it reads."""
+
+    name: str
+    op: str
+    annotations: Mapping[str, str]
+    sources: Sequence[int]
+
+
+def group_nodes(nodes: Mapping[int, AnnotatedNode], where: str) -> tuple[LayerNodes, ...]:
+    """Return the layers of these nodes, given by their numbers, in topological order; `where` names the file."""
     members: dict[str | int, list[int]] = defaultdict(list)
-    for number, node in enumerate(file.nodes):
-        if node.op == VARIABLE and roles[number] is not Role.CONSTANT:
-            continue
-        declared = node.attributes.get(LAYER_ATTRIBUTE) if composites else None
-        if composites and declared is None and TIMES_ATTRIBUTE in node.attributes:
+    for number, node in nodes.items():
+        declared = node.annotations.get(LAYER_ATTRIBUTE)
+        if declared is None and TIMES_ATTRIBUTE in node.annotations:
             label = f"node {number} ({node.name[:80]!r})"
             raise UnreadableModelError(f"{where}: {label} has {TIMES_ATTRIBUTE} but no {LAYER_ATTRIBUTE} to repeat")
         members[number if declared is None else declared].append(number)
     groups = [
-        _single(file, nodes[0]) if isinstance(key, int) else _Composite(file, key, nodes, where).group()
-        for key, nodes in members.items()
+        _single(nodes[key], key) if isinstance(key, int) else _Composite(nodes, key, numbers, where).group()
+        for key, numbers in members.items()
     ]
-    return _in_order(file, groups, where)
+    return _in_order(nodes, groups, where)
 
 
-def _single(file: SymbolFile, number: int) -> LayerNodes:
-    node = file.nodes[number]
+def _single(node: AnnotatedNode, number: int) -> LayerNodes:
     return LayerNodes(node.name or f"{node.op.lower()}{number}", None, ((number,),))
 
 
 class _Composite:
     """The nodes that share a `__layer__`."""
 
-    def __init__(self, file: SymbolFile, name: str, numbers: list[int], where: str) -> None:
-        self._nodes = file.nodes
+    def __init__(self, nodes: Mapping[int, AnnotatedNode], name: str, numbers: list[int], where: str) -> None:
+        self._nodes = nodes
         self._name = name
         self._numbers = numbers
         self._where = where
@@ -98,7 +102,7 @@ class _Composite:
         return None if text is None else _KINDS[text]
 
     def _agreed(self, attribute: str) -> str | None:
-        found = {self._nodes[number].attributes.get(attribute) for number in self._numbers}
+        found = {self._nodes[number].annotations.get(attribute) for number in self._numbers}
         if len(found) > 1:
             shown = " and ".join(sorted(repr(text and text[:40]) for text in found)[:2])
             self._refuse(f"has operators of different {attribute}: {shown}")
@@ -108,23 +112,22 @@ class _Composite:
         raise UnreadableModelError(f"{self._where}: layer {self._name[:80]!r} {what}")
 
 
-def _depth_first(nodes: Sequence[SymbolNode], members: Sequence[int]) -> list[int]:
+def _depth_first(nodes: Mapping[int, AnnotatedNode], members: Sequence[int]) -> list[int]:
     """Return the places of the members in an order that depends on the wiring only, as files list equal layers
     differently.
     """
     place = {number: position for position, number in enumerate(members)}
-    sources = [[place[entry.node] for entry in nodes[number].inputs if entry.node in place] for number in members]
+    sources = [[place[source] for source in nodes[number].sources if source in place] for number in members]
     read = {source for found in sources for source in found}
     unread = [position for position in range(len(members)) if position not in read]
     return depth_first([*sources, unread])[:-1]
 
 
-def _in_order(file: SymbolFile, groups: Sequence[LayerNodes], where: str) -> tuple[LayerNodes, ...]:
+def _in_order(nodes: Mapping[int, AnnotatedNode], groups: Sequence[LayerNodes], where: str) -> tuple[LayerNodes, ...]:
     """Return the groups in topological order, otherwise in the order of the file."""
-    owner = {node: number for number, group in enumerate(groups) for nodes in group.repetitions for node in nodes}
+    owner = {node: number for number, group in enumerate(groups) for part in group.repetitions for node in part}
     sources = [
-        {owner[entry.node] for node in group.members for entry in file.nodes[node].inputs if entry.node in owner}
-        - {number}
+        {owner[source] for node in group.members for source in nodes[node].sources if source in owner} - {number}
         for number, group in enumerate(groups)
     ]
     order = topological_order(sources)
