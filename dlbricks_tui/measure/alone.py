@@ -75,8 +75,8 @@ class Alone:
         self._restarts = 0
         self._sampled_rounds = 0
         self._to_try_alone: list[Job] = []
-        # Whole models that could not be run layer by layer.
-        self._from_file: set[Job] = set()
+        # Whole models whose files failed.
+        self._without_file: set[Job] = set()
         worker.load(REFERENCE, reference, fixture=True)
         self._handle_losses()
 
@@ -121,8 +121,7 @@ class Alone:
 
     def _load(self, job: Job) -> None:
         try:
-            from_file = job.from_file or job in self._from_file
-            program = program_of(replace(job, from_file=from_file), side_by_side=self._side_by_side)
+            program = program_of(job, with_file=job not in self._without_file, side_by_side=self._side_by_side)
         except ProgramError as error:
             self._give_up(job, Reason.UNBUILDABLE.value, str(error))
             return
@@ -234,11 +233,11 @@ class Alone:
                 self._give_up(self._batch[name], loss.reason, loss.message)
 
     def _give_up(self, job: Job, reason: str, message: str) -> None:
-        """Record that a program cannot be measured, unless it is a model whose own file is still to be tried."""
-        if job.file is None or job.from_file or job in self._from_file:
+        """Record that a program cannot be measured, unless it is a model that is still to be tried layer by layer."""
+        if job.file is None or job.needs_file or job in self._without_file:
             self._results.fail(job, reason, message)
         else:
-            self._from_file.add(job)
+            self._without_file.add(job)
             self._load(job)
 
     def _keep_finished(self) -> None:
@@ -265,9 +264,13 @@ class Alone:
             self._tell(DriftNoted(reference_ms=now_ms, usual_ms=self._usual_reference_ms))
 
 
-def program_of(job: Job, *, side_by_side: bool) -> Program:
-    """Build the program of a job; with `side_by_side` a whole model runs independent operators at the same time."""
+def program_of(job: Job, *, with_file: bool, side_by_side: bool) -> Program:
+    """Build the program of a job.
+
+    A whole model runs from its file if it has one, unless `with_file` is false, and with `side_by_side` it runs
+    independent operators at the same time.
+    """
     if not job.whole:
         return sequence_program(job.graph, job.layers, job.kept, job.cold)
-    program = file_program(job.graph, job.file) if job.file and job.from_file else model_program(job.graph)
+    program = file_program(job.graph, job.file) if job.file and with_file else model_program(job.graph)
     return replace(program, side_by_side=side_by_side)

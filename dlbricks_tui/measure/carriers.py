@@ -7,13 +7,14 @@ latency. `python -m benchmarks.carriers` compares this with other ways.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from statistics import median
 
 from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of, whole_model
-from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.bricks.programs import carrier_program, file_program
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
@@ -53,14 +54,24 @@ class CarrierJob:
     expected_ms: float
     owners: Mapping[int, int]
     bricks: Mapping[int, Job]
+    # The file of the model, if the carrier is the whole model: plain runs are runs of the file.
+    file: Path | None = None
+
+    @property
+    def plain(self) -> Program:
+        """The program to run plainly."""
+        return self.program if self.file is None else file_program(self.carrier.model, self.file)
 
 
 def carrier_jobs(models: Iterable[CutModel], needed: Mapping[str, Job]) -> list[CarrierJob]:
     """Carriers that hold the needed bricks, given by key; models with a layer that cannot run are no carriers."""
-    graphs = [model.decomposition.graph for model in models]
+    cut = list(models)
+    graphs = [model.decomposition.graph for model in cut]
     runnable = [graph for graph in graphs if all(layer.unmeasurable is None for layer in graph.layers)]
+    # By identity: hashing a graph takes longer than reading it.
+    files = {id(model.decomposition.graph): model.file for model in cut}
     carriers = cover(runnable, needed.keys(), _expected_ms, _WHOLE_UP_TO_MS)
-    return [_job(number, carrier, needed) for number, carrier in enumerate(carriers)]
+    return [_job(number, carrier, needed, files[id(carrier.model)]) for number, carrier in enumerate(carriers)]
 
 
 def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence[CarrierJob]]:
@@ -79,7 +90,7 @@ def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence
         yield group
 
 
-def _job(number: int, carrier: Carrier, needed: Mapping[str, Job]) -> CarrierJob:
+def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], file: Path | None) -> CarrierJob:
     keys = {layer.index: brick_of(carrier.graph, (layer.index,)).key for layer in carrier.graph.layers}
     written = carrier_program(carrier.graph)
     # As many weights as the model reads between two runs of a layer have to pass through the caches here, too.
@@ -93,6 +104,7 @@ def _job(number: int, carrier: Carrier, needed: Mapping[str, Job]) -> CarrierJob
         latency_ms,
         written.owners,
         {index: needed[key] for index, key in keys.items() if key in needed},
+        file if carrier.is_whole else None,
     )
 
 
@@ -119,6 +131,16 @@ class TimedCarrier:
     def copy(self) -> str:
         """The copy to run next."""
         return self.copies[len(self.plain_ms) % len(self.copies)]
+
+    @property
+    def programs(self) -> Collection[str]:
+        """The names of all its programs in the worker."""
+        return {*self.copies, self.layers}
+
+    @property
+    def layers(self) -> str:
+        """The name in the worker of the program that the profiler runs."""
+        return self.copy if self.what.file is None else f"{self.what.name}, layers"
 
     @property
     def plain_runs(self) -> tuple[int, int]:

@@ -99,13 +99,13 @@ class Inside:
             self._worker.clear()
 
     def _loaded(self, job: Job) -> _Whole | None:
-        """Load a model layer by layer, or else its file; store the reason if neither runs."""
-        for from_file in dict.fromkeys((job.from_file, job.file is not None)):
+        """Load the file of a model, or else its layers; store the reason if neither runs."""
+        for with_file in dict.fromkeys((job.file is not None, job.needs_file)):
             self._worker.take_losses()
             try:
-                program = program_of(replace(job, from_file=from_file), side_by_side=False)
+                program = program_of(job, with_file=with_file, side_by_side=False)
             except ProgramError as error:
-                if from_file or job.file is None:
+                if with_file is job.needs_file:
                     self._results.fail(job, Reason.UNBUILDABLE.value, str(error))
                 continue
             loaded = self._worker.load(job.name, program, job.expected_ms)
@@ -128,7 +128,7 @@ class Inside:
                 self._control.checkpoint()
                 self._round(running)
                 done = [it for it in running if it.is_done(self._rule)]
-                running = [it for it in running if it not in done and all(map(self._worker.holds, it.copies))]
+                running = [it for it in running if it not in done and all(map(self._worker.holds, it.programs))]
                 self._keep_bricks(started, running)
                 self._results.tell_estimates(lambda: self._provisional(started))
         except Stopped:
@@ -146,7 +146,10 @@ class Inside:
         for what in carriers:
             self._control.checkpoint()
             began = time.monotonic()
-            loaded = self._worker.load(what.name, what.program, what.expected_ms)
+            loaded = self._worker.load(what.name, what.plain, what.expected_ms)
+            if loaded is None and what.file is not None:
+                what = replace(what, file=None)
+                loaded = self._worker.load(what.name, what.plain, what.expected_ms)
             if loaded is None:
                 continue
             seconds = time.monotonic() - began
@@ -164,8 +167,11 @@ class Inside:
         running = []
         for what, latency_ms, copies in firsts:
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
-            names = [name for name in names if self._worker.load(name, what.program, what.expected_ms)]
-            running.append(TimedCarrier(what, (what.name, *names), latency_ms, most_seconds))
+            names = [name for name in names if self._worker.load(name, what.plain, what.expected_ms)]
+            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds)
+            # The profiler tells of the layers, which a file does not show.
+            if what.file is None or self._worker.load(it.layers, what.program, what.expected_ms):
+                running.append(it)
         self._worker.take_losses()
         return running
 
@@ -207,7 +213,7 @@ class Inside:
         """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
         began = time.monotonic()
         taken_ms = self._worker.sample([it.copy], *it.plain_runs).get(it.copy)
-        profile = self._worker.profile(it.copy, *it.profiled_runs) if taken_ms else None
+        profile = self._worker.profile(it.layers, *it.profiled_runs) if taken_ms else None
         it.seconds += time.monotonic() - began
         if taken_ms is None or profile is None:
             return

@@ -98,9 +98,10 @@ class Job:
     kept: frozenset[Feed] | None = None
     # True if its weights are in no cache; None: as the graph shows.
     cold: bool | None = None
-    # The file of a whole model: run as it stands if the model cannot be run layer by layer, or if `from_file` is set.
+    # The file of a whole model, which runs as it stands. A model without one, or whose file fails, runs layer by layer,
+    # unless it `needs_file`.
     file: Path | None = None
-    from_file: bool = False
+    needs_file: bool = False
     # Samples to go on from; None: there are none.
     earlier: Earlier | None = None
     # The place in the plan: events and the worker identify the job by it.

@@ -147,7 +147,7 @@ def _model_jobs(models: Sequence[CutModel]) -> Iterable[Job]:
             ),
             memory_bytes(graph.layers),
             file=model.file,
-            from_file=model.needs_file,
+            needs_file=model.needs_file,
         )
 
 

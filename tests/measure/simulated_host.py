@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -34,7 +35,8 @@ class SimulatedHost:
     """Runs programs by their operators' attributes, as a worker does.
 
     An operator truly takes what `latencies_ms` says of its kind. The profiler makes it longer by the share `profiler`.
-    `placement` is the standard deviation of what a network takes from one load to the next.
+    `placement` is the standard deviation of what a network takes from one load to the next. `files_ms` has the
+    latency of each model file that runs.
     """
 
     latencies_ms: Mapping[str, float]
@@ -44,6 +46,7 @@ class SimulatedHost:
     profiler: float = 0.04
     placement: float = PLACEMENT_SHARE / 1.96
     broken: Collection[str] = ()
+    files_ms: Mapping[str, float] = field(default_factory=dict)
     _speed: float = 0.0
     _programs: dict[str, dict[int, str]] = field(default_factory=dict)
     _factors: dict[str, float] = field(default_factory=dict)
@@ -52,6 +55,11 @@ class SimulatedHost:
         self._chance = random.Random(self.seed)
 
     def load(self, name: str, program: Program, expected_ms: float = 0.0, *, fixture: bool = False) -> Loaded | None:
+        if file := program.network.file:
+            if file not in self.files_ms:
+                return None
+            self._programs[name], self._factors[name] = {0: file}, 1.0
+            return Loaded(0.001, (), 0)
         nodes = json.loads(program.network.symbol)["nodes"]
         operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
         if set(operators.values()) & set(self.broken):
@@ -91,7 +99,7 @@ class SimulatedHost:
         return factor * sum(map(self._kernel_ms, operators))
 
     def _kernel_ms(self, operator: str) -> float:
-        return self.latencies_ms.get(operator, 0.05)
+        return self.files_ms.get(operator) or self.latencies_ms.get(operator, 0.05)
 
     def _plain_ns(self, name: str) -> int:
         return sum(self._ns(name, self._kernel_ms(it)) for it in self._programs[name].values())
@@ -117,9 +125,9 @@ class Notes(ResultSink):
     def checkpoint(self) -> None: ...
 
 
-def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph]) -> Notes:
-    """Return the results of the method `inside` for these models."""
-    models = [cut_model(decompose(graph)) for graph in graphs]
+def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph], file: Path | None = None) -> Notes:
+    """Return the results of the method `inside` for these models, all in the same file if one is given."""
+    models = [cut_model(decompose(graph), file) for graph in graphs]
     jobs = plan(models, Known(), Adaptive(), method=Method.INSIDE).jobs
     bricks = {job.key.brick: job for job in jobs}
     notes = Notes()

@@ -3,13 +3,20 @@
 import random
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.measure import carriers
 from dlbricks_tui.measure.events import RoundDone
+from dlbricks_tui.measure.jobs import cut_model
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import CarrierOccurrence
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store import statistics
 from tests.bricks.graphs import DATA, Spec, after, built, chain
@@ -103,6 +110,38 @@ def test_samples_record_their_carrier_and_whether_it_was_the_whole_model() -> No
     )
     assert whole["carrier"] == whole_model(chain("conv", "pool")).key
     assert shortened == {"model": "generated", "layer": "layer0", "carrier": ""}
+
+
+def test_the_layers_of_a_model_that_stays_whole_add_up_to_the_latency_of_its_file() -> None:
+    graph, file = chain("conv", "pool"), Path("net.onnx")
+    where = SimulatedHost({"conv": 2.0, "pool": 1.0}, 1, noise=0.0, drift=0.0, placement=0.0, files_ms={str(file): 6.0})
+    composed = estimated(graph, measured_inside(where, [graph], file)).composed
+    assert composed is not None
+    assert composed.sequential_ms == pytest.approx(6.0)
+    first = _first(measured_inside(where, [graph], file)).samples.statistics
+    assert first.trimmed_mean_ms == pytest.approx(4.0)
+
+
+def test_a_model_whose_file_does_not_run_is_timed_layer_by_layer() -> None:
+    graph = chain("conv", "pool")
+    where = SimulatedHost({"conv": 2.0, "pool": 1.0}, 1, noise=0.0, drift=0.0, placement=0.0)
+    composed = estimated(graph, measured_inside(where, [graph], Path("lost.onnx"))).composed
+    assert composed is not None
+    assert composed.sequential_ms == pytest.approx(3.0)
+
+
+def test_a_carrier_without_the_repeats_of_its_model_does_not_run_the_file() -> None:
+    file = Path("net.onnx")
+    (shortened,) = carriers_of(network(3), file)
+    assert shortened.plain == shortened.program
+    (whole,) = carriers_of(chain("conv", "pool"), file)
+    assert whole.plain.network.file == str(file)
+
+
+def carriers_of(graph: LayerGraph, file: Path) -> Sequence[carriers.CarrierJob]:
+    models = [cut_model(decompose(graph), file)]
+    bricks = {job.key.brick: job for job in plan(models, Known(), Adaptive(), method=Method.INSIDE).jobs}
+    return carriers.carrier_jobs(models, bricks)
 
 
 def test_bricks_of_a_carrier_that_does_not_run_are_not_kept() -> None:

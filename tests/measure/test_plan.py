@@ -156,7 +156,7 @@ def test_a_model_whose_layers_do_not_tell_how_long_it_takes_is_timed_from_its_fi
         cut_model(decompose(named(unable, "unable")), file),
         cut_model(decompose(named(graph, "lowered")), file, lowered=True),
     ]
-    timed = {job.label: job.from_file for job in plan(models, Known(), RULE).jobs if job.whole}
+    timed = {job.label: job.needs_file for job in plan(models, Known(), RULE).jobs if job.whole}
     assert timed == {"unable end to end": True, "lowered end to end": True}
     assert sum(not key.brick for key in keys_of(models)) == 2
 

@@ -14,6 +14,7 @@ from dlbricks_tui.runtime.inside.values import (
     learned_values,
     row_numbers,
     rows_counted,
+    sampled_values,
     variance_values,
     variances,
 )
@@ -47,6 +48,14 @@ def test_integers_are_flags(shape: tuple[int, ...], dtype: str) -> None:
     for values in (data_values(shape, dtype), learned_values(shape, dtype)):
         assert values.dtype == dtype
         assert set(values.ravel().tolist()) <= {0, 1}
+
+
+def test_inputs_of_a_model_file_have_both_signs_and_differ_everywhere() -> None:
+    values = sampled_values((1, 3, 8, 8), "float32")
+    assert values.dtype == "float32"
+    assert len(numpy.unique(values)) == values.size
+    assert 0.3 < (values < 0).mean() < 0.7
+    assert set(sampled_values((2, 9), "int64").ravel().tolist()) <= {0, 1}
 
 
 @pytest.mark.parametrize("shape", [(64, 3, 7, 7), (512, 512, 3, 3), (1000, 2048)])

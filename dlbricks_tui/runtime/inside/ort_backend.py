@@ -34,7 +34,7 @@ from dlbricks_tui.runtime.inside.ort_session import (
     weight_values,
 )
 from dlbricks_tui.runtime.inside.ort_values import Filling, array_value
-from dlbricks_tui.runtime.inside.values import data_values, given_values, row_numbers
+from dlbricks_tui.runtime.inside.values import data_values, given_values, row_numbers, sampled_values
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -182,7 +182,7 @@ class _BoundModel(BoundNetwork):
             elif name in rows:
                 filling = partial(row_numbers, rows=rows[name])
             else:
-                filling = made_up or data_values
+                filling = made_up or (sampled_values if network.file else data_values)
             made.append(array_value(self._ort, found, filling))
         return made
 

@@ -65,6 +65,16 @@ def data_values(shape: tuple[int, ...], dtype: str) -> Any:
     return _repeated(_spread()[:channel] if channel > 1 else _spread(), shape, dtype)
 
 
+def sampled_values(shape: tuple[int, ...], dtype: str) -> Any:
+    """Return numbers of both signs for the inputs of a model file, whose own weights keep them in range.
+
+    Integer types get 0 and 1, as in `data_values`.
+    """
+    if not numpy.issubdtype(numpy.dtype(dtype), numpy.floating):
+        return data_values(shape, dtype)
+    return numpy.random.default_rng(VALUES).standard_normal(shape).astype(dtype)
+
+
 def given_values(shape: tuple[int, ...], dtype: str, numbers: Sequence[float]) -> Any:
     """Return an array of these numbers, or of one number throughout."""
     return numpy.resize(numpy.array(numbers, dtype), shape)
