@@ -3,16 +3,16 @@
 usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--runtime R] [--report-only] [-o DOCS]
        [MODEL ...]
 
-Without models it is the fifty of Table 1, and apart from them the networks of the Gluon zoo, networks that are made up
-by chance, networks of other kinds than images, ONNX models (those that the onnx package holds for its tests, and a
-transformer's encoder), and what `gluoncv_networks` has written to DIR/gluoncv, if anything. All but the fifty and ONNX
-models have data folders of their own below DIR: no brick that was measured for the fifty helps to estimate them. What
-the folders hold already is not measured again, so that the same command goes on after an interruption, unless it says
-little: where samples leave an estimate in doubt by a tenth of it, or the host was another one by a tenth for a model
-than for its bricks, all are taken once more, be the estimate right or wrong. A quiet host needs an hour and more for
-all. The fifty are measured once more on ONNX Runtime with one thread; `--runtime onnxruntime` measures only these, or
-the named models by that runtime. What other hosts have measured and somebody has imported into the folders is reported
-beside it.
+Without models it measures the fifty of Table 1, the networks of the Gluon zoo, networks made up by chance, networks of
+other kinds than images, and the networks of GluonCV where `benchmarks.gluoncv_networks` was run for DIR/gluoncv. On
+ONNX Runtime it measures the fifty with one thread, and the ONNX samples, the light networks of the onnx package and a
+transformer encoder with one thread and with all. `--runtime onnxruntime` measures only those, or the named models.
+
+Models that share few bricks are measured in runs of their own, and each group but the fifty has its own data folder
+below DIR. What the folders hold is not measured again, so the same command goes on after an interruption. A model is
+measured a second time where samples leave more than a tenth of its estimate in doubt, or where the host was faster or
+slower by a tenth for the model than for its bricks. A quiet host needs more than an hour for all. Results of other
+hosts that were imported into the folders are reported too.
 """
 
 import argparse
@@ -31,10 +31,12 @@ from benchmarks.accuracy_report import (
     LEVELS,
     MADE_UP,
     ONNX,
+    ONNX_ALL_THREADS,
     OTHER_KINDS,
     ZOO,
     Group,
     report,
+    systems_in,
 )
 from benchmarks.command_line import ROOT, dlbricks, told
 from dlbricks_tui.folders import SAMPLE_MODELS
@@ -43,16 +45,16 @@ from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
 
 DEFAULT_DATA = ROOT / "build" / "accuracy"
 REPORT = "accuracy.md"
-# Models with so many bricks in common, of those that either has, are measured in one run, and so is who is like these.
+# Models whose bricks overlap by this much (Jaccard index) are measured in one run.
 ALIKE = 0.1
-# Samples that leave an estimate in doubt by more than this share of it were of a restless minute.
+# A model is measured again if its samples leave more than this share of the estimate in doubt,
 MOST_DOUBT = 0.1
-# Where the host has changed by more than this between the bricks and the model, neither says much about the other.
+# or if the host's speed differed by more than this between its bricks and the whole model.
 MOST_CHANGE = 0.1
 
 
 def main() -> int:
-    """Measures, then reports."""
+    """Measure, then report."""
     arguments = parsed()
     data = arguments.data_dir.absolute()
     groups = groups_of(data, arguments.models, arguments.level or LEVELS, arguments.runtime)
@@ -62,7 +64,7 @@ def main() -> int:
                 for family in families(group, level):
                     measure(group, family, level)
     arguments.output.mkdir(parents=True, exist_ok=True)
-    files = samples_of(groups)
+    files = {folder: name for folder, name in samples_of(groups).items() if systems_in(folder)}
     (arguments.output / REPORT).write_text("\n".join(report(groups, files)) + "\n")
     for folder, name in files.items():
         export(folder, arguments.output / name)
@@ -70,7 +72,7 @@ def main() -> int:
 
 
 def parsed() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*")
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
@@ -82,7 +84,7 @@ def parsed() -> argparse.Namespace:
 
 
 def groups_of(data: Path, models: Sequence[str], levels: Sequence[str], runtime: str | None = None) -> Sequence[Group]:
-    """What is reported together."""
+    """Return the groups of models that the report has sections for."""
     if models:
         return (Group("Chosen models", models, levels, data, runtime=runtime),)
     samples = Library(SAMPLE_MODELS, data).samples()
@@ -101,11 +103,16 @@ def groups_of(data: Path, models: Sequence[str], levels: Sequence[str], runtime:
     groups = [group for group in groups if group.models]
     if LEVELS[0] not in levels:
         return groups
-    onnx_models.main(data / "onnx")
-    files = sorted(map(str, (data / "onnx").glob("*.onnx")))
-    one_thread = {"OMP_NUM_THREADS": "1"}
-    by_onnx_runtime = Group(FIFTY_BY_ONNX_RUNTIME, fifty, LEVELS[:1], data, one_thread, ONNX_RUNTIME.framework)
-    return [*groups, Group(ONNX, files, LEVELS[:1], data, one_thread), by_onnx_runtime]
+    onnx = data / "onnx"
+    onnx_models.main(onnx)
+    models = [it.name for it in samples if it.format is Format.ONNX] + sorted(map(str, onnx.glob("*.onnx")))
+    framework, one_thread = ONNX_RUNTIME.framework, {"OMP_NUM_THREADS": "1"}
+    return [
+        *groups,
+        Group(FIFTY_BY_ONNX_RUNTIME, fifty, LEVELS[:1], data, one_thread, framework),
+        Group(ONNX, models, LEVELS[:1], onnx, one_thread, framework),
+        Group(ONNX_ALL_THREADS, models, LEVELS[:1], onnx, runtime=framework),
+    ]
 
 
 def samples_of(groups: Iterable[Group]) -> dict[Path, str]:
@@ -115,18 +122,17 @@ def samples_of(groups: Iterable[Group]) -> dict[Path, str]:
 
 
 def families(group: Group, level: str) -> Iterator[Sequence[str]]:
-    """The models by what they share.
+    """Yield models that share many bricks together.
 
-    Hosts change: a model is not to be estimated by bricks that another one needed in another hour, nor by those that
-    another one is measured again with.
+    Hosts change: the estimate of a model must not depend on bricks that another run measured an hour before.
     """
     found = told(group.data, "corpus", *group.words, "--level", level, settings=group.settings)
     left = list(range(len(group.models)))
-    # Where one of them cannot be read, nobody knows which is which.
+    # If a model cannot be read, the rows of the matrix are not those of the models.
     shared = found["jaccard"] if found and len(found["models"]) == len(left) else None
     while left:
         family = [left.pop(0)]
-        # Whoever joins brings those along that are like it.
+        # The list grows in the loop: models like a new member join too.
         for member in family:
             alike = [it for it in left if shared and shared[member][it] >= ALIKE]
             family += alike
@@ -135,7 +141,7 @@ def families(group: Group, level: str) -> Iterator[Sequence[str]]:
 
 
 def measure(group: Group, models: Sequence[str], level: str) -> None:
-    """Bricks and end to end; a model that cannot be fused is measured as it is written, which is told."""
+    """Measure the bricks and the models end to end, a second time where the first says little."""
     words = ("run", *models, *group.runtime_words, "--level", level, "--end-to-end")
     status = dlbricks(group.data, *words, settings=group.settings)
     if not status and in_doubt(group, models, level):
@@ -144,7 +150,7 @@ def measure(group: Group, models: Sequence[str], level: str) -> None:
 
 
 def in_doubt(group: Group, models: Sequence[str], level: str) -> bool:
-    """Whether what was measured of any of them says little, be its estimate right or wrong."""
+    """Return whether noise or a change of the host makes any of the estimates say little, right or wrong."""
     estimates = told(group.data, "estimate", *models, *group.runtime_words, "--level", level, settings=group.settings)
     residuals = [(it["residual"], it["sequential_ms"]) for it in estimates or () if it["residual"]]
     return any(
@@ -154,7 +160,7 @@ def in_doubt(group: Group, models: Sequence[str], level: str) -> bool:
 
 
 def export(data: Path, target: Path) -> None:
-    """All results with their samples, compressed."""
+    """Write all results with their samples, compressed."""
     plain = data / "accuracy-results.json"
     dlbricks(data, "results", "export", str(plain), "--force")
     content = io.BytesIO()

@@ -181,7 +181,7 @@ def test_a_model_that_does_not_run_at_all_is_a_failure_with_a_reason(
 def test_a_runtime_is_calibrated_on_networks_of_its_format(
     model: Path, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
-    status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level)
+    status, _, told = dlbricks(model, capsys, "run", str(model), "--level", level, "--method", "alone")
     assert status == 0, told
     with ResultsDatabase(DataFolder(model.parent / "data").store) as store:
         (found,) = store.records(Calibration)
