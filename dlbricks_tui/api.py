@@ -17,7 +17,7 @@ from logging import getLogger
 
 from dlbricks_tui.answers.estimating import EstimateOptions, Remarks, open_estimator
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
-from dlbricks_tui.answers.opening import library, open_loader
+from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
 from dlbricks_tui.answers.results import (
     BrickShare,
     Counts,
@@ -36,6 +36,7 @@ from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.folders import DataFolder, data_folder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.measure.events import Event
@@ -52,6 +53,7 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
@@ -76,6 +78,7 @@ __all__ = [
     "Method",
     "ModelError",
     "ModelEstimate",
+    "Precision",
     "Progress",
     "RegionShare",
     "Remaining",
@@ -125,17 +128,20 @@ def load(
     level: Level = Level.WRITTEN,
     inputs: Mapping[str, Shape] | None = None,
     values: Mapping[str, Numbers] | None = None,
+    batch: int | None = None,
     data: os.PathLike[str] | str | None = None,
 ) -> LayerGraph:
     """Return the layer graph of a model.
 
     `inputs` are shapes by input name, for models whose files do not say them. `values` are the numbers in inputs that
-    are settings, such as a sampling rate. `data` is a data folder, the user's own
-    by default.
+    are settings, such as a sampling rate. `batch` is the number of images, sentences or rows in an inference, that of
+    the file by default. `data` is a data folder, the user's own by default.
     """
     folder = _folder(data)
-    with open_loader(folder, _given_before) as loader:
-        return loader.load(_source(model, folder), level, inputs, values)
+    if batch is not None:
+        require_batch_size(batch, ModelError)
+    with open_loader(folder, _given_before, most_bytes=fingerprint().memory_bytes) as loader:
+        return loader.load(_source(model, folder), level, inputs, values, batch)
 
 
 def estimate(

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions, InputsUsed, load_all, open_loader
+from dlbricks_tui.answers.opening import CutOptions, InputsUsed, load_all, open_loader, require_batch_size
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
@@ -16,7 +16,14 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
-from dlbricks_tui.estimate.selection import best_offer, find_runtime, find_system, format_of, preferred_level
+from dlbricks_tui.estimate.selection import (
+    best_offer,
+    find_runtime,
+    find_system,
+    format_of,
+    offers_for,
+    preferred_level,
+)
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -28,6 +35,7 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import by_id, combinations
@@ -44,9 +52,14 @@ class EstimateOptions(CutOptions):
     system: str | None = None
     # A registered runtime by its name, or one of the store.
     runtime: str | None = None
+    # The number of threads of that runtime, or of the usual one.
+    threads: int | None = None
     # The settings that decide which runtime is the usual one on this host.
     usual_runtime: str | None = None
-    threads: int | None = None
+    usual_threads: int | None = None
+    # The number of images, sentences or rows in an inference. None: that of the model's file.
+    batch: int | None = None
+    precision: Precision | None = None
     # Compose for this many workers, too.
     workers: int | None = None
     # A TOML file that says which layers may run in parallel.
@@ -57,6 +70,25 @@ class EstimateOptions(CutOptions):
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:
             raise EstimateError(f"workers {self.workers}: at least one worker is needed")
+        if self.threads is not None and self.threads < 1:
+            raise EstimateError(f"threads {self.threads}: a framework computes with 1 thread or more")
+        if self.batch is not None:
+            require_batch_size(self.batch, EstimateError)
+
+    def variant_of(self, runtime: Runtime) -> Runtime:
+        """Return a runtime with the threads and the precision of these options."""
+        threads = self.usual_threads if self.threads is None else self.threads
+        return runtime.with_threads(threads).with_precision(self.precision)
+
+    @property
+    def names_no_variant(self) -> bool:
+        """True if results of any threads and precision may count."""
+        return self.threads is None and self.precision is None
+
+    def fits(self, identity: str) -> bool:
+        """Return whether a runtime of this identity has the threads and the precision of these options."""
+        threads_fit = self.threads in (None, stated_threads(identity))
+        return threads_fit and self.precision in (None, stated_precision(identity))
 
     def compositions(self) -> Options:
         """Return the compositions to make; this reads the file of rules."""
@@ -163,7 +195,8 @@ class Estimator:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
         form, named = self._named(sources, is_host)
-        usual = usual_runtimes(self.data, self.options.usual_runtime, self.options.threads) if is_host else {}
+        usual = usual_runtimes(self.data, self.options.usual_runtime, None) if is_host else {}
+        usual = {form: self.options.variant_of(runtime) for form, runtime in usual.items()}
         found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual)
         if self.options.level is not None:
             return replace(found, level=self.options.level)
@@ -192,10 +225,13 @@ class Estimator:
 
     def _graph(self, source: ModelSource, level: Level) -> LayerGraph:
         try:
-            return self.loader.load(source, level, self.options.inputs, self.options.values)
+            return self._loaded(source, level)
         except FusionRefusedError as refused:
             self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
-            return self.loader.load(source, Level.WRITTEN, self.options.inputs, self.options.values)
+            return self._loaded(source, Level.WRITTEN)
+
+    def _loaded(self, source: ModelSource, level: Level) -> LayerGraph:
+        return self.loader.load(source, level, self.options.inputs, self.options.values, self.options.batch)
 
     def _system(self) -> tuple[str, bool]:
         host = fingerprint().id
@@ -224,7 +260,7 @@ class Estimator:
                     f"{source.format.value}: name another --runtime, or none"
                 )
         if found.here is not None and (is_host or found.identity is not None):
-            return found.format, found.here.with_threads(self.options.threads).identity
+            return found.format, self.options.variant_of(found.here).identity
         return found.format, found.identity
 
     def of_twin(self, source: ModelSource, level: Level, system: str) -> SystemEstimate | None:
@@ -234,10 +270,15 @@ class Estimator:
 
     def _by_usual(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate | None:
         """Return the estimate from the runtime that counts, or from another one of its framework."""
-        inquiry = asked.inquiry
-        found = inquiry.on(scope.system, scope.runtime_for(asked.source))
+        inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
+        if wanted is None and not self.options.names_no_variant:
+            fitting = [it for it in inquiry.offers if self.options.fits(it.way.runtime)]
+            fitting = offers_for(fitting, inquiry.decomposition.graph.traits, by_id(self.store.runtimes()))
+            offer = best_offer(fitting, scope.system, None)
+            return None if offer is None else inquiry.by(offer.way)
+        found = inquiry.on(scope.system, wanted)
         usual = scope.usual.get(asked.source.format)
-        if found is None and scope.named is None and usual is not None:
+        if found is None and scope.named is None and usual is not None and self.options.names_no_variant:
             known = by_id(self.store.runtimes())
             alike = {identity for identity, each in known.items() if each.framework == usual.framework}
             offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
@@ -332,8 +373,19 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
     with ResultsDatabase(data.store) as store:
         runtime = _runtime_here(options, data, store)
         preferred = Registry(data.path).preferred_format if runtime is None else runtime.traits.format
-        with open_loader(data, remarks.inputs_used, runtime) as loader:
+        most_bytes = _memory_bytes(options, store)
+        with open_loader(data, remarks.inputs_used, runtime, most_bytes) as loader:
             yield Estimator(options, data, store, loader, remarks, compositions, preferred)
+
+
+def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:
+    """Return the memory of the system whose results count; None where it is not known."""
+    if options.batch is None:
+        return None
+    if options.system is None:
+        return fingerprint().memory_bytes
+    known = by_id(store.systems())
+    return known[find_system(options.system, known)].memory_bytes or None
 
 
 def _runtime_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> Runtime | None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import TypeVar
 
-from dlbricks_tui.answers.opening import CutOptions
+from dlbricks_tui.answers.opening import CutOptions, require_batch_size
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
@@ -16,6 +18,7 @@ from dlbricks_tui.runs.request import (
     InputShape,
     InputValue,
     RunRequest,
+    RuntimeChoice,
     can_be_inside,
     chosen,
     usual_method,
@@ -23,6 +26,7 @@ from dlbricks_tui.runs.request import (
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
@@ -37,10 +41,14 @@ class MeasureOptions(CutOptions):
     # True: the whole models are timed, too.
     end_to_end: bool | None = None
     method: Method | None = None
+    # Of several runtimes, threads and batch sizes, the run measures each combination.
     # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
-    runtime: str | None = None
+    runtime: str | Sequence[str] | None = None
     usual_runtime: str | None = None
-    threads: int | None = None
+    threads: int | Sequence[int] | None = None
+    # The number of images, sentences or rows in an inference. None: that of each model's file.
+    batch: int | Sequence[int] | None = None
+    precision: Precision | None = None
     # Sample until half of the 95 % interval is at most this share of the latency.
     target_interval: float | None = None
     # Take this many samples of everything instead.
@@ -56,7 +64,10 @@ class MeasureOptions(CutOptions):
 
     def __post_init__(self) -> None:
         _require(self.granularity >= 1, "granularity", self.granularity, "a sequence has 1 layer or more")
-        _require(_at_least_one(self.threads), "threads", self.threads, "a framework computes with 1 thread or more")
+        for threads in several(self.threads):
+            _require(threads >= 1, "threads", threads, "a framework computes with 1 thread or more")
+        for batch in several(self.batch):
+            require_batch_size(batch, RunError)
         for name, seconds in (
             ("time budget", self.time_budget_seconds),
             ("brick timeout", self.brick_timeout_seconds),
@@ -67,31 +78,37 @@ class MeasureOptions(CutOptions):
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
     """Return the request of a run that measures these models."""
-    runtime = _runtime(options, shared_formats(sources), data)
-    sources = [source.in_format(runtime.traits.format) for source in sources]
-    method = _method(options, runtime)
+    found = [
+        RuntimeChoice(
+            runtime,
+            chosen([source.in_format(runtime.traits.format) for source in sources]),
+            _method(options, runtime),
+        )
+        for runtime in _runtimes(options, shared_formats(sources), data)
+    ]
     end_to_end = options.end_to_end
     if end_to_end is None:
-        end_to_end = method is Method.INSIDE and len(sources) <= MOST_MODELS_END_TO_END
-    return _request(options, runtime, models=sources, end_to_end=end_to_end, method=method)
+        end_to_end = found[0].method is Method.INSIDE and len(sources) <= MOST_MODELS_END_TO_END
+    return _request(options, found[0], *found[1:], end_to_end=end_to_end)
 
 
 def suite_request(options: MeasureOptions, carried: Format, data: DataFolder) -> RunRequest:
     """Return the request of a run that measures bricks of this format, without any yet."""
-    return _request(options, _runtime(options, {carried}, data))
+    runtimes = _runtimes(options, {carried}, data)
+    if len(runtimes) > 1:
+        raise RunError("a suite is measured by one runtime with one number of threads: name one of each")
+    return _request(options, RuntimeChoice(runtimes[0], (), Method.ALONE))
 
 
 def _request(
-    options: MeasureOptions,
-    runtime: Runtime,
-    models: Sequence[ModelSource] = (),
-    end_to_end: bool = False,
-    method: Method = Method.ALONE,
+    options: MeasureOptions, first: RuntimeChoice, *others: RuntimeChoice, end_to_end: bool = False
 ) -> RunRequest:
     timeout, memory_mib = options.brick_timeout_seconds, options.memory_limit_mib
     return RunRequest(
-        models=chosen(models),
-        runtime=runtime,
+        models=first.models,
+        runtime=first.runtime,
+        others=others,
+        batch_sizes=tuple(dict.fromkeys(several(options.batch))),
         inputs=tuple(InputShape(name, shape) for name, shape in options.inputs.items()),
         values=tuple(InputValue(name, value) for name, value in options.values.items()),
         level=options.level,
@@ -104,7 +121,7 @@ def _request(
         calibration=options.calibration,
         time_limits=TimeLimits() if timeout is None else TimeLimits(timeout, timeout),
         memory_limit_bytes=None if memory_mib is None else memory_mib * _MEBIBYTE,
-        method=method,
+        method=first.method,
     )
 
 
@@ -119,19 +136,37 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
     return options.method
 
 
-def _runtime(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> Runtime:
+def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
+    """Return each runtime with each number of threads."""
     registry = Registry(data.path)
-    found = registry.find_installed(options.runtime) if options.runtime else None
-    if found is None and options.usual_runtime:
+    found = [registry.find_installed(name) for name in several(options.runtime)] or [_usual(options, formats, registry)]
+    every = product(found, several(options.threads) or (None,))
+    variants = (runtime.with_threads(threads).with_precision(options.precision) for runtime, threads in every)
+    return tuple({each.identity: each for each in variants}.values())
+
+
+def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry) -> Runtime:
+    if options.usual_runtime:
         usual = registry.find(options.usual_runtime)
-        found = usual if usual.traits.format in formats and usual in registry.all() else None
-    return (found or registry.runtime_for(formats)).with_threads(options.threads)
+        if usual.traits.format in formats and usual in registry.all():
+            return usual
+    return registry.runtime_for(formats)
 
 
 def _rule(options: MeasureOptions) -> StoppingRule:
     if options.fixed_runs is not None:
         return FixedRuns(options.fixed_runs)
     return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
+
+
+Value = TypeVar("Value", str, int)
+
+
+def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:
+    """Return the values of an option that takes one, several or none."""
+    if values is None:
+        return ()
+    return (values,) if isinstance(values, str | int) else tuple(values)
 
 
 def _at_least_one(number: int | None) -> bool:

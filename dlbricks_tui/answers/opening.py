@@ -19,6 +19,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +38,12 @@ class CutOptions:
     def cutting(self) -> Cutting:
         """Granularity, cut and order."""
         return Cutting(self.granularity, self.cut, self.order)
+
+
+def require_batch_size(batch: int, refusal: type[UserError]) -> None:
+    """Raise an error of this kind for a number that is no batch size."""
+    if not 1 <= batch <= MOST_IN_A_BATCH:
+        raise refusal(f"batch {batch}: give a whole number from 1 to {MOST_IN_A_BATCH:,}")
 
 
 # Called for each model whose input shapes or values are those given in an earlier session.
@@ -78,14 +85,18 @@ def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSo
 
 
 @contextmanager
-def open_loader(data: DataFolder, inputs_used: InputsUsed, runtime: Runtime | None = None) -> Iterator[Loader]:
+def open_loader(
+    data: DataFolder, inputs_used: InputsUsed, runtime: Runtime | None = None, most_bytes: int | None = None
+) -> Iterator[Loader]:
     """Open a loader of models as a runtime has them, or as the usual runtime of their format does.
+
+    `most_bytes` is the memory for the tensors of a model at a given batch size.
 
     Its process starts when the first unknown model needs it, and ends when the loader is closed.
     """
     runtimes = Registry(data.path).one_of_each_format(runtime)
     memory = ShapeMemory(data.path, inputs_used)
-    with frameworks.open_loader_of(runtimes, data.cache, data.log / "framework.log", memory) as loader:
+    with frameworks.open_loader_of(runtimes, data.cache, data.log / "framework.log", memory, most_bytes) as loader:
         yield loader
 
 

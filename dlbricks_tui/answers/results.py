@@ -13,6 +13,7 @@ from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, cost
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import RunState, State, Tally
+from dlbricks_tui.runtime.variant import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +70,17 @@ class ModelEstimate:
     granularity: int
     cut: Cut
     order: LayerOrder
+    # The number of images, sentences or rows in an inference, and of threads (null where it is not known).
+    batch: int
+    threads: int | None
+    precision: Precision
     sequential_ms: float | None
     parallel_ms: float | None
     workers: int | None
     workers_ms: float | None
     call_ms: float | None
+    # The images, sentences or rows in a second: `batch` over `sequential_ms`.
+    per_second: float | None
     # The 95 % interval of `sequential_ms`: its lower and its upper bound.
     interval_ms: tuple[float, float] | None
     coverage: Coverage
@@ -153,11 +160,15 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
         granularity=found.cutting.granularity,
         cut=found.cutting.cut,
         order=found.cutting.order,
+        batch=one.variant.batch_size,
+        threads=one.variant.threads,
+        precision=one.variant.precision,
         sequential_ms=composed.sequential_ms if composed else None,
         parallel_ms=composed.parallel_ms if composed else None,
         workers=found.options.workers,
         workers_ms=composed.workers_ms if composed else None,
         call_ms=composed.call_ms if composed else None,
+        per_second=one.per_second,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
         coverage=found.coverage,
         complete=found.coverage.complete,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
+from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import EstimateOptions
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
+
+
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:
@@ -107,6 +112,39 @@ def values_of(kind: type[Enum]) -> list[str]:
     return [each.value for each in kind]
 
 
+def add_variant_options(parser: Parser) -> None:
+    """Take batch sizes and the precision; the runtime and its threads are options of each command."""
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=whole_numbers,
+        default=(),
+        help="images, sentences or rows in an inference, or several batch sizes: 1,2,4,8 (default: that of the file, 1 "
+        "where it is open)",
+    )
+    parser.add_argument(
+        "--precision",
+        choices=values_of(Precision),
+        help="the numbers that the runtime computes with (default: f32; quantised models keep their types)",
+    )
+
+
+def whole_numbers(text: str) -> tuple[int, ...]:
+    """Return the numbers between commas, each once; the type of an option."""
+    words = [word.strip() for word in text.split(",")]
+    if not all(map(_NUMBER.fullmatch, words)):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give a whole number, or several, such as 1,2,4")
+    return tuple(dict.fromkeys(map(int, words)))
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names between commas, each once; the type of an option. An identity of a runtime has spaces."""
+    found = [text] if " " in text else text.split(",")
+    if not all(found):
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: give a name, or several with commas")
+    return tuple(dict.fromkeys(found))
+
+
 def add_composition_options(parser: Parser) -> None:
     """Take workers, rules and bridging."""
     parser.add_argument(
@@ -143,6 +181,12 @@ def given_options(args: argparse.Namespace) -> list[str]:
     return [word for option, texts in given.items() for text in texts for word in (option, text)]
 
 
+def _precision_of(args: argparse.Namespace) -> Precision | None:
+    # Some commands that estimate have no such option.
+    given = getattr(args, "precision", None)
+    return None if given is None else Precision(given)
+
+
 def estimate_options_of(
     args: argparse.Namespace, system: str | None = None, runtime: str | None = None
 ) -> EstimateOptions:
@@ -162,7 +206,8 @@ def estimate_options_of(
         system=system,
         runtime=runtime,
         usual_runtime=args.config.runtime,
-        threads=args.config.threads,
+        usual_threads=args.config.threads,
+        precision=_precision_of(args),
         workers=args.workers,
         rules=args.rules,
         bridge=args.bridge,

@@ -11,12 +11,15 @@ from dlbricks_tui.answers.results import model_estimate, run_result
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
+    add_variant_options,
     cutting_of,
+    names,
     shapes_of,
     values_given,
     values_of,
+    whole_numbers,
 )
-from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     FromConfig,
     Parser,
@@ -37,6 +40,7 @@ from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.running import execute_any, start_detached
 from dlbricks_tui.wording.numbers import counted, in_ms
 
@@ -45,6 +49,7 @@ def register(parser: Parser) -> None:
     """Add the options of `run`."""
     add_models_argument(parser, many=True)
     add_cutting_options(parser, level=Level.FUSED)
+    add_variant_options(parser)
     parser.add_argument(
         "--end-to-end",
         action=argparse.BooleanOptionalAction,
@@ -67,15 +72,16 @@ def add_measuring_options(parser: Parser) -> None:
     parser.add_argument(
         "--runtime",
         metavar="R",
+        type=names,
         default=FromConfig("run.runtime"),
-        help="a runtime that `dlbricks runtimes` lists (default: ours)",
+        help="a runtime that `dlbricks runtimes` lists, or several with commas (default: ours)",
     )
     parser.add_argument(
         "--threads",
         metavar="N",
-        type=int,
+        type=whole_numbers,
         default=FromConfig("run.threads"),
-        help="number of threads that the framework computes with",
+        help="number of threads that the framework computes with, or several: 1,2,4",
     )
     enough = parser.add_mutually_exclusive_group()
     enough.add_argument(
@@ -136,10 +142,12 @@ def run_models(args: argparse.Namespace) -> int:
         values=values_given(args),
         end_to_end=args.end_to_end,
         method=None if args.method is None else Method(args.method),
+        batch=args.batch,
+        precision=None if args.precision is None else Precision(args.precision),
     )
     request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)
-    _warn_of_many_threads(request.runtime)
+    _warn_of_many_threads([part.runtime for part in request.parts])
     return carry_out(folder, request, args.data, showing_of(args))
 
 
@@ -196,7 +204,7 @@ def conclude(outcome: RunOutcome, showing: Showing, *, left_out: int = 0) -> int
     elif request.suite is not None and outcome.estimates is not None:
         write(f"{request.suite.results}\n")
     else:
-        _show(found)
+        _show(found, request)
     for _, one in found:
         if one.estimate.obstacle:
             cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
@@ -247,7 +255,10 @@ def _write_result(state: RunState, request: RunRequest, found: Sequence[Estimate
     write_json(run_result(state, models, None if request.suite is None else request.suite.results))
 
 
-def _show(found: Sequence[EstimatedModel]) -> None:
+def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
+    if len(request.parts) > 1 or len(request.batch_sizes) > 1:
+        _show_variants(found, request)
+        return
     # Loaded here: a detached run and the JSON document need no tables.
     from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
 
@@ -262,7 +273,21 @@ def _show(found: Sequence[EstimatedModel]) -> None:
             write(f"{one.estimate.model}: {latency} end to end; no layer was measured\n")
 
 
-def _warn_of_many_threads(runtime: Runtime) -> None:
-    threads, cores = runtime.settings.threads, fingerprint().cores
-    if threads is not None and threads > cores:
+def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
+    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
+
+    runtimes = {part.runtime.identity: part.runtime for part in request.parts}
+    points: dict[str, list[Point]] = {}
+    for decomposition, one in found:
+        runtime = runtimes[one.way.runtime]
+        point = Point(runtime.name, runtime.settings.threads, one)
+        points.setdefault(decomposition.graph.name, []).append(point)
+    for name, held in points.items():
+        write_lines([name, "", *curve_lines(held, min(WIDEST_CURVE, data_console().width)), ""])
+
+
+def _warn_of_many_threads(runtimes: Sequence[Runtime]) -> None:
+    threads, cores = max(runtime.settings.threads or 0 for runtime in runtimes), fingerprint().cores
+    if threads > cores:
         narrate(f"{threads} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more")

@@ -12,6 +12,7 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import (
     FailedBefore,
     ModelLoading,
+    Planned,
     ProgramMeasured,
     RunEnded,
     ShapesRemembered,
@@ -19,6 +20,7 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.wording.events import (
+    all_combinations,
     doing_now,
     estimate_so_far,
     measured,
@@ -77,6 +79,8 @@ class ShownProgress:
             narrate(f"{note.text}; {hint}" if hint else note.text)
         if self._quiet:
             return
+        if isinstance(event, Planned) and event.number == event.of > 1:
+            narrate(all_combinations(event.of, self.progress.planned or event))
         if isinstance(event, RunEnded):
             if self.progress.at_limits:
                 narrate(_at_limits(self.progress))

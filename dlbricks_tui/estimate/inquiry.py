@@ -10,6 +10,8 @@ from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
@@ -53,7 +55,8 @@ class Inquiry:
         """Return the estimate from the measurements of one way."""
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
         graph = self.decomposition.graph
-        found = SystemEstimate(way, estimate(self.decomposition, knowledge, self._options))
+        composed = estimate(self.decomposition, knowledge, self._options)
+        found = SystemEstimate(way, composed, variant=self._variant(way))
         return beside(found, end_to_end(self._store, end_to_end_keys(graph), graph.name, way))
 
     def _only_timed(self, system: str, runtime: str | None) -> Way | None:
@@ -69,4 +72,14 @@ class Inquiry:
     def empty(self, system: str, runtime: str) -> SystemEstimate:
         """Return the estimate of a model without results: it has the bricks that there are to run."""
         way = Way(system, runtime, self.decomposition.graph.level, "")
-        return SystemEstimate(way, estimate(self.decomposition, NOTHING_KNOWN, self._options))
+        return SystemEstimate(
+            way, estimate(self.decomposition, NOTHING_KNOWN, self._options), variant=self._variant(way)
+        )
+
+    def _variant(self, way: Way) -> Variant:
+        threads = stated_threads(way.runtime)
+        system = by_id(self._store.systems()).get(way.system) if threads is None else None
+        traits = TRAITS.get(way.runtime.partition("-")[0])
+        if system is not None and traits is not None:
+            threads = traits.usual_threads(system.cores, str(dict(system.facts).get("machine")))
+        return Variant(threads, self.decomposition.graph.batch_size, stated_precision(way.runtime))

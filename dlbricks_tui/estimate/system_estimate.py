@@ -6,6 +6,7 @@ from typing import NamedTuple
 from dlbricks_tui.estimate.estimate import Estimate
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import USUAL_VARIANT, Variant
 
 
 class Way(NamedTuple):
@@ -26,6 +27,12 @@ class SystemEstimate:
     end_to_end: Latency | None = None
     # The latency of the reference while the model was timed end to end; 0 if not known.
     reference_ms: float = 0.0
+    variant: Variant = USUAL_VARIANT
+
+    @property
+    def per_second(self) -> float | None:
+        """The images, sentences or rows that the model computes in a second, by the sequential estimate."""
+        return self.variant.batch_size / self.sequential_ms * 1000 if self.sequential_ms else None
 
     @property
     def sequential_ms(self) -> float | None:

@@ -51,6 +51,8 @@ class CutModel:
     key: str
     # The model file, if the runtime can run it unchanged.
     file: Path | None = None
+    # Its name in the run where that is not its own: the variant may be part of it.
+    label: str = ""
 
     @property
     def needs_file(self) -> bool:
@@ -61,7 +63,7 @@ class CutModel:
 
     @property
     def name(self) -> str:
-        return self.decomposition.graph.name
+        return self.label or self.decomposition.graph.name
 
 
 class Earlier(NamedTuple):
@@ -127,14 +129,16 @@ class Job:
         return untimed_runs(latency_ms, whole=self.whole, cold=is_cold_in(self.key.context))
 
 
-def cut_model(decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False) -> CutModel:
+def cut_model(
+    decomposition: Decomposition, file: Path | None = None, *, lowered: bool = False, label: str = ""
+) -> CutModel:
     """Return a decomposed model with its key.
 
     A model with a file that is `lowered` to its written layers is timed end to end as the runtime optimises the file.
     """
     graph = decomposition.graph
     whole = as_optimised(graph) if lowered and file is not None else graph
-    return CutModel(decomposition, whole, whole_model(whole).key, file)
+    return CutModel(decomposition, whole, whole_model(whole).key, file, label)
 
 
 def expected_ms(canonical: str) -> float:

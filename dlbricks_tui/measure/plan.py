@@ -33,10 +33,12 @@ def plan(
     end_to_end: bool = False,
     bricks: Iterable[Job] = (),
     method: Method = Method.ALONE,
+    first_number: int = 0,
 ) -> Plan:
     """Return a job for each brick and model with too few samples for the rule; equal models need one job.
 
-    `bricks` are jobs of bricks that belong to no model; they come last, in their order.
+    `bricks` are jobs of bricks that belong to no model; they come last, in their order. Jobs are numbered from
+    `first_number` on.
     """
     jobs = {job.key: job for job in (*bricks, *_brick_jobs(models, known, method))}
     jobs.update({job.key: job for job in _model_jobs(_timed_whole(models, end_to_end))})
@@ -46,7 +48,7 @@ def plan(
     failed = {job: known.failed[key] for key, job in jobs.items() if key in known.failed and key not in known.measured}
     left = [job for key, job in jobs.items() if key not in satisfied and job not in failed]
     ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
-    numbered = tuple(replace(job, number=number) for number, job in enumerate(ordered))
+    numbered = tuple(replace(job, number=number) for number, job in enumerate(ordered, start=first_number))
     return Plan(numbered, satisfied, failed)
 
 

@@ -26,7 +26,6 @@ from dlbricks_tui.store.records import (
 )
 
 _NO_INPUT = TensorType((1,))
-_X86 = ("x86_64", "AMD64")
 
 
 def conditions_of(system: str, runtime: Runtime, method: Method) -> Conditions:
@@ -81,7 +80,7 @@ class Recorder:
             **self._origin(job),
             "statistics": samples.statistics,
             "samples_ms": samples.samples_ms,
-            "batch_size": first.shape[0] if first.shape else 1,
+            "batch_size": job.graph.batch_size if job.whole else first.shape[0] if first.shape else 1,
             "dtype": first.dtype,
             "noise": noise,
         }
@@ -105,10 +104,8 @@ def _first_input(job: Job) -> TensorType:
 
 def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
     """Return the runtime as a record; a framework without a setting starts its usual number of threads."""
-    settings, threads = runtime.settings, runtime.settings.threads
-    if threads is None:
-        halved = runtime.traits.halves_x86_threads and platform.machine() in _X86
-        threads = max(1, system.cores // 2) if halved else system.cores
+    settings = runtime.settings
+    threads = settings.threads or runtime.traits.usual_threads(system.cores, platform.machine())
     return records.Runtime(
         id=runtime.identity,
         name=runtime.name,

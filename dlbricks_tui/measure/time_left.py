@@ -208,7 +208,7 @@ def _expected_inside_seconds(jobs: Sequence[Job], slowdown: float) -> float:
     bricks_seconds = sum(seconds[job] for job in jobs if not job.whole)
     wholes = sum(max(PLAIN_SECONDS, _RUNS_OF_A_SLOW_CARRIER * seconds[job]) for job in jobs if job.whole)
     # About as many carriers as models with a brick of their own.
-    carriers = len({job.graph.name for job in jobs if not job.whole})
+    carriers = len({(job.graph.name, job.graph.batch_size) for job in jobs if not job.whole})
     least = _LEAST_SECONDS_PER_CARRIER if bricks_seconds else 0.0
     timing = min(carriers * most_seconds_per_carrier(carriers), max(least, _RUNS_OF_A_CARRIER * bricks_seconds))
     loading = slowdown * _LOAD_MS / 1000 * len(jobs)

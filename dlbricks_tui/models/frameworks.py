@@ -148,10 +148,19 @@ class Frameworks:
     """At most one worker per format. One thread at a time may ask each, any thread may interrupt."""
 
     def __init__(
-        self, runtimes: Mapping[Format, Runtime], cache: Path, log: Path, memory: ShapeMemory | None = None
+        self,
+        runtimes: Mapping[Format, Runtime],
+        cache: Path,
+        log: Path,
+        memory: ShapeMemory | None = None,
+        most_bytes: int | None = None,
     ) -> None:
-        """`runtimes` names the runtime for each format; there is always one for MXNet's."""
+        """`runtimes` names the runtime for each format; there is always one for MXNet's.
+
+        `most_bytes` is the memory for the tensors of a model at a given batch size.
+        """
         self._memory = memory
+        self._most_bytes = most_bytes
         self._workers = {form: WorkerFramework(runtime, log) for form, runtime in runtimes.items()}
         self._cache = cache
 
@@ -162,12 +171,17 @@ class Frameworks:
 
     def loader(self) -> Loader:
         """Return a loader that asks the frameworks for everything not in the cache."""
-        return Loader(self._cache, self._workers[Format.MXNET], self._workers.get(Format.ONNX), self._memory)
+        workers = self._workers
+        return Loader(
+            self._cache, workers[Format.MXNET], workers.get(Format.ONNX), self._memory, most_bytes=self._most_bytes
+        )
 
     def loader_from_cache(self) -> Loader:
         """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
         absent = {form: _NotStarted(worker.identity, worker.traits) for form, worker in self._workers.items()}
-        return Loader(self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory)
+        return Loader(
+            self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory, most_bytes=self._most_bytes
+        )
 
     def retry_missing(self) -> None:
         """Try again after a framework was missing."""
@@ -193,12 +207,16 @@ def loader_from_cache(runtimes: Mapping[Format, Runtime], cache: Path, log: Path
 
 @contextmanager
 def open_loader_of(
-    runtimes: Mapping[Format, Runtime], cache: Path, log: Path, memory: ShapeMemory | None = None
+    runtimes: Mapping[Format, Runtime],
+    cache: Path,
+    log: Path,
+    memory: ShapeMemory | None = None,
+    most_bytes: int | None = None,
 ) -> Iterator[Loader]:
     """Provide a loader with one runtime per format. Worker processes start when a model needs them and end with the
     block.
     """
-    frameworks = Frameworks(runtimes, cache, log, memory)
+    frameworks = Frameworks(runtimes, cache, log, memory, most_bytes)
     try:
         yield frameworks.loader()
     finally:

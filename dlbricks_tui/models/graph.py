@@ -183,6 +183,8 @@ class LayerGraph:
     heads: tuple[Feed, ...]
     # The framework for which it was loaded.
     traits: Traits = MXNET
+    # The number of images, sentences or rows in one inference.
+    batch_size: int = 1
     # The key of the file and the settings that it was read from; empty for a graph that was made or changed.
     key: str = field(default="", init=False, compare=False, repr=False)
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.models.batch_size import refuse_fixed_reshapes, refuse_too_large_batch
 from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
-from dlbricks_tui.models.errors import MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import InconsistentModelError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ModelSource, source_of
@@ -30,13 +31,18 @@ class Loader:
         framework: Framework,
         optimiser: "Optimiser | None" = None,
         memory: ShapeMemory | None = None,
+        most_bytes: int | None = None,
     ) -> None:
-        """`memory` holds the shapes that users gave for models whose files do not declare them."""
+        """`memory` holds the shapes that users gave for models whose files do not declare them.
+
+        `most_bytes` is the memory for the tensors of a model at a given batch size; None: it does not matter.
+        """
         self.cache = Cache(cache)
         self._mxnet = MXNetLoader(cache, framework)
         self._optimiser = optimiser
         self._folder = cache
         self._memory = memory
+        self._most_bytes = most_bytes
 
     @cached_property
     def _onnx(self) -> "OnnxLoader":
@@ -51,19 +57,23 @@ class Loader:
         level: Level = Level.WRITTEN,
         given: Mapping[str, Shape] | None = None,
         values: Mapping[str, Numbers] | None = None,
+        batch_size: int | None = None,
     ) -> LayerGraph:
-        """Return the layer graph of a model. `given` are input shapes by name, and `values` the values of inputs."""
+        """Return the layer graph of a model. `given` are input shapes by name, and `values` the values of inputs.
+
+        A batch size replaces that of the file and of the given shapes.
+        """
         given, values, memory = given or {}, values or {}, self._memory
         remembered = {} if memory is None else memory.recall_values(source)
         recalled = {name: value for name, value in remembered.items() if name not in values}
         stated = {**source.values, **recalled, **values}
         try:
-            found = self._read(source, level, given, stated)
+            found = self._read_at(batch_size, source, level, given, stated)
         except MissingShapeError as missing:
             shapes = None if memory is None else memory.recall(source, missing.inputs)
             if memory is None or shapes is None:
                 raise
-            found = self._read(source, level, {**shapes, **given}, stated)
+            found = self._read_at(batch_size, source, level, {**shapes, **given}, stated)
             memory.used(source, shapes)
             given = {}
         if memory is not None:
@@ -72,21 +82,49 @@ class Loader:
                 memory.used(source, recalled)
         return found
 
+    def _read_at(
+        self,
+        batch_size: int | None,
+        source: ModelSource,
+        level: Level,
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+    ) -> LayerGraph:
+        """Return the layer graph at a batch size, unless its tensors would take too much memory."""
+        if batch_size is None:
+            return self._read(source, level, given, values)
+        usual = self._read(source, Level.WRITTEN, given, values)
+        if self._most_bytes is not None:
+            refuse_too_large_batch(usual, batch_size, self._most_bytes)
+        try:
+            found = self._read(source, level, given, values, batch_size)
+            refuse_fixed_reshapes(found)
+            return found
+        except InconsistentModelError as contradiction:
+            raise InconsistentModelError(
+                f"{contradiction}; its file can be read at batch size {usual.batch_size}: leave out --batch"
+            ) from None
+
     def _read(
-        self, source: ModelSource, level: Level, given: Mapping[str, Shape], values: Mapping[str, Numbers]
+        self,
+        source: ModelSource,
+        level: Level,
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+        batch_size: int | None = None,
     ) -> LayerGraph:
         """Return the layer graph from the cache, or else from the file."""
         loader = self._onnx if source.format is Format.ONNX else self._mxnet
         content = loader.read(source)
         shapes = [sorted(it.items()) for it in (source.inputs, given, values)]
-        facts = source.format.value, level.value, *shapes, *loader.facts(source, level)
+        facts = source.format.value, level.value, batch_size, *shapes, *loader.facts(source, level)
         key = cache_key(source.name, *facts, content=content)
         found = self.cache.read(key)
         if isinstance(found, MissingShapeError):
             raise found
         if not (isinstance(found, ReadModel) and found.holds_for(source.path)):
             try:
-                found = loader.load(source, content, level, given, values)
+                found = loader.load(source, content, level, given, values, batch_size)
             except MissingShapeError as missing:
                 self.cache.write(key, missing)
                 raise

@@ -89,7 +89,10 @@ class FailedBefore(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned(Event):
-    """The plan of the run; bricks count once per context, whole models apart."""
+    """The plan of the run, or of one combination; bricks count once per context, whole models apart.
+
+    A brick that several combinations share counts in the first of them.
+    """
 
     system: str
     runtime: str
@@ -100,6 +103,20 @@ class Planned(Event):
     models_reused: int
     models_failed_before: int
     expected_seconds: float
+    # The variant and its number, where the run measures several combinations.
+    combination: str = ""
+    number: int = 1
+    of: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartStarted(Event):
+    """The run goes on with another runtime or number of threads; `later_seconds` are expected for those after it."""
+
+    part: str
+    number: int
+    of: int
+    later_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,12 +21,13 @@ _NAP_SECONDS = 0.02
 
 def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     """Create a run that a process can execute."""
-    threads = request.runtime.settings.threads
-    if threads is not None and threads > MOST_THREADS:
-        raise RunError(
-            f"runtime {request.runtime.name} is to compute with {threads} threads, and {MOST_THREADS} are the most: "
-            "ask for fewer (--threads, or OMP_NUM_THREADS), such as one for each core"
-        )
+    for runtime in (part.runtime for part in request.parts):
+        threads = runtime.settings.threads
+        if threads is not None and threads > MOST_THREADS:
+            raise RunError(
+                f"runtime {runtime.name} is to compute with {threads} threads, and {MOST_THREADS} are the most: "
+                "ask for fewer (--threads, or OMP_NUM_THREADS), such as one for each core"
+            )
     with ResultsDatabase(data.store):
         # A store that cannot be used is refused before there is a run.
         folder = RunFolders(data.runs).create(request.model_names)

@@ -1,11 +1,13 @@
 """The models of a run, read and cut, and its plan: the jobs that the store lacks, and the levels to calibrate."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import reduce
 from pathlib import Path
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
@@ -32,7 +34,7 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.run_folder import Tally
-from dlbricks_tui.runs.work import RunSession
+from dlbricks_tui.runs.work import KnownGraphs, RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -47,58 +49,110 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """The jobs of a run, the levels to calibrate for them, and the time left."""
+    """The plan of a part of a run, the levels to calibrate for it, and the time left."""
 
-    jobs: tuple[Job, ...]
-    counts: RunCounts
+    found: Plan
     levels: tuple[Level, ...]
     time_left: TimeLeft
+    # The expected time, as far as the time budget allows.
+    seconds: float
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        return self.found.jobs
+
+    @property
+    def counts(self) -> RunCounts:
+        """The counts of bricks and whole models before anything is measured."""
+        return _counts(self.found, frozenset(_keys(self.found)))
 
 
 def read_models(session: RunSession) -> Workload:
     """Return the requested models, and tell how far reading them is."""
     place = session.place
     library = Library(place.samples, place.data.path, session.request.runtime.traits.format)
-    return Workload(cut_models(session.request, library, place.data.cache, session.folder.worker_log, session.tell))
+    cache, log = place.data.cache, session.folder.worker_log
+    return Workload(cut_models(session.request, library, cache, log, session.tell, session.part, session.graphs))
+
+
+def read_parts(sessions: Sequence[RunSession], read: Callable[[RunSession], Workload]) -> tuple[Workload, ...]:
+    """Return the workload of each part of a run; raise the first error if no part can read its models."""
+    workloads: list[Workload] = []
+    refusals: list[UserError] = []
+    for session in sessions:
+        try:
+            workloads.append(read(session))
+        except (ModelError, WorkerLostError) as refusal:
+            refusals.append(refusal)
+            workloads.append(Workload())
+    if refusals and len(refusals) == len(sessions):
+        raise refusals[0]
+    return tuple(workloads)
 
 
 def cut_models(
-    request: RunRequest, library: Library, cache: Path, log: Path, tell: Callable[[Event], None]
+    request: RunRequest,
+    library: Library,
+    cache: Path,
+    log: Path,
+    tell: Callable[[Event], None],
+    part: str = "",
+    known: KnownGraphs | None = None,
 ) -> tuple[CutModel, ...]:
-    """Return the models at the requested level, or at `written` where the runtime cannot fuse them.
+    """Return each model in each batch size, at the requested level or as `written` where the runtime cannot fuse it.
 
-    Models that cannot be read are left out; if none can, raise the error of the first.
+    Models that cannot be read are left out; if none can, raise the error of the first. `part` tells the models from
+    those of other parts of the run, which have read the `known` ones.
     """
-    sources = request.sources(library)
+    sources = [(source, batch) for source in request.sources(library) for batch in request.batch_sizes or (None,)]
     models: list[CutModel] = []
     refusals: list[UserError] = []
     # Some models of Table 1 are the same network, in one file.
-    known: dict[object, LayerGraph] = {}
+    known = {} if known is None else known
 
     def tell_given(source: ModelSource, given: Mapping[str, Numbers]) -> None:
         tell(ShapesRemembered(model=source.name, shapes=spelled(given)))
 
+    most_bytes = request.memory_limit_bytes or fingerprint().memory_bytes
     with WorkerFramework(request.runtime, log) as framework:
-        loader = Loader(cache, framework, framework, ShapeMemory(library.data, tell_given))
-        for number, source in enumerate(sources, start=1):
-            tell(ModelLoading(model=source.name, number=number, of=len(sources)))
-            network = (source.path, *source.inputs.items())
-            try:
-                graph = known.get(network) or _graph(loader, source, request, tell)
-            except (ModelError, WorkerLostError) as refusal:
-                refusals.append(refusal)
-                tell(ModelLeftOut(model=source.name, reason=str(refusal)))
+        loader = Loader(cache, framework, framework, ShapeMemory(library.data, tell_given), most_bytes)
+        for number, (source, batch_size) in enumerate(sources, start=1):
+            label = _label(source, batch_size, part)
+            tell(ModelLoading(model=label, number=number, of=len(sources)))
+            network = (framework.identity, source.path, batch_size, *source.inputs.items())
+            graph = known.get(network)
+            if graph is None:
+                try:
+                    graph = _graph(loader, source, batch_size, request, tell)
+                except (ModelError, WorkerLostError) as refusal:
+                    tell(ModelLeftOut(model=label, reason=str(refusal)))
+                    graph = refusal
+                known[network] = graph
+            if not isinstance(graph, LayerGraph):
+                refusals.append(graph)
                 continue
-            known[network] = graph
             decomposition = decompose(graph.named(source.name), request.cutting, loader.cache)
             file = source.path if request.runtime.traits.runs_model_files else None
-            models.append(cut_model(decomposition, file, lowered=graph.level is not request.level))
+            lowered = graph.level is not request.level
+            models.append(cut_model(decomposition, file, lowered=lowered, label=label))
     if refusals and not models:
         raise refusals[0]
     return tuple(models)
 
 
-def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Callable[[Event], None]) -> LayerGraph:
+def _label(source: ModelSource, batch_size: int | None, part: str) -> str:
+    words = [] if batch_size is None else [_batch(batch_size)]
+    words += [part] if part else []
+    return f"{source.name} ({', '.join(words)})" if words else source.name
+
+
+def _batch(size: int) -> str:
+    return f"batch {size}"
+
+
+def _graph(
+    loader: Loader, source: ModelSource, batch_size: int | None, request: RunRequest, tell: Callable[[Event], None]
+) -> LayerGraph:
     runtime = request.runtime
     if source.format is not runtime.traits.format:
         raise WrongRuntimeError(
@@ -106,23 +160,27 @@ def _graph(loader: Loader, source: ModelSource, request: RunRequest, tell: Calla
             f"{runtime.traits.format.value}; choose another runtime, or none"
         )
     try:
-        return _loaded(loader, source, request, request.level)
+        return _loaded(loader, source, batch_size, request, request.level)
     except FusionRefusedError as refused:
         tell(LevelLowered(model=source.name, reason=str(refused)))
-        return _loaded(loader, source, request, Level.WRITTEN)
+        return _loaded(loader, source, batch_size, request, Level.WRITTEN)
 
 
-def _loaded(loader: Loader, source: ModelSource, request: RunRequest, level: Level) -> LayerGraph:
+def _loaded(
+    loader: Loader, source: ModelSource, batch_size: int | None, request: RunRequest, level: Level
+) -> LayerGraph:
     inputs, values = dict(request.inputs), dict(request.values)
     try:
-        return loader.load(source, level, inputs, values)
+        return loader.load(source, level, inputs, values, batch_size)
     except WorkerLostError:
         # Another cause may have ended the worker, so try once more; a second loss is the model's fault.
-        return loader.load(source, level, inputs, values)
+        return loader.load(source, level, inputs, values, batch_size)
 
 
-def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase) -> PlannedRun:
-    """Return the jobs of a workload that have no results in the store, and report the plan."""
+def plan_run(
+    session: RunSession, workload: Workload, store: ResultsDatabase, earlier: Sequence[PlannedRun] = ()
+) -> PlannedRun:
+    """Return the jobs of a workload that have no results in the store; `earlier` parts of the run come before it."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
     # A resumed run goes on from its own results.
@@ -130,29 +188,60 @@ def plan_run(session: RunSession, workload: Workload, store: ResultsDatabase) ->
     known = known_in(store, conditions, keys, since)
     if request.retry_failed:
         known = replace(known, failed={})
-    found = plan(workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method)
+    first = sum(len(each.jobs) for each in earlier)
+    found = plan(
+        workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method, first_number=first
+    )
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
     levels = levels_due(request, workload.models, jobs, conditions, store, seconds)
     networks = len(NETWORKS) * len(levels)
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
-    counts = RunCounts(_tally(found, whole=False), _tally(found, whole=True))
-    for model in workload.models:
-        for reason, layers in unmeasurable_layers(model.decomposition.graph).items():
-            named = listed([layer.name for layer in layers])
-            session.tell(LayerUnmeasurable(model=model.name, layer=named, reason=reason))
-    _tell_plan(session, found, counts, time_left.total(seconds))
-    session.control.count(*counts)
+    total = time_left.total(seconds)
+    if session.control.seconds_left is not None:
+        total = min(total, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
-    return PlannedRun(jobs, counts, levels, time_left)
+    return PlannedRun(replace(found, jobs=jobs), levels, time_left, total)
 
 
-def _tell_plan(session: RunSession, found: Plan, counts: RunCounts, seconds: float) -> None:
-    for job, reason in found.failed.items():
-        session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
-    bricks, models = counts
-    session.tell(
-        Planned(
+def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], plans: Sequence[PlannedRun]) -> RunCounts:
+    """Tell what is known of each part and combination of a run, and what they are expected to take.
+
+    Return the counts of all parts together.
+    """
+    told: list[Planned] = []
+    for session, workload, planned in zip(sessions, workloads, plans, strict=True):
+        for model in workload.models:
+            for reason, layers in unmeasurable_layers(model.decomposition.graph).items():
+                named = listed([layer.name for layer in layers])
+                session.tell(LayerUnmeasurable(model=model.name, layer=named, reason=reason))
+        for job, reason in planned.found.failed.items():
+            session.tell(FailedBefore(label=job.label, reason=reason, **job.key._asdict()))
+        told += _combinations(session, workload, planned)
+    for number, event in enumerate(told, start=1):
+        sessions[0].tell(replace(event, number=number, of=len(told)))
+    counts = RunCounts(*(reduce(_added, tallies) for tallies in zip(*[each.counts for each in plans], strict=True)))
+    sessions[0].control.count(*counts)
+    return counts
+
+
+def _added(one: Tally, other: Tally) -> Tally:
+    return Tally(**{each.name: getattr(one, each.name) + getattr(other, each.name) for each in fields(Tally)})
+
+
+def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) -> Iterator[Planned]:
+    """Yield the plan of each batch size of a part."""
+    request, found = session.request, planned.found
+    parts = _by_batch_size(request, workload) or {None: frozenset(_keys(found))}
+    expected = {
+        size: expected_seconds(request.method, request.rule, [job for job in found.jobs if job.key in keys])
+        for size, keys in parts.items()
+    }
+    in_all = sum(expected.values())
+    for number, (size, keys) in enumerate(parts.items()):
+        bricks, models = _counts(found, keys)
+        words = ([] if size is None else [_batch(size)]) + ([session.part] if session.part else [])
+        yield Planned(
             system=session.conditions.system,
             runtime=session.conditions.runtime,
             bricks=bricks.total,
@@ -161,14 +250,37 @@ def _tell_plan(session: RunSession, found: Plan, counts: RunCounts, seconds: flo
             models=models.total,
             models_reused=models.reused,
             models_failed_before=models.failed,
-            expected_seconds=seconds,
+            expected_seconds=planned.seconds * (expected[size] / in_all if in_all else number == 0),
+            combination=", ".join(words),
         )
-    )
 
 
-def _tally(plan: Plan, *, whole: bool) -> Tally:
-    def count(keys: Iterable[JobKey]) -> int:
-        return sum(bool(key.brick) is not whole for key in keys)
+def _by_batch_size(request: RunRequest, workload: Workload) -> Mapping[int | None, frozenset[JobKey]]:
+    """Return the bricks and models of each batch size, those of several in the first; empty for a single size."""
+    if len(request.batch_sizes) < 2:
+        return {}
+    owners: dict[JobKey, int] = {}
+    for model in workload.models:
+        for key in keys_of((model,), request.end_to_end, request.method):
+            owners.setdefault(key, model.decomposition.graph.batch_size)
+    sizes = dict.fromkeys(model.decomposition.graph.batch_size for model in workload.models)
+    return {size: frozenset(key for key, owner in owners.items() if owner == size) for size in sizes}
 
-    reused, failed = count(plan.reused), count(job.key for job in plan.failed)
-    return Tally(count(job.key for job in plan.jobs) + reused + failed, 0, reused, failed)
+
+def _keys(found: Plan) -> Iterator[JobKey]:
+    yield from (job.key for job in found.jobs)
+    yield from found.reused
+    yield from (job.key for job in found.failed)
+
+
+def _counts(found: Plan, keys: Collection[JobKey]) -> RunCounts:
+    """Return the counts of some bricks and whole models, before any of them is measured."""
+
+    def tally(*, whole: bool) -> Tally:
+        def count(those: Iterable[JobKey]) -> int:
+            return sum(bool(key.brick) is not whole and key in keys for key in those)
+
+        reused, failed = count(found.reused), count(job.key for job in found.failed)
+        return Tally(count(job.key for job in found.jobs) + reused + failed, 0, reused, failed)
+
+    return RunCounts(tally(whole=False), tally(whole=True))

@@ -1,6 +1,6 @@
 """The progress of a run, derived from its events."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from dlbricks_tui.measure.events import (
@@ -23,6 +23,7 @@ from dlbricks_tui.runs.events import (
     LevelLowered,
     ModelLeftOut,
     ModelLoading,
+    PartStarted,
     Paused,
     Planned,
     ProgramFailed,
@@ -92,7 +93,10 @@ class RunProgress:
     message: str = ""
     started: RunStarted | None = None
     loading: ModelLoading | None = None
+    # The plans of all combinations together.
     planned: Planned | None = None
+    # The seconds that later parts of the run are expected to take.
+    later_seconds: float = 0.0
     # The current calibration network.
     calibrating: Calibrating | None = None
     batch: BatchStarted | None = None
@@ -151,7 +155,7 @@ class RunProgress:
         self.newest = now
         kinds = BatchStarted | RoundDone | RoundRepeated | BatchRestarted
         if isinstance(event, kinds) and event.seconds_left is not None:
-            self.seconds_left = event.seconds_left
+            self.seconds_left = event.seconds_left + self.later_seconds
 
     def _fold(self, event: Event) -> None:
         match event:
@@ -177,7 +181,10 @@ class RunProgress:
             case FailedBefore():
                 self.failed_before.append(event)
             case Planned():
-                self.planned, self.loading, self.seconds_left = event, None, event.expected_seconds
+                self.planned = event if self.planned is None else _together(self.planned, event)
+                self.loading, self.seconds_left = None, self.planned.expected_seconds
+            case PartStarted():
+                self.batch, self.later_seconds = None, event.later_seconds
             case Calibrating():
                 self._run_on()
                 self.calibrating = event
@@ -238,3 +245,9 @@ class RunProgress:
             self.bricks_measured += more
         else:
             self.models_measured += more
+
+
+def _together(one: Planned, other: Planned) -> Planned:
+    """Return the plans of two combinations as one."""
+    counts = (each.name for each in fields(Planned) if each.name.startswith(("bricks", "models", "expected")))
+    return replace(one, **{name: getattr(one, name) + getattr(other, name) for name in counts})

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import Precision
 
 _SCHEMA = 1
 _RULES: Mapping[str, type[StoppingRule]] = {"adaptive": Adaptive, "fixed": FixedRuns}
@@ -28,6 +29,14 @@ class ModelChoice(NamedTuple):
 
     name: str
     path: Path
+
+
+class RuntimeChoice(NamedTuple):
+    """A runtime, the files of the models that it reads, and how it times their bricks."""
+
+    runtime: Runtime
+    models: tuple[ModelChoice, ...]
+    method: Method
 
 
 class InputShape(NamedTuple):
@@ -65,8 +74,12 @@ class RunRequest:
 
     models: tuple[ModelChoice, ...]
     runtime: Runtime
+    # Further runtimes that measure the same models, one after another.
+    others: tuple[RuntimeChoice, ...] = ()
     inputs: tuple[InputShape, ...] = ()
     values: tuple[InputValue, ...] = ()
+    # Empty: that of each model.
+    batch_sizes: tuple[int, ...] = ()
     level: Level = Level.FUSED
     cutting: Cutting = field(default_factory=Cutting)
     rule: StoppingRule = field(default_factory=Adaptive)
@@ -91,6 +104,22 @@ class RunRequest:
             return (f"suite {self.suite.folder.name}",)
         return tuple(model.name for model in self.models)
 
+    @property
+    def parts(self) -> tuple["RunRequest", ...]:
+        """The requests of each runtime alone, in the order in which they measure."""
+        first = replace(self, others=())
+        others = (replace(first, runtime=it.runtime, models=it.models, method=it.method) for it in self.others)
+        return (first, *others)
+
+    def part_label(self, part: "RunRequest") -> str:
+        """Return what tells a part from the others: the runtime, the threads or both; empty for the only part."""
+        runtimes = [each.runtime for each in self.parts]
+        threads = part.runtime.settings.threads
+        words = [part.runtime.name] if len({each.name for each in runtimes}) > 1 else []
+        if len({each.settings.threads for each in runtimes}) > 1:
+            words.append("default threads" if threads is None else f"{threads} thread{'' if threads == 1 else 's'}")
+        return ", ".join(words)
+
     def sources(self, library: Library) -> tuple[ModelSource, ...]:
         """Return the models with everything that the library knows of them."""
         known = {ModelChoice(source.name, source.path): source for source in library.sources()}
@@ -114,7 +143,10 @@ def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
 
 def write_request(path: Path, request: RunRequest) -> None:
     document = asdict(request)
-    document["models"] = [[model.name, str(model.path)] for model in request.models]
+    document["models"] = _written(request.models)
+    document["others"] = [
+        {"runtime": asdict(it.runtime), "models": _written(it.models), "method": it.method} for it in request.others
+    ]
     document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
     document["rule"] = {"kind": "adaptive" if isinstance(request.rule, Adaptive) else "fixed", **document["rule"]}
     try:
@@ -123,6 +155,10 @@ def write_request(path: Path, request: RunRequest) -> None:
         raise RunError(
             f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
         ) from error
+
+
+def _written(models: Sequence[ModelChoice]) -> list[list[str]]:
+    return [[model.name, str(model.path)] for model in models]
 
 
 def read_request(path: Path) -> RunRequest:
@@ -139,16 +175,19 @@ def read_request(path: Path) -> RunRequest:
 
 
 def _request_from(document: Mapping[str, Any]) -> RunRequest:
-    runtime, cutting, rule = document["runtime"], document["cutting"], dict(document["rule"])
-    environment = tuple((str(name), str(value)) for name, value in runtime["settings"]["environment"])
-    settings = Settings(**{**runtime["settings"], "environment": environment})
+    cutting, rule = document["cutting"], dict(document["rule"])
     budget = document["time_budget_seconds"]
     suite = document["suite"]
     return RunRequest(
-        models=tuple(ModelChoice(name, Path(path)) for name, path in document["models"]),
-        runtime=Runtime(**{**runtime, "settings": settings}),
+        models=_models_from(document["models"]),
+        runtime=_runtime_from(document["runtime"]),
+        # Requests of earlier versions have no others, no values and no batch sizes.
+        others=tuple(
+            RuntimeChoice(_runtime_from(it["runtime"]), _models_from(it["models"]), Method(it["method"]))
+            for it in document.get("others", ())
+        ),
         inputs=tuple(InputShape(name, tuple(shape)) for name, shape in document["inputs"]),
-        # Requests of earlier versions have none.
+        batch_sizes=tuple(document.get("batch_sizes", ())),
         values=tuple(InputValue(name, tuple(value)) for name, value in document.get("values", ())),
         level=Level(document["level"]),
         cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), LayerOrder(cutting["order"])),
@@ -162,4 +201,18 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         memory_limit_bytes=document["memory_limit_bytes"],
         method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),
+    )
+
+
+def _models_from(models: Sequence[Sequence[str]]) -> tuple[ModelChoice, ...]:
+    return tuple([ModelChoice(name, Path(path)) for name, path in models])
+
+
+def _runtime_from(runtime: Mapping[str, Any]) -> Runtime:
+    settings = runtime["settings"]
+    environment = tuple((str(name), str(value)) for name, value in settings["environment"])
+    # Requests of earlier versions have no precision.
+    precision = Precision(settings.get("precision", Precision.F32))
+    return Runtime(
+        **{**runtime, "settings": Settings(**{**settings, "environment": environment, "precision": precision})}
     )

@@ -108,13 +108,13 @@ class LiveEstimates:
         now = estimate(self._decompositions[model], replace(known, measured={**so_far, **known.measured}))
         settled = {layer for part in now.parts if part.pair in known.measured for layer in part.layers}
         sampled = {layer for part in now.parts if part.pair in so_far for layer in part.layers} - settled
-        return _told(now, len(sampled))
+        return _told(model, now, len(sampled))
 
 
-def _told(now: Estimate, sampled_layers: int) -> EstimateChanged:
+def _told(model: str, now: Estimate, sampled_layers: int) -> EstimateChanged:
     composed, coverage = now.composed, now.coverage
     return EstimateChanged(
-        model=now.model,
+        model=model,
         sequential_ms=None if composed is None else composed.sequential_ms,
         parallel_ms=None if composed is None else composed.parallel_ms,
         low_ms=None if composed is None else composed.interval.low_ms,

@@ -20,11 +20,11 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.calibration import calibrate_levels
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
-from dlbricks_tui.runs.events import EventWriter, RunStarted
-from dlbricks_tui.runs.planning import Workload, cut_models, plan_run, read_models
+from dlbricks_tui.runs.events import EventWriter, PartStarted, RunStarted
+from dlbricks_tui.runs.planning import PlannedRun, Workload, cut_models, plan_run, read_models, read_parts, tell_plans
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
-from dlbricks_tui.runs.work import RunSession, Workplace, measure, tell_estimates
+from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, measure, tell_estimates
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
@@ -77,7 +77,7 @@ def execute(
                 run=folder.run,
                 pid=this_process().pid,
                 models=request.model_names,
-                runtime=request.runtime.identity,
+                runtime=", ".join(part.runtime.identity for part in request.parts),
                 level=request.level.value,
                 granularity=request.cutting.granularity,
                 end_to_end=request.end_to_end,
@@ -88,12 +88,24 @@ def execute(
             control.begin()
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
             system, competing = fingerprint(), competing_threads()
-            session = RunSession(folder, request, place, control, signals, events.tell, system, competing, noise)
+            graphs: KnownGraphs = {}
+            sessions = [
+                RunSession(
+                    *(folder, part, place, control, signals, events.tell, system, competing, noise),
+                    part=request.part_label(part),
+                    graphs=graphs,
+                )
+                for part in request.parts
+            ]
             with signals.waiting():
-                workload = read(session)
+                workloads = read_parts(sessions, read)
             with ResultsDatabase(place.data.store) as store:
-                stopped = _measure(session, workload, store)
-                estimates = _estimates(workload.models, store, system.id, request.runtime.identity)
+                stopped = _measure(sessions, workloads, store)
+                estimates = tuple(
+                    each
+                    for session, workload in zip(sessions, workloads, strict=True)
+                    for each in _estimates(workload.models, store, system.id, session.request.runtime.identity)
+                )
         except RunStopped as early:
             stopped = early
         except UserError as error:
@@ -106,14 +118,23 @@ def execute(
     return RunOutcome(request, state, estimates)
 
 
-def _measure(session: RunSession, workload: Workload, store: ResultsDatabase) -> RunStopped | None:
+def _measure(
+    sessions: Sequence[RunSession], workloads: Sequence[Workload], store: ResultsDatabase
+) -> RunStopped | None:
     """Measure and store what the store lacks; return the reason if the run was stopped early."""
-    planned = plan_run(session, workload, store)
+    plans: list[PlannedRun] = []
+    for session, workload in zip(sessions, workloads, strict=True):
+        plans.append(plan_run(session, workload, store, plans))
+    counts = tell_plans(sessions, workloads, plans)
     try:
-        measure(session, workload.models, planned.jobs, planned.counts, planned.time_left, store)
-        # The answer comes first, corrected by the constants that are known.
-        if calibrate_levels(session, planned.levels, planned.time_left, store):
-            tell_estimates(session, workload.models, store)
+        for number, (session, workload, planned) in enumerate(zip(sessions, workloads, plans, strict=True), start=1):
+            if len(sessions) > 1:
+                later = sum(each.seconds for each in plans[number:])
+                session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
+            counts = measure(session, workload.models, planned.jobs, counts, planned.time_left, store)
+            # The answer comes first, corrected by the constants that are known.
+            if calibrate_levels(session, planned.levels, planned.time_left, store):
+                tell_estimates(session, workload.models, store)
     except RunStopped as early:
         return early
     return None
@@ -127,10 +148,14 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
         return RunOutcome(request, state, None)
     if request.suite is not None:
         return RunOutcome(request, state, ())
-    library = Library(SAMPLE_MODELS, data.path, request.runtime.traits.format)
-    models = cut_models(request, library, data.cache, folder.worker_log, lambda _: None)
-    with ResultsDatabase(data.store) as store:
-        return RunOutcome(request, state, _estimates(models, store, fingerprint().id, request.runtime.identity))
+    known: KnownGraphs = {}
+    estimates: list[EstimatedModel] = []
+    for part in request.parts:
+        library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
+        models = cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
+        with ResultsDatabase(data.store) as store:
+            estimates += _estimates(models, store, fingerprint().id, part.runtime.identity)
+    return RunOutcome(request, state, tuple(estimates))
 
 
 def _estimates(models: Sequence[CutModel], store: ResultsDatabase, system: str, runtime: str) -> Estimates:

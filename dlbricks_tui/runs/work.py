@@ -1,11 +1,12 @@
 """The work of a run: where it works, and how its jobs are measured."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.batching import BatchLimits
@@ -21,6 +22,7 @@ from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import TimeLeft
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import WorkerReplaced
@@ -31,6 +33,9 @@ from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, System, utc_now
+
+# The graphs of models, or the reasons why they cannot be read.
+KnownGraphs = dict[Hashable, LayerGraph | UserError]
 
 # One batch may take half of the host's memory, or the usual limit if that is larger.
 _MEMORY_DIVISOR = 2
@@ -64,6 +69,10 @@ class RunSession:
     competing: float
     # One for all batches: their rounds see the same host.
     noise: NoiseMonitor
+    # What tells this part of the run from the others; empty for the only one.
+    part: str = ""
+    # What the parts of the run have read, to be read once.
+    graphs: KnownGraphs = field(default_factory=dict)
 
     @property
     def conditions(self) -> Conditions:
@@ -132,8 +141,11 @@ def measure(
     counts: RunCounts,
     time_left: TimeLeft,
     store: ResultsDatabase,
-) -> None:
-    """Measure the jobs of a plan; if the run is stopped, the results until then are in the store."""
+) -> RunCounts:
+    """Measure the jobs of a plan, and return the counts of the run after that.
+
+    If the run is stopped, the results until then are in the store.
+    """
     request = session.request
     estimates = LiveEstimates(models, store, session.conditions)
     recorder = Recorder(session.folder.run, session.conditions)
@@ -153,6 +165,7 @@ def measure(
         results.save_counts()
         store.add(_record(session, state, results.counts.bricks))
         results.tell_estimates()
+    return results.counts
 
 
 def tell_estimates(session: RunSession, models: Sequence[CutModel], store: ResultsDatabase) -> None:

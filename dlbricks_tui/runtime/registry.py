@@ -18,6 +18,7 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits, usual_traits
+from dlbricks_tui.runtime.variant import Precision
 
 _OWN_NAMES = tuple(traits.own_runtime for traits in TRAITS.values())
 NOT_INSTALLED = "none"
@@ -267,4 +268,6 @@ def _from_json(entry: Mapping[str, Any]) -> Runtime:
     if limit is not None and not isinstance(limit, int):
         raise TypeError(f"memory_limit_bytes is {limit!r}")
     texts = {name: str(entry[name]) for name in ("name", "python", "framework", "version", "python_version")}
-    return Runtime(**texts, settings=Settings(threads, environment, limit))
+    # Entries of earlier versions have none.
+    precision = Precision(settings.get("precision", Precision.F32))
+    return Runtime(**texts, settings=Settings(threads, environment, limit, precision))

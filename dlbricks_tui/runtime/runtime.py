@@ -4,7 +4,9 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
+from dlbricks_tui.runtime.variant import Precision
 
 # Beginnings of the names of variables that change what a framework computes or how fast.
 TUNING_PREFIXES = (
@@ -32,6 +34,7 @@ class Settings:
     threads: int | None = None
     environment: Variables = ()
     memory_limit_bytes: int | None = None
+    precision: Precision = Precision.F32
 
 
 UNTUNED = Settings()
@@ -55,6 +58,18 @@ class Runtime:
     def with_threads(self, threads: int | None) -> "Runtime":
         """Return this runtime with that many threads; None keeps their number."""
         return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
+
+    def with_precision(self, precision: Precision | None) -> "Runtime":
+        """Return this runtime with that precision; None keeps it."""
+        if precision is None:
+            return self
+        if precision not in self.traits.precisions:
+            known = ", ".join(each.value for each in self.traits.precisions)
+            raise RegistryError(
+                f"runtime {self.name} computes in {known} and not in {precision.value}: choose another --precision or "
+                "another --runtime"
+            )
+        return replace(self, settings=replace(self.settings, precision=precision))
 
     def side_by_side(self, operators: int) -> "Runtime":
         """Return this runtime with that many operators of a model at the same time."""
@@ -87,7 +102,10 @@ class Runtime:
         # Without the micro version: an update of Python's bug fixes would orphan all results of a host.
         python = ".".join(self.python_version.split(".")[:2])
         chosen = [f"{name}={value}" for name, value in sorted(self.settings.environment)]
-        return " ".join([f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}", *chosen])
+        # The usual precision is left out: results from before there were others keep their identity.
+        precision = [] if self.settings.precision is Precision.F32 else [f"precision-{self.settings.precision.value}"]
+        facts = [f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}", *precision]
+        return " ".join([*facts, *chosen])
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of its processes: its settings, and no inherited variable that tunes a framework."""

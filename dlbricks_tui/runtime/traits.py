@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.variant import Precision
+
+_X86 = ("x86_64", "AMD64")
 
 Variables = tuple[tuple[str, str], ...]
 
@@ -45,6 +48,8 @@ class Traits:
     parallel_settings: Variables = ()
     # The settings with which its profiler reports operators in the order of the graph.
     profiling_settings: Variables = ()
+    # The precisions that it computes in, the usual one first.
+    precisions: tuple[Precision, ...] = (Precision.F32,)
     # By default it starts one thread per two logical processors on x86, instead of one per processor.
     halves_x86_threads: bool = False
 
@@ -64,6 +69,11 @@ class Traits:
 
     # The constants that calibration fits for the method `alone`.
     calibration_constants: tuple[str, ...] = ()
+
+    def usual_threads(self, cores: int, machine: str) -> int:
+        """Return the number of threads that it starts by default on a machine of this architecture."""
+        halved = self.halves_x86_threads and machine in _X86
+        return max(1, cores // 2) if halved else cores
 
 
 MXNET = Traits(

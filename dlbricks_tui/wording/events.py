@@ -1,5 +1,7 @@
 """The events of a run as sentences, its current step, and the noise on the host, for the command line and the TUI."""
 
+from dataclasses import replace
+
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed, Event
 from dlbricks_tui.runs.events import (
     EstimateChanged,
@@ -8,6 +10,7 @@ from dlbricks_tui.runs.events import (
     LevelLowered,
     ModelLeftOut,
     ModelLoading,
+    PartStarted,
     Paused,
     Planned,
     ProgramFailed,
@@ -75,6 +78,8 @@ def _course(event: Event) -> Phrase | None:
             return Phrase(reading(event), Tone.ASIDE)
         case Planned():
             return Phrase(_plan(event))
+        case PartStarted():
+            return Phrase(f"part {event.number} of {event.of}: {event.part}")
         case Calibrating():
             return Phrase(f"calibrating on network {event.number} of {event.of}: {event.network}")
         case Calibrated():
@@ -98,7 +103,12 @@ def _plan(event: Planned) -> str:
     parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused:,} known, {bricks:,} to measure"]
     parts += [f"{wholes:,} of {counted(event.models, 'model')} to time end to end"] if event.models else []
     parts += [f"about {duration(event.expected_seconds)}"] if bricks or wholes else []
-    return "; ".join(parts)
+    return (f"{event.combination}: " if event.combination else "") + "; ".join(parts)
+
+
+def all_combinations(number: int, planned: Planned) -> str:
+    """Return how long all combinations of a run are expected to take."""
+    return f"{number} combinations together: {_plan(replace(planned, combination=''))}"
 
 
 def measured(event: ProgramMeasured) -> str:

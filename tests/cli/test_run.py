@@ -184,6 +184,14 @@ def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: 
         ([MODEL, "--target-ci", "0.01", "--fixed-runs", "3"], "not allowed with"),
         ([MODEL, "--threads", "0"], "threads 0"),
         ([MODEL, "--threads", "100000"], "100000 threads"),
+        ([MODEL, "--threads", "1,100000"], "100000 threads"),
+        ([MODEL, "--threads", "1,,2"], "give a whole number, or several, such as 1,2,4"),
+        ([MODEL, "--batch", "0"], "batch 0: give a whole number from 1 to"),
+        ([MODEL, "--batch", "4,-1"], "batch -1: give a whole number from 1 to"),
+        ([MODEL, "--batch", "many"], "give a whole number, or several, such as 1,2,4"),
+        ([MODEL, "--batch", "99999999999"], "batch 99999999999: give a whole number from 1 to"),
+        ([MODEL, "--precision", "bf16"], "computes in f32 and not in bf16"),
+        ([MODEL, "--runtime", "fake,"], "give a name, or several with commas"),
         ([MODEL, "--time-budget", "-1"], "time budget -1"),
         ([MODEL, "--granularity", "0"], "granularity 0"),
         ([MODEL, "--brick-timeout", "0"], "brick timeout 0"),
@@ -224,6 +232,39 @@ def test_threads_make_another_runtime(dlbricks: Command) -> None:
     _, other, _ = measured(dlbricks, "--threads", "1")
     assert other["bricks"]["run"] == BRICKS
     assert found["models"][0]["runtime"] != other["models"][0]["runtime"]
+
+
+def test_several_threads_are_measured_in_one_run_and_shown_in_one_table(dlbricks: Command) -> None:
+    several = ("--threads", "1,2", "--no-end-to-end")
+    status, found, told = measured(dlbricks, *several)
+    assert status == 0
+    assert found["bricks"] == {"total": 2 * BRICKS, "run": 2 * BRICKS, "reused": 0, "failed": 0}
+    assert [(it["model"], it["threads"], it["batch"]) for it in found["models"]] == [(MODEL, 1, 1), (MODEL, 2, 1)]
+    for it in found["models"]:
+        assert it["per_second"] == pytest.approx(1000 / it["sequential_ms"])
+    assert f"1 thread: {BRICKS} bricks: 0 known, {BRICKS} to measure" in told
+    assert f"2 combinations together: {2 * BRICKS} bricks: 0 known" in told
+    assert "part 2 of 2: 2 threads" in told
+    status, out, _ = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", *several)
+    assert (status, out.splitlines()[2].split()[:3]) == (0, ["THREADS", "BATCH", "ESTIMATE"])
+    status, out, _ = dlbricks("runs", "watch", "last", "--json")
+    assert [it["threads"] for it in json.loads(out)["models"]] == [1, 2]
+
+
+def test_an_estimate_of_several_threads_names_the_run_that_is_missing(dlbricks: Command) -> None:
+    measured(dlbricks, "--threads", "1", "--no-end-to-end")
+    asked = ("estimate", MODEL, "--runtime", "fake", "--level", "written")
+    status, out, _ = dlbricks(*asked, "--threads", "1,2", "--bound-ms", "1e9")
+    assert status == 1
+    command = f"dlbricks run {MODEL} --level written --runtime fake --threads 2"
+    assert any(line.endswith(f"not measured: {command}") for line in out.splitlines())
+    assert "best under 1e+09 ms: batch 1, 1 thread" in out
+    status, out, _ = dlbricks(*asked, "--threads", "1,2", "--json")
+    assert [(it["threads"], it["per_second"] is None) for it in json.loads(out)] == [(1, False), (2, True)]
+    # Results of other threads do not stand in for threads that are asked for.
+    status, out, told = dlbricks(*asked, "--threads", "2")
+    assert (status, out) == (1, "")
+    assert f"`{command}`" in told
 
 
 def test_a_detached_run_outlives_its_command_and_can_be_listed_and_watched(dlbricks: Command, data: Path) -> None:

@@ -15,6 +15,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
@@ -25,24 +26,35 @@ from dlbricks_tui.runs.request import (
     InputShape,
     ModelChoice,
     RunRequest,
+    RuntimeChoice,
     read_request,
     write_request,
 )
 from dlbricks_tui.runs.run_folder import ACTIVE, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import Precision
 
+models = st.lists(st.builds(ModelChoice, st.text(), st.sampled_from([Path("/a"), Path("/b c")]))).map(tuple)
+runtimes = st.builds(
+    Runtime,
+    st.text(),
+    st.text(),
+    st.text(),
+    st.text(),
+    st.text(),
+    st.builds(
+        Settings,
+        st.none() | st.integers(1, 64),
+        st.lists(st.tuples(st.text(), st.text())).map(tuple),
+        precision=st.sampled_from(Precision),
+    ),
+)
 requests = st.builds(
     RunRequest,
-    models=st.lists(st.builds(ModelChoice, st.text(), st.sampled_from([Path("/a"), Path("/b c")]))).map(tuple),
-    runtime=st.builds(
-        Runtime,
-        st.text(),
-        st.text(),
-        st.text(),
-        st.text(),
-        st.text(),
-        st.builds(Settings, st.none() | st.integers(1, 64), st.lists(st.tuples(st.text(), st.text())).map(tuple)),
-    ),
+    models=models,
+    runtime=runtimes,
+    others=st.lists(st.builds(RuntimeChoice, runtimes, models, st.sampled_from(Method)), max_size=2).map(tuple),
+    batch_sizes=st.lists(st.integers(1, 2**31)).map(tuple),
     inputs=st.lists(st.builds(InputShape, st.text(), st.lists(st.integers(1, 9)).map(tuple))).map(tuple),
     level=st.sampled_from(Level),
     cutting=st.builds(Cutting, st.integers(1, 10), st.sampled_from(Cut), st.sampled_from(LayerOrder)),
@@ -62,6 +74,18 @@ def test_a_request_survives_a_round_trip(tmp_path_factory: pytest.TempPathFactor
     path = tmp_path_factory.mktemp("run") / "request.json"
     write_request(path, request_kept)
     assert read_request(path) == request_kept
+
+
+def test_a_request_from_before_there_were_variants_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "request.json"
+    asked = RunRequest(models=(), runtime=Runtime("r", sys.executable, "mxnet", "1", "3"))
+    write_request(path, asked)
+    document = json.loads(path.read_text())
+    for name in ("others", "batch_sizes", "values"):
+        del document[name]
+    del document["runtime"]["settings"]["precision"]
+    path.write_text(json.dumps(document))
+    assert read_request(path) == asked
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema": 99}'])

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dlbricks_tui.models.cache import ReadModel
@@ -27,14 +27,18 @@ class InferredGraphs:
         self._cache = cache
         self._framework = framework
 
-    def read(self, source: ModelSource, content: bytes, level: Level, given: Mapping[str, Shape]) -> ReadModel:
+    def read(
+        self, source: ModelSource, content: bytes, level: Level, given: Mapping[str, Shape], batch_size: int | None
+    ) -> ReadModel:
         """Return the layer graph of a model file."""
         file = parse_symbol(content, source.name)
         roles = variable_roles(file, {*given, *source.inputs})
-        shapes = input_shapes(file, roles, given, source.inputs, source.name)
+        shapes = input_shapes(file, roles, given, source.inputs, source.name, batch_size)
         model = _Model(source, content, file, shapes, roles)
         inferred = self._fused(model) if level is Level.FUSED else self._written(model)
-        return ReadModel(build_graph(inferred, source.name))
+        graph = build_graph(inferred, source.name)
+        first = graph.inputs[0].type.shape if graph.inputs else None
+        return ReadModel(replace(graph, batch_size=first[0] if first else 1))
 
     def _written(self, model: "_Model") -> InferredFile:
         key = cache_key(model.content, model.shapes)

@@ -68,6 +68,7 @@ class MXNetLoader:
         level: Level,
         given: Mapping[str, Shape],
         values: Mapping[str, Numbers],
+        batch_size: int | None,
     ) -> ReadModel:
         """Return the layer graph of a model file. Its inputs cannot have given values."""
         if values:
@@ -75,4 +76,4 @@ class MXNetLoader:
         # Imported here, for models that are not in the cache only.
         from dlbricks_tui.models.mxnet.inference import InferredGraphs
 
-        return InferredGraphs(self._cache, self._framework).read(source, content, level, given)
+        return InferredGraphs(self._cache, self._framework).read(source, content, level, given, batch_size)

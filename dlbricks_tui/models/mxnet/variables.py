@@ -91,11 +91,17 @@ KNOWN_NETWORKS: tuple[tuple[re.Pattern[str], Shape], ...] = tuple(
 
 
 def input_shapes(
-    file: SymbolFile, roles: Mapping[int, Role], given: Mapping[str, Shape], known: Mapping[str, Shape], where: str
+    file: SymbolFile,
+    roles: Mapping[int, Role],
+    given: Mapping[str, Shape],
+    known: Mapping[str, Shape],
+    where: str,
+    batch_size: int | None = None,
 ) -> dict[int, Shape]:
     """Return the known shapes of data inputs by node number.
 
-    `given` are shapes from the user, for variables of the file; `known` are those of a manifest.
+    `given` are shapes from the user, for variables of the file; `known` are those of a manifest. A batch size replaces
+    the first axis of each data input.
     """
     inputs = [number for number, role in roles.items() if role is Role.INPUT]
     names = {file.nodes[number].name for number in roles}
@@ -111,7 +117,7 @@ def input_shapes(
         if found is None and len(inputs) == 1:
             found = _of_known_network(file, number, where)
         if found is not None:
-            shapes[number] = found
+            shapes[number] = found if batch_size is None else (batch_size, *found[1:])
     refuse_too_large(
         {file.nodes[number].name: shape for number, shape in shapes.items()}, MOST_ELEMENTS, "MXNet", where
     )

@@ -21,7 +21,15 @@ from dlbricks_tui.models.onnx.composite_layers import with_composites
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
-from dlbricks_tui.models.onnx.open_axes import axes_of, named_sizes, shape_of_value, shapes_to_ask, sized
+from dlbricks_tui.models.onnx.open_axes import (
+    axes_of,
+    batch_axes,
+    named_sizes,
+    shape_of_value,
+    shapes_to_ask,
+    sized,
+    with_batch,
+)
 from dlbricks_tui.models.onnx.origins import written_layers_behind
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
@@ -42,12 +50,13 @@ def input_types(
     given: Mapping[str, Shape],
     known: Mapping[str, Shape],
     values: Mapping[str, Numbers],
+    batch_size: int | None,
     where: str,
 ) -> dict[str, TensorType]:
     """Return the type of each input by name.
 
     An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
-    one image.
+    one image. A batch size replaces the sizes of all open batch axes.
     """
     names = [it.name for it in inputs]
     for name in given:
@@ -69,11 +78,48 @@ def input_types(
         it.name: stated.get(it.name, shape_of_value(axes_of(it), values.get(it.name, ())) or sized(axes_of(it), sizes))
         for it in inputs
     }
+    if batch_size is not None:
+        places = batch_places(inputs, values)
+        _refuse_fixed_batch(inputs, places, batch_size, where)
+        shapes = {
+            name: with_batch(shape, places[name], batch_size) if shape and name in places else shape
+            for name, shape in shapes.items()
+        }
     missing = {it.name: axes_of(it) for it in inputs if shapes[it.name] is None}
     if missing:
         raise missing_shapes(shapes_to_ask(missing, sizes), where)
     refuse_too_large({name: shape for name, shape in shapes.items() if shape}, MOST_ELEMENTS, "ONNX Runtime", where)
     return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
+
+
+def batch_places(inputs: Sequence["ValueInfoProto"], values: Mapping[str, Numbers]) -> dict[str, int]:
+    """Return the place of the batch axis of each input that has one; inputs with given values are settings."""
+    return batch_axes({it.name: axes_of(it) for it in inputs if it.name not in values})
+
+
+def _refuse_fixed_batch(
+    inputs: Sequence["ValueInfoProto"], places: Mapping[str, int], batch_size: int, where: str
+) -> None:
+    """Raise ModelError if no input has an open batch axis, unless the file itself says this batch size."""
+    if places:
+        return
+    fixed = [(it.name, axes[0]) for it in inputs if (axes := axes_of(it))]
+    if not fixed:
+        raise ModelError(f"{where} has no input with a batch axis: leave out --batch")
+    for name, size in fixed:
+        if size != batch_size:
+            raise ModelError(
+                f"{where}: its file fixes the first axis of input {name[:80]!r} at {size}, so its batch size cannot be "
+                f"{batch_size}: leave out --batch, or export the model with an open batch axis"
+            )
+
+
+def _batch_size(types: Mapping[str, TensorType], places: Mapping[str, int]) -> int:
+    """Return the size of the batch axis, or else of the first axis of the first input."""
+    for name, (shape, _) in types.items():
+        if shape and (name in places or not places):
+            return shape[places.get(name, 0)]
+    return 1
 
 
 # The worker creates all constants of a model, including those that the file only describes.
@@ -106,6 +152,7 @@ class _Model(NamedTuple):
     inputs: Mapping[str, TensorType]
     # The values of some inputs.
     values: Mapping[str, Numbers]
+    batch_size: int
 
     def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> Analysis:
         """Return the analysis of a graph of the model, given the known conditions of each `If`."""
@@ -119,7 +166,8 @@ class _Model(NamedTuple):
     def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:
         """Return the layers at a level."""
         graph = build_onnx_graph(found, self.name, level)
-        return replace(graph, inputs=tuple([it._replace(value=self.values.get(it.name, ())) for it in graph.inputs]))
+        inputs = tuple([it._replace(value=self.values.get(it.name, ())) for it in graph.inputs])
+        return replace(graph, inputs=inputs, batch_size=self.batch_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +195,7 @@ class OnnxLoader:
         level: Level,
         given: Mapping[str, Shape],
         values: Mapping[str, Numbers],
+        batch_size: int | None,
     ) -> ReadModel:
         """Return the layer graph of a model file."""
         path, name = source.path, source.name
@@ -154,9 +203,10 @@ class OnnxLoader:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
             beside = checked_array_file_sizes(file, path, name)
-            inputs = input_types(file.inputs, given, source.inputs, values, name)
+            inputs = input_types(file.inputs, given, source.inputs, values, batch_size, name)
             refuse_unfit(values, inputs, name)
-            model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values})
+            batch = _batch_size(inputs, batch_places(file.inputs, values))
+            model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values}, batch)
             found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)
             written = model.graph(found, Level.WRITTEN)
             if level is Level.FUSED:
@@ -217,7 +267,7 @@ class OnnxLoader:
         cached = read_types(path, key)
         if cached is None or cached.symbol is None:
             try:
-                symbol = self.optimiser.optimised(model.path.absolute())
+                symbol = self._optimised(model, self.optimiser)
                 file = self._executed(symbol, model)
                 tensors = tensors_of(file, model.inputs, model.values, self.optimiser)
             except WorkerRefusedError as refused:
@@ -227,6 +277,17 @@ class OnnxLoader:
         else:
             file = self._executed(cached.symbol, model)
         return model.graph(_fused_graph(file, Tensors.of(file, cached), model, found.file, written), Level.FUSED)
+
+    def _optimised(self, model: _Model, optimiser: Optimiser) -> str:
+        """Return the graph that the framework executes, which is the same for inputs of all shapes."""
+        key = cache_key(model.content, {}, "onnx", "optimised", optimiser.identity, platform.node())
+        path = self.cache / "fused" / f"{key}.json"
+        known = read_types(path, key)
+        if known is not None and known.symbol is not None:
+            return known.symbol
+        symbol = optimiser.optimised(model.path.absolute())
+        _keep(path, key, CachedTypes((), framework=optimiser.identity, symbol=symbol))
+        return symbol
 
     def _executed(self, symbol: str, model: _Model) -> OnnxFile:
         """Return the graph that a framework executes, with the branch that runs in place of each `If`."""

@@ -56,6 +56,32 @@ def shapes_to_ask(open_inputs: Mapping[str, Axes | None], sizes: Mapping[str, in
     return asked
 
 
+def batch_axes(declared: Mapping[str, Axes | None]) -> dict[str, int]:
+    """Return the place of the axis of each input that counts images, sentences or rows; inputs without one are absent.
+
+    These are the axes named batch. Without such names, they are the open first axes and others of their names. A first
+    axis without a name is one, and so is the first axis of an input whose axes the file leaves out.
+    """
+    open_axes = [
+        (name, place, axis)
+        for name, axes in declared.items()
+        for place, axis in enumerate([""] if axes is None else axes)
+        if isinstance(axis, str)
+    ]
+    names = {axis for _, _, axis in open_axes if names_a_batch(axis)}
+    names = names or {axis for _, place, axis in open_axes if place == 0}
+    found: dict[str, int] = {}
+    for name, place, axis in open_axes:
+        if (axis and axis in names) or (place == 0 and not axis):
+            found.setdefault(name, place)
+    return found
+
+
+def with_batch(shape: Shape, place: int, batch_size: int) -> Shape:
+    """Return a shape with this size in the place of its batch axis."""
+    return (*shape[:place], batch_size, *shape[place + 1 :])
+
+
 def _size(axis: int | str, place: int, sizes: Mapping[str, int]) -> int:
     """Return the size of an axis, 0 if it is open."""
     if isinstance(axis, int):

@@ -1,0 +1,169 @@
+"""Runs of several batch sizes and numbers of threads, with a fake worker."""
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import FixedRuns
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.events import EstimateChanged, ModelLeftOut, PartStarted, Planned, ProgramLoaded
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import InputShape, RunRequest, RuntimeChoice, chosen
+from dlbricks_tui.runs.run import RunOutcome, execute, read_outcome
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State, Tally
+from tests.models.symbols import content, small_network
+from tests.models.table_framework import TableFramework
+from tests.runs.runs import FAKE, Site
+
+SHAPE: Shape = (1, 3, 8, 8)
+BATCHES, THREADS = (1, 4), (1, 2)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    site = Site(tmp_path / "data")
+    (tmp_path / "net-symbol.json").write_bytes(content(small_network()))
+    # The fake worker infers no types: they are in the cache.
+    framework = TableFramework("mxnet-1.9.1")
+    loader = Loader(site.data.cache, framework)
+    for batch_size in (None, *BATCHES):
+        loader.load(source_of(tmp_path / "net-symbol.json"), Level.WRITTEN, {"data": SHAPE}, batch_size=batch_size)
+    return site
+
+
+def request(site: Site, *batch_sizes: int, threads: tuple[int, ...] = THREADS, **changes: object) -> RunRequest:
+    models = chosen([source_of(site.path.parent / "net-symbol.json")])
+    first, *others = (FAKE.with_threads(number) for number in threads)
+    asked = RunRequest(
+        models=models,
+        runtime=first,
+        others=tuple(RuntimeChoice(runtime, models, Method.ALONE) for runtime in others),
+        inputs=(InputShape("data", SHAPE),),
+        batch_sizes=batch_sizes,
+        level=Level.WRITTEN,
+        rule=FixedRuns(5),
+        end_to_end=True,
+    )
+    return replace(asked, **changes)  # type: ignore[arg-type]
+
+
+def carried_out(site: Site, asked: RunRequest, listen: Callable[[Event], None] | None = None) -> RunOutcome:
+    return execute(create_run(asked, site.data), asked, site.place, site.lock, listen)
+
+
+def test_a_run_measures_each_model_in_each_combination(site: Site) -> None:
+    outcome = carried_out(site, request(site, *BATCHES))
+    assert outcome.state.state is State.FINISHED
+    assert outcome.estimates is not None
+    variants = [(it.estimate.variant.batch_size, it.estimate.variant.threads) for it in outcome.estimates]
+    assert variants == [(1, 1), (4, 1), (1, 2), (4, 2)]
+    for model in outcome.estimates:
+        assert model.estimate.estimate.coverage.complete
+        assert model.estimate.end_to_end is not None
+    stored = site.contents()
+    assert Counter((it.name, it.batch_size, it.runtime[-9:]) for it in stored.end_to_end) == {
+        ("net", batch_size, f"threads-{threads}"): 1 for batch_size in BATCHES for threads in THREADS
+    }
+    assert set(Counter((it.brick, it.context, it.runtime) for it in stored.measurements).values()) == {1}
+    folder = RunFolders(site.data.runs).find("last")
+    assert read_outcome(folder, site.data).estimates == outcome.estimates
+
+
+def test_the_cost_of_each_combination_and_of_all_is_told_before_anything_runs(site: Site) -> None:
+    events: list[Event] = []
+    state = carried_out(site, request(site, *BATCHES), events.append).state
+    plans = [it for it in events if isinstance(it, Planned)]
+    assert [it.combination for it in plans] == [
+        "batch 1, 1 thread",
+        "batch 4, 1 thread",
+        "batch 1, 2 threads",
+        "batch 4, 2 threads",
+    ]
+    assert [(it.number, it.of) for it in plans] == [(number, 4) for number in range(1, 5)]
+    assert all(it.expected_seconds > 0 for it in plans)
+    first = min(number for number, it in enumerate(events) if isinstance(it, ProgramLoaded))
+    assert all(events.index(it) < first for it in plans)
+    assert sum(it.bricks for it in plans) == state.bricks.total == state.bricks.measured
+    assert sum(it.models for it in plans) == state.whole_models.measured == 4
+
+
+def test_one_display_adds_up_all_combinations(site: Site) -> None:
+    progress, left = RunProgress(), []
+    asked = request(site, *BATCHES)
+
+    def listen(event: Event) -> None:
+        progress.take(event)
+        if isinstance(event, PartStarted):
+            left.append(progress.later_seconds)
+
+    state = carried_out(site, asked, listen).state
+    assert progress.done == progress.total == state.bricks.total + state.whole_models.total
+    assert len(progress.programs) == progress.total
+    assert list(progress.estimates) == [
+        "net (batch 1, 1 thread)",
+        "net (batch 4, 1 thread)",
+        "net (batch 1, 2 threads)",
+        "net (batch 4, 2 threads)",
+    ]
+    assert all(it.missing_layers == 0 for it in progress.estimates.values())
+    # The second part still has to come while the first one measures.
+    assert left[0] > left[1] == 0
+
+
+def test_a_resumed_run_goes_on_with_the_combinations_that_are_left(site: Site) -> None:
+    asked = request(site, *BATCHES)
+    folder = create_run(asked, site.data)
+
+    def cancel(event: Event) -> None:
+        if isinstance(event, PartStarted) and event.number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    stopped = execute(folder, asked, site.place, site.lock, cancel).state
+    assert stopped.state is State.CANCELLED
+    assert stopped.bricks.measured == stopped.bricks.total // 2
+    resumed = execute(RunFolder(folder.path), asked, site.place, site.lock).state
+    half = stopped.bricks.measured
+    assert resumed.bricks == Tally(2 * half, measured=half, reused=half)
+
+
+def test_a_batch_that_memory_cannot_hold_is_left_out_once_and_the_others_are_measured(site: Site) -> None:
+    events: list[Event] = []
+    outcome = carried_out(site, request(site, 1, 10**9), events.append)
+    (refused,) = [it for it in events if isinstance(it, ModelLeftOut)]
+    assert "net at batch size 1,000,000,000 needs about" in refused.reason
+    assert [it.estimate.variant.batch_size for it in outcome.estimates or ()] == [1, 1]
+    assert outcome.state.bricks.measured == outcome.state.bricks.total > 0
+
+
+def test_a_run_whose_batches_are_all_too_large_fails_before_anything_loads(site: Site) -> None:
+    events: list[Event] = []
+    with pytest.raises(ModelError, match="give a smaller --batch"):
+        carried_out(site, request(site, 10**9), events.append)
+    assert not any(isinstance(it, Planned | ProgramLoaded) for it in events)
+    assert RunFolders(site.data.runs).find("last").state().state is State.FAILED
+
+
+def test_a_limit_of_memory_counts_in_place_of_the_hosts(site: Site) -> None:
+    events: list[Event] = []
+    carried_out(site, request(site, 1, 4, threads=(1,), memory_limit_bytes=20_000), events.append)
+    assert [it.model for it in events if isinstance(it, ModelLeftOut)] == ["net (batch 4)"]
+
+
+def test_a_single_combination_keeps_its_plain_name(site: Site) -> None:
+    events: list[Event] = []
+    carried_out(site, request(site, threads=(1,)), events.append)
+    assert {it.model for it in events if isinstance(it, EstimateChanged)} == {"net"}
+    (planned,) = [it for it in events if isinstance(it, Planned)]
+    assert (planned.combination, planned.number, planned.of) == ("", 1, 1)
+    assert not any(isinstance(it, PartStarted) for it in events)
