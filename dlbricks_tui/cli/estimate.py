@@ -3,32 +3,42 @@
 import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby, product
 from typing import Any
 
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.answers.estimating import Estimator, MeasurementScope, ModelWithEstimate
+from dlbricks_tui.answers.estimating import EstimateOptions, Estimator, MeasurementScope, ModelWithEstimate
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import ModelEstimate, model_estimate
-from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.cli.options import (
     add_composition_options,
     add_cutting_options,
     add_models_argument,
+    add_variant_options,
     estimate_options_of,
     given_options,
+    names,
+    whole_numbers,
 )
-from dlbricks_tui.cli.output import data_console, narrate, show, write_csv, write_json
-from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_schema_option
+from dlbricks_tui.cli.output import data_console, narrate, show, worded, write_csv, write_json, write_lines
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
+from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.selection import what_is_there
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 # The gaps of more models share a line.
@@ -37,6 +47,7 @@ _CSV_COLUMNS = (
     *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
     *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
     *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
+    *("batch", "threads", "precision", "per_second"),
 )
 
 
@@ -51,16 +62,16 @@ class _Cures:
     models: Sequence[str]
     # The options for inputs as they were given.
     given: Sequence[str]
-    runtime: str | None
-    cutting: Cutting
+    options: EstimateOptions
 
     def of(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
         """Return the commands for these models, one for each format."""
         where = "" if scope.is_host else f" there, on {scope.system}"
-        commands = [f"`{self._command(scope, held, *options)}`" for held in _by_format(lacking)]
+        commands = [f"`{self.command(scope, held, *options)}`" for held in _by_format(lacking)]
         return f"run {' and '.join(commands)}{where}"
 
-    def _command(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
+    def command(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
+        """Return the command for models of one format."""
         models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
         models += ["..."] * (len(lacking) > _MOST_TOLD)
         return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(scope, lacking), *options])
@@ -73,20 +84,25 @@ class _Cures:
 
     def _measuring_alike(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate]) -> Iterator[str]:
         """Yield the options without which a run would measure other bricks, or by another runtime."""
-        threads = {scope.threads_taken(it.source, it.found.way.runtime) for it in lacking}
+        wanted, cutting = self.options, self.options.cutting
+        taken = {scope.threads_taken(it.source, it.found.way.runtime) for it in lacking}
+        threads = wanted.threads or (taken.pop() if len(taken) == 1 else None)
         chosen = {
-            "--granularity": str(self.cutting.granularity),
+            "--granularity": str(cutting.granularity),
             "--level": scope.level.value,
-            "--cut": self.cutting.cut.value,
-            "--order": self.cutting.order.value,
-            "--runtime": self.runtime if scope.is_host else None,
-            "--threads": threads.pop() if len(threads) == 1 else None,
+            "--cut": cutting.cut.value,
+            "--order": cutting.order.value,
+            "--runtime": wanted.runtime if scope.is_host else None,
+            "--threads": None if threads is None else str(threads),
+            "--batch": None if wanted.batch is None else str(wanted.batch),
+            "--precision": None if wanted.precision is None else wanted.precision.value,
         }
         by_default = {
             "--granularity": str(self.config.granularity),
             "--level": "fused",
             "--cut": self.config.cut,
             "--order": self.config.order,
+            "--precision": Precision.F32.value,
         }
         for option, value in chosen.items():
             if value not in (None, by_default.get(option)):
@@ -106,7 +122,24 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--runtime",
         metavar="R",
-        help="a registered runtime, or one of the store (default: ours; of another system the one that covers most)",
+        type=names,
+        default=(),
+        help="a registered runtime, or one of the store, or several with commas (default: ours; of another system the "
+        "one that covers most)",
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="T",
+        type=whole_numbers,
+        default=(),
+        help="the number of threads of the runtime, or several: 1,2,4 (default: that of your settings)",
+    )
+    add_variant_options(parser)
+    parser.add_argument(
+        "--bound-ms",
+        metavar="MS",
+        type=float,
+        help="name the variant with the highest throughput among those that take at most so long",
     )
     add_composition_options(parser)
     parser.add_argument(
@@ -120,13 +153,74 @@ def register(parser: Parser) -> None:
 
 
 def estimate_models(args: argparse.Namespace) -> int:
-    """Estimate each model, or judge the estimates of all of them."""
+    """Estimate each model in each variant, or judge the estimates of all of them."""
     sources = library(args.data).find_all(args.models)
     output = "json" if args.json else "csv" if args.csv else "text"
-    options = estimate_options_of(args, args.system, args.runtime)
-    cures = _Cures(args.config, args.models, given_options(args), args.runtime, options.cutting)
-    with open_estimator(options, args.data) as estimator:
+    if args.bound_ms is not None and not args.bound_ms > 0:
+        raise UsageError("--bound-ms: give more than 0 milliseconds")
+    options = estimate_options_of(args, args.system)
+    variants = [
+        replace(options, runtime=runtime, threads=threads, batch=batch)
+        for runtime, threads, batch in product(args.runtime or (None,), args.threads or (None,), args.batch or (None,))
+    ]
+    if len(variants) > 1 and args.accuracy:
+        raise UsageError("--accuracy judges one variant: give one --runtime, one --threads and one --batch")
+    cures = _Cures(args.config, args.models, given_options(args), variants[0])
+    if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
+        return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
+    with open_estimator(variants[0], args.data) as estimator:
         return _judge(estimator, sources, output) if args.accuracy else _estimate(estimator, sources, output, cures)
+
+
+def _estimate_variants(
+    data: DataFolder,
+    variants: Sequence[EstimateOptions],
+    sources: Sequence[ModelSource],
+    output: str,
+    cures: _Cures,
+    bound_ms: float | None,
+) -> int:
+    found: dict[str, list[Point]] = {}
+    answers: list[ModelWithEstimate] = []
+    refused: list[UserError] = []
+    for _, group in groupby(variants, key=lambda it: it.runtime):
+        options = list(group)
+        with open_estimator(options[0], data) as opened:
+            for each in options:
+                estimator = replace(opened, options=each)
+                try:
+                    scope = estimator.scope_of(sources)
+                    held = estimator.estimates(sources, scope)
+                except (*UNLOADABLE, RegistryError) as refusal:
+                    refused.append(refusal)
+                    narrate(f"left out: {worded(refusal)}")
+                    continue
+                answers += held
+                its_cures = replace(cures, options=each)
+                for answer in held:
+                    incomplete = answer.found.estimate.remaining.pairs and not answer.found.estimate.obstacle
+                    cure = its_cures.command(scope, [answer]) if incomplete else ""
+                    point = Point(each.runtime or "", each.threads, answer.found, cure)
+                    found.setdefault(answer.source.name, []).append(point)
+                known = [it for it in held if it.found.estimate.composed]
+                _tell_gaps(its_cures, scope, [it for it in known if it.found.estimate.remaining.pairs])
+                _tell_impossible(its_cures, scope, [it for it in held if it.found.estimate.obstacle])
+    if refused and not answers:
+        raise refused[0]
+    if output == "text":
+        width = min(WIDEST_CURVE, data_console().width)
+        for name, points in found.items():
+            write_lines([*_headings(name, points), "", *curve_lines(points, width, bound_ms)])
+    else:
+        _write_estimates(answers, output)
+    every = [point for points in found.values() for point in points]
+    complete = not refused and all(it.latency_ms is not None for it in every)
+    return Status.DONE if complete and len(every) == len(variants) * len(sources) else Status.DONE_WITH_FAILURES
+
+
+def _headings(name: str, points: Sequence[Point]) -> list[str]:
+    ways = dict.fromkeys((it.found.way.system, it.found.estimate.level.value) for it in points)
+    return [name, *(f"{system}, {level} layers" for system, level in ways)]
 
 
 def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: _Cures) -> int:

@@ -1,0 +1,165 @@
+"""A model in several variants as a table and charts of plain characters."""
+
+from collections.abc import Sequence
+
+from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
+from dlbricks_tui.wording.chart import beside, chart
+from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
+
+# Wider charts say no more.
+WIDEST_CURVE = 100
+_CHART_LINES = 7
+_NARROWEST = 40
+_GAP = "  "
+# Marks of the estimates of several series; measured latencies have the same letters as capitals.
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_ESTIMATED, _MEASURED = "o", "x"
+
+
+def curve_lines(points: Sequence[Point], width: int, bound_ms: float | None = None) -> list[str]:
+    """Return the table of all variants, the charts of latency and throughput, and the best variant under a bound."""
+    found = _table(points, width)
+    if drawn := _charts(points, width, bound_ms):
+        found += ["", *drawn]
+    if bound_ms is not None:
+        found += ["", best_line(points, bound_ms)]
+    return found
+
+
+def best_line(points: Sequence[Point], bound_ms: float) -> str:
+    """Return the variant with the highest throughput under a bound as a sentence."""
+    best = best_within(points, bound_ms)
+    if best is None or best.latency_ms is None:
+        quickest = min((it for it in points if it.latency_ms), key=lambda it: it.latency_ms or 0.0, default=None)
+        if quickest is None:
+            return f"nothing is known about latencies under {bound_ms:g} ms"
+        return f"none stays under {bound_ms:g} ms; the quickest is {_name(quickest, points)}, {_figures(quickest)}"
+    high_ms = best.found.estimate.composed.interval.high_ms if best.found.estimate.composed else best.latency_ms
+    doubt = f", but its interval reaches {in_ms(high_ms)}" if high_ms > bound_ms else ""
+    return f"best under {bound_ms:g} ms: {_name(best, points)}, {_figures(best)}{doubt}"
+
+
+def _figures(point: Point) -> str:
+    return f"{in_ms(point.latency_ms or 0.0)}, {milliseconds(point.per_second or 0.0)} per second"
+
+
+def _name(point: Point, points: Sequence[Point]) -> str:
+    words = [f"batch {point.batch_size}"]
+    words += [_threads(point)] if len({it.threads for it in points}) > 1 else []
+    words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
+    return ", ".join(words)
+
+
+def _threads(point: Point) -> str:
+    if point.threads is None:
+        return "default threads"
+    return f"{point.threads} thread{'' if point.threads == 1 else 's'}"
+
+
+def _table(points: Sequence[Point], width: int) -> list[str]:
+    """Return a row for each variant, with a column for everything that varies."""
+    several_runtimes = len({it.runtime for it in points}) > 1
+    several_threads = len({it.threads for it in points}) > 1
+    titles = [*(["RUNTIME"] if several_runtimes else []), *(["THREADS"] if several_threads else []), "BATCH"]
+    known = ["ESTIMATE", "95 %", "MEASURED", "PER SECOND", *(["EFFICIENCY"] if several_threads else [])]
+    keys: list[list[str]] = []
+    cells: list[list[str]] = []
+    for it in points:
+        threads = "default" if it.threads is None else str(it.threads)
+        keys.append(
+            [
+                *([it.runtime or "usual"] if several_runtimes else []),
+                *([threads] if several_threads else []),
+                str(it.batch_size),
+            ]
+        )
+        if it.latency_ms is None:
+            cells.append([])
+            continue
+        efficiency = scaling_efficiency(it, points)
+        share = "-" if efficiency is None else percent(efficiency)
+        cells.append([*_latencies(it), *([share] if several_threads else [])])
+    left = _widths([titles, *keys])
+    right = _widths([known, *[row for row in cells if row]])
+    lines = [_GAP.join([_justified(titles, left), _justified(known, right)])]
+    for point, key, row in zip(points, keys, cells, strict=True):
+        begin = _justified(key, left)
+        if row:
+            lines.append(f"{begin}{_GAP}{_justified(row, right)}")
+            continue
+        reason, command = _missing(point)
+        whole = f"{begin}{_GAP}{reason}{command}"
+        lines += [whole] if len(whole) <= width else [f"{begin}{_GAP}{reason}".rstrip(), f"{_GAP}{command}"]
+    return lines
+
+
+def _missing(point: Point) -> tuple[str, str]:
+    """Return why a variant has no latency, and the command that measures it."""
+    if point.found.estimate.obstacle:
+        return f"no estimate is possible: {point.found.estimate.obstacle}", ""
+    return ("not measured: ", point.cure) if point.cure else ("not measured", "")
+
+
+def _latencies(point: Point) -> list[str]:
+    composed, interval = point.found.estimate.composed, "-"
+    if composed is not None and point.estimate_ms is not None:
+        interval = f"{milliseconds(composed.interval.low_ms)} to {milliseconds(composed.interval.high_ms)}"
+    measured_ms, throughput = point.measured_ms, point.per_second
+    return [
+        "-" if point.estimate_ms is None else in_ms(point.estimate_ms),
+        interval,
+        "-" if measured_ms is None else in_ms(measured_ms),
+        "-" if throughput is None else milliseconds(throughput),
+    ]
+
+
+def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+
+def _justified(row: Sequence[str], widths: Sequence[int]) -> str:
+    return _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+
+
+def _charts(points: Sequence[Point], width: int, bound_ms: float | None) -> list[str]:
+    """Return the latency and the throughput against batch sizes, or against threads at a single batch size."""
+    by_batch = len({it.batch_size for it in points}) > 1
+    if not by_batch and len({it.threads for it in points if it.threads}) < 2:
+        return []
+    axis = sorted({it.batch_size if by_batch else it.threads or 0 for it in points if by_batch or it.threads})
+    series: dict[tuple[str, int | None], list[Point]] = {}
+    for it in points:
+        series.setdefault(it.series if by_batch else (it.runtime, None), []).append(it)
+    latencies: dict[str, dict[int, float]] = {}
+    throughputs: dict[str, dict[int, float]] = {}
+    names = []
+    for letter, (_, held) in zip(_LETTERS, series.items(), strict=False):
+        marks = (letter, letter.upper()) if len(series) > 1 else (_ESTIMATED, _MEASURED)
+        names.append(f"{letter} {_series_name(held[0], points, by_batch=by_batch)}")
+        for it in held:
+            place = axis.index(it.batch_size if by_batch else it.threads or 0)
+            for mark, latency_ms in zip(marks, (it.estimate_ms, it.measured_ms), strict=True):
+                if latency_ms is not None:
+                    latencies.setdefault(mark, {})[place] = latency_ms
+                    throughputs.setdefault(mark, {})[place] = per_second(it.batch_size, latency_ms) or 0.0
+    if not latencies:
+        return []
+    values, against = [str(value) for value in axis], "batch" if by_batch else "threads"
+    half = max(_NARROWEST, width) // 2
+    left = chart(f"ms against {against}", values, latencies, half - 2, _CHART_LINES, bound_ms)
+    right = chart(f"per second against {against}", values, throughputs, half - 1, _CHART_LINES)
+    legend = f"{_ESTIMATED} estimated   {_MEASURED} measured"
+    if len(series) > 1:
+        legend = f"{', '.join(names)}; capitals: measured"
+    dots = f"   .... {bound_ms:g} ms" if bound_ms is not None and bound_ms <= _highest(latencies) else ""
+    return [*beside(left, right, half), legend + dots]
+
+
+def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
+    words = [point.runtime or "usual"] if len({it.runtime for it in points}) > 1 else []
+    words += [_threads(point)] if by_batch and len({it.threads for it in points}) > 1 else []
+    return ", ".join(words)
+
+
+def _highest(series: dict[str, dict[int, float]]) -> float:
+    return max(y for each in series.values() for y in each.values())
