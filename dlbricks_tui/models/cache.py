@@ -35,7 +35,7 @@ _WRITES_PER_LOOK = 64
 _SECONDS_BETWEEN_NOTES = 3600.0
 _PACKAGE = Path(__file__).parent.parent
 # The packages and modules whose code decides about entries.
-_DECIDING = ("models", "bricks", "runtime/traits.py")
+_DECIDING = ("models", "bricks", "runtime/traits.py", "runtime/variant.py")
 
 
 class ReadModel(NamedTuple):
@@ -166,7 +166,12 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(f"an entry names {module}.{name}")
 
 
-_MODULES = ("dlbricks_tui.models.", "dlbricks_tui.bricks.", "dlbricks_tui.runtime.traits")
+_MODULES = (
+    "dlbricks_tui.models.",
+    "dlbricks_tui.bricks.",
+    "dlbricks_tui.runtime.traits",
+    "dlbricks_tui.runtime.variant",
+)
 _UNREADABLE = (
     *(OSError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError),
     *(EOFError, ImportError, pickle.PickleError),

@@ -101,8 +101,8 @@ class ModelReader:
 
 
 def _loaded(spec: ModelSpec, loader: Loader) -> LayerGraph:
-    return loader.load(spec.source, spec.level, spec.shapes)
+    return loader.load(spec.source, spec.level, spec.shapes, batch_size=spec.batch_size)
 
 
 def _key(spec: ModelSpec) -> object:
-    return spec.source.path, spec.level, tuple(sorted(spec.shapes.items()))
+    return spec.source.path, spec.level, spec.batch_size, tuple(sorted(spec.shapes.items()))

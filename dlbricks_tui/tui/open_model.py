@@ -45,6 +45,8 @@ class ModelSpec:
     level: Level
     cutting: Cutting
     shapes: Mapping[str, Shape] = field(default_factory=dict)
+    # None: that of the file.
+    batch_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import Value
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.events import Stop
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
@@ -180,6 +181,9 @@ def register(data: DataFolder, *runtimes: Runtime) -> None:
     (data.path / "runtimes.json").write_text(json.dumps({"runtimes": [asdict(runtime) for runtime in runtimes]}))
 
 
+# Powers of two up to the cores; a single core has no others.
+_POWERS = [2**power for power in range((os.cpu_count() or 1).bit_length())]
+ALL_THREADS = ",".join(map(str, _POWERS)) if len(_POWERS) > 1 else "default"
 PAPER = Runtime("paper", "/paper/bin/python", "mxnet", "1.5.1", "3.7.16")
 OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3.12.1")
 
@@ -187,7 +191,7 @@ OTHER_FORMAT = Runtime("other", "/other/bin/python", "onnxruntime", "1.23.0", "3
 @pytest.mark.parametrize("setting", RunSetting)
 def test_each_setting_steps_to_another_value_and_back(setting: RunSetting, data: DataFolder) -> None:
     register(data, PAPER)
-    before = replace(settings_for(Choices(granularity=3), sources("alexnet"), data, Config()), threads=1)
+    before = replace(settings_for(Choices(granularity=3), sources("alexnet"), data, Config()), threads=(1,))
     after = setting.changed(before, 1)
     assert after != before
     assert setting.shown(after) != setting.shown(before)
@@ -210,7 +214,7 @@ def test_a_request_follows_the_settings(data: DataFolder) -> None:
         settings_for(Choices(granularity=2), found, data, Config()),
         target=0.02,
         budget_seconds=60.0,
-        threads=1,
+        threads=(1,),
     )
     shapes = {id_of(found[0]): {"data": (8, 3, 224, 224)}}
     request = request_for(found, shapes, settings, data)
@@ -219,6 +223,27 @@ def test_a_request_follows_the_settings(data: DataFolder) -> None:
     assert request.cutting.granularity == 2
     assert request.rule == Adaptive(target=0.02)
     assert (request.time_budget_seconds, request.runtime.settings.threads) == (60.0, 1)
+
+
+def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -> None:
+    register(data, PAPER)
+    found = [replace(source, twin=None) for source in sources("alexnet")]
+    settings = replace(
+        settings_for(Choices(), found, data, Config()),
+        chosen=("default", "paper"),
+        threads=(1, 2),
+        batch_sizes=(1, 8),
+        method=Method.ALONE,
+    )
+    request = request_for(found, {}, settings, data)
+    parts = [(it.runtime.name, it.runtime.settings.threads, it.method) for it in request.parts]
+    assert parts == [(name, threads, Method.ALONE) for name in ("default", "paper") for threads in (1, 2)]
+    assert request.batch_sizes == (1, 8)
+    assert [setting.shown(settings) for setting in (RunSetting.RUNTIME, RunSetting.THREADS, RunSetting.BATCH)] == [
+        "default,paper",
+        "1,2",
+        "1,8",
+    ]
 
 
 def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:
@@ -230,7 +255,7 @@ def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:
     assert (request.runtime.name, request.runtime.settings.threads) == ("paper", 3)
     assert (request.rule, request.time_budget_seconds) == (Adaptive(target=0.03), 90.0)
     # Once somebody has chosen otherwise, that counts.
-    chosen = replace(settings, runtime="default", threads=None)
+    chosen = replace(settings, chosen=("default",), threads=())
     assert settings_for(Choices(), found, data, said, chosen) == chosen
 
 
@@ -240,7 +265,7 @@ def test_a_configured_number_is_among_the_choices(data: DataFolder) -> None:
     for setting, before, after in (
         (RunSetting.TARGET, "±2.0 %", "±5.0 %"),
         (RunSetting.BUDGET, "60 s", "5 min"),
-        (RunSetting.THREADS, str(os.cpu_count()), "default"),
+        (RunSetting.THREADS, str(os.cpu_count()), ALL_THREADS),
     ):
         assert setting.shown(setting.changed(settings, -1)) == before
         assert setting.shown(setting.changed(settings, 1)) == after
@@ -261,10 +286,10 @@ def test_only_runtimes_of_the_format_are_offered_and_the_default_comes_first(dat
     register(data, OTHER_FORMAT, PAPER)
     found = [replace(source, twin=None) for source in sources("alexnet")]
     settings = settings_for(Choices(), found, data, config(runtime="other"))
-    assert settings.runtime == settings.runtimes[0] == Registry(data.path).runtime_for().name
+    assert settings.chosen == settings.runtimes[:1] == (Registry(data.path).runtime_for().name,)
     assert sorted(settings.runtimes) == ["default", "paper"]
-    last = replace(settings, runtime="other")
-    assert settings_for(Choices(), found, data, config(runtime="paper"), last).runtime == "paper"
+    last = replace(settings, chosen=("other",))
+    assert settings_for(Choices(), found, data, config(runtime="paper"), last).chosen == ("paper",)
 
 
 def test_an_unknown_configured_runtime_is_reported(data: DataFolder) -> None:
@@ -278,14 +303,14 @@ def test_the_chosen_runtime_decides_which_file_of_a_model_a_run_takes(data: Data
     settings = settings_for(Choices(), found, data, Config())
     assert {"default", "other", "paper"} <= set(settings.runtimes)
     for runtime, file in (("paper", "alexnet-symbol.json"), ("other", "alexnet.onnx")):
-        request = request_for(found, {}, replace(settings, runtime=runtime), data)
+        request = request_for(found, {}, replace(settings, chosen=(runtime,)), data)
         assert [(model.name, model.path.name) for model in request.models] == [("alexnet", file)]
 
 
 def test_models_run_together_if_they_share_a_format(data: DataFolder) -> None:
     found = (*sources("alexnet"), source_of(data.path / "mine.onnx"))
     settings = settings_for(Choices(), found, data, Config())
-    assert settings.runtime == "default-onnx"
+    assert settings.chosen == ("default-onnx",)
     request = request_for(found, {}, settings, data)
     assert [model.path.name for model in request.models] == ["alexnet.onnx", "mine.onnx"]
     with pytest.raises(RegistryError, match="choose models of one format"):

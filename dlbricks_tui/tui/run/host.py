@@ -161,11 +161,16 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.tui.run.runs import preview_run
 
         choices, request = settings.choices, self._request(sources, shapes, settings)
-        form = request.runtime.traits.format
-        specs = [
-            ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {})) for it in sources
-        ]
-        return preview_run(self.session, specs, request)
+
+        def specs_of(part: RunRequest) -> list[ModelSpec]:
+            form = part.runtime.traits.format
+            return [
+                ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {}), batch_size)
+                for it in sources
+                for batch_size in request.batch_sizes or (None,)
+            ]
+
+        return preview_run(self.session, request, specs_of)
 
     def _request(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.folders import DataFolder
@@ -39,8 +39,26 @@ class RunPreview:
     holder: str = ""
 
 
-def preview_run(session: Session, specs: Sequence[ModelSpec], request: RunRequest) -> RunPreview:
+def preview_run(
+    session: Session, request: RunRequest, specs_of: Callable[[RunRequest], Sequence[ModelSpec]]
+) -> RunPreview:
     """Preview a run that would start now; models that only the framework could read are named but not counted."""
+    parts = [_preview_part(session, part, specs_of(part)) for part in request.parts]
+    budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
+    holder = host_lock().holder()
+    return RunPreview(
+        tuple(dict.fromkeys(name for each in parts for name in each.unread)),
+        sum(each.bricks for each in parts),
+        sum(each.whole_models for each in parts),
+        sum(each.reused for each in parts),
+        sum(each.failed_before for each in parts),
+        min(sum(each.seconds for each in parts), budget),
+        min(sum(each.calibration_seconds for each in parts), budget),
+        str(holder) if holder is not None and _is_there(holder) else "",
+    )
+
+
+def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSpec]) -> RunPreview:
     conditions = conditions_of(fingerprint().id, request.runtime, request.method)
     models, unread = [], []
     for spec in specs:
@@ -48,7 +66,7 @@ def preview_run(session: Session, specs: Sequence[ModelSpec], request: RunReques
         if decomposition is None:
             unread.append(spec.source.name)
         else:
-            models.append(cut_model(decomposition))
+            models.append(cut_model(decomposition, label=f"{spec.source.name} {spec.batch_size}"))
     since = utc_now() if request.again else ""
     known = session.estimator.known(conditions, keys_of(models, request.end_to_end, request.method), since)
     if request.retry_failed:
@@ -58,17 +76,14 @@ def preview_run(session: Session, specs: Sequence[ModelSpec], request: RunReques
     with session.store.held() as store:
         uncalibrated = levels_due(request, models, found.jobs, conditions, store, measuring)
     calibrating = calibration_seconds(uncalibrated)
-    budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
-    holder = host_lock().holder()
     return RunPreview(
         tuple(unread),
         sum(not job.whole for job in found.jobs),
         sum(job.whole for job in found.jobs),
         len(found.reused),
         len(found.failed),
-        min(calibrating + measuring, budget),
-        min(calibrating, budget),
-        str(holder) if holder is not None and _is_there(holder) else "",
+        calibrating + measuring,
+        calibrating,
     )
 
 

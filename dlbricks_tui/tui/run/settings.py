@@ -21,24 +21,27 @@ from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.wording.numbers import duration, percent
 
 TARGETS = (0.005, 0.01, 0.02, 0.05)
-_CORES = range(1, (os.cpu_count() or 1) + 1)
+_CORES = os.cpu_count() or 1
+# Several values are measured in one run. None of them: the batch size of each file, or the usual number of threads.
+BATCHES: tuple[tuple[int, ...], ...] = ((), (1,), (2,), (4,), (8,), (16,), (32,), (1, 2, 4, 8), (1, 2, 4, 8, 16, 32))
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """The settings of a run; `threads` None is the default of the runtime."""
+    """The settings of a run."""
 
     choices: Choices
-    # The name of the runtime and those to choose from.
-    runtime: str
+    # The names of the runtimes that measure, one after another, and those to choose from.
+    chosen: tuple[str, ...]
     runtimes: tuple[str, ...]
     # None is the default method.
     method: Method | None = None
     end_to_end: bool = False
     target: float = 0.01
     budget_seconds: float | None = None
-    threads: int | None = None
+    threads: tuple[int, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
     retry_failed: bool = False
     again: bool = False
 
@@ -99,16 +102,20 @@ class RunSetting(Enum):
     RUNTIME = (
         "runtime",
         "the runtime that runs the bricks",
-        lambda it: it.runtime,
-        lambda it, step: it.stepped("runtime", it.runtimes, step),
+        lambda it: ",".join(it.chosen),
+        lambda it, step: it.stepped("chosen", _each_and_all(it.runtimes), step),
     )
     THREADS = (
         "threads",
         "the threads of the framework",
-        lambda it: "default" if it.threads is None else f"{it.threads}",
-        lambda it, step: it.stepped(
-            "threads", (None, *with_own(range(1, (os.cpu_count() or 1) + 1), it.threads)), step
-        ),
+        lambda it: _listed(it.threads) or "default",
+        lambda it, step: it.stepped("threads", _threads(it.threads), step),
+    )
+    BATCH = (
+        "batch size",
+        "images or sentences in an inference",
+        lambda it: _listed(it.batch_sizes) or "of the file",
+        lambda it, step: it.stepped("batch_sizes", BATCHES, step),
     )
     KNOWN = (
         "known before",
@@ -136,6 +143,22 @@ class RunSetting(Enum):
         self.changed = changed
 
 
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _each_and_all(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    every = tuple((name,) for name in names)
+    return (*every, tuple(names)) if len(names) > 1 else every
+
+
+def _threads(own: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the default, each number of threads up to the cores or the user's own, and powers of two together."""
+    single = with_own(range(1, _CORES + 1), own[0] if len(own) == 1 else None)
+    doubled = tuple(2**power for power in range(_CORES.bit_length()))
+    return ((), *((number,) for number in single), *((doubled,) if len(doubled) > 1 else ()))
+
+
 def settings_for(
     choices: Choices, sources: Sequence[ModelSource], data: DataFolder, config: Config, last: RunSettings | None = None
 ) -> RunSettings:
@@ -146,17 +169,19 @@ def settings_for(
     registry = Registry(data.path)
     runtimes = _runtimes(registry, sources)
     before = last or _first(choices, registry, runtimes, config)
-    runtime = next(name for name in (before.runtime, config.runtime, *runtimes) if name in runtimes)
+    # Of several runtimes of the last run, those count that run these models.
+    kept_runtimes = tuple(name for name in before.chosen if name in runtimes)
+    chosen = kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),)
     few = len(sources) <= MOST_MODELS_END_TO_END
     # Repeating known measurements applies to one run only.
     kept = replace(before, end_to_end=few and before.end_to_end, again=False)
-    return replace(kept, choices=choices, runtime=runtime, runtimes=runtimes)
+    return replace(kept, choices=choices, chosen=chosen, runtimes=runtimes)
 
 
 def choices_after(settings: RunSettings, data: DataFolder) -> Choices:
     """Return the choices of a run that show the files that it measures."""
     registry = Registry(data.path)
-    measured = registry.find(settings.runtime).traits.format
+    measured = registry.find(settings.chosen[0]).traits.format
     now = settings.choices.format or registry.preferred_format
     return settings.choices if measured is now else replace(settings.choices, runtime=None, format=measured)
 
@@ -176,17 +201,20 @@ def request_for(
         order=choices.order,
         inputs=_inputs(sources, shapes),
         end_to_end=settings.end_to_end,
-        runtime=settings.runtime,
+        runtime=settings.chosen,
         threads=settings.threads,
+        batch=settings.batch_sizes,
         target_interval=settings.target,
         time_budget_seconds=settings.budget_seconds,
         retry_failed=settings.retry_failed,
         again=settings.again,
     )
     request = run_request(options, sources, data)
-    # Programs that cannot be timed inside of networks are timed alone.
-    wanted = settings.method if request.method is Method.INSIDE else None
-    return request if wanted is None else replace(request, method=wanted)
+    if settings.method is not Method.ALONE:
+        # Programs that cannot be timed inside of networks are timed alone.
+        return request
+    others = tuple(it._replace(method=Method.ALONE) for it in request.others)
+    return replace(request, method=Method.ALONE, others=others)
 
 
 def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
@@ -202,12 +230,12 @@ def _first(choices: Choices, registry: Registry, runtimes: tuple[str, ...], conf
     runtime = runtimes[0] if config.runtime is None else registry.find(config.runtime).name
     return RunSettings(
         choices,
-        runtime,
+        (runtime,),
         runtimes,
         end_to_end=True,
         target=config.target_ci,
         budget_seconds=config.time_budget,
-        threads=config.threads,
+        threads=() if config.threads is None else (config.threads,),
     )
 
 
