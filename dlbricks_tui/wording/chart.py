@@ -25,7 +25,7 @@ def chart(
     columns = _columns(len(values), len(plot[0]))
     if bound is not None and bound <= top:
         plot[_row(bound, top, height)] = [_BOUND] * len(plot[0])
-    for mark, points in reversed(series.items()):
+    for mark, points in reversed(list(series.items())):
         for place, y in points.items():
             plot[_row(y, top, height)][columns[place]] = mark
     labels = {0: scale[0], (height - 1) // 2: scale[1]} if height > 2 else {0: scale[0]}

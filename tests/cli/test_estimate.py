@@ -382,3 +382,61 @@ def test_an_estimate_of_unfused_layers_is_marked_below_its_heading(dlbricks: Com
     assert out.splitlines()[2] == (
         "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"
     )
+
+
+ON_ONE, ON_FOUR = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 4))
+
+
+def on_one_and_four_threads() -> list[Record]:
+    """Results of a system by two runtimes that differ in their threads."""
+    runtimes = [runtime(identity) for identity in (ON_ONE, ON_FOUR)]
+    bricks = [it for each in runtimes for it in brick_records(SQUEEZENET, system="c5.xlarge", runtime=each.id)]
+    return [system("c5.xlarge"), *runtimes, *bricks]
+
+
+def test_threads_choose_the_results_of_another_system(dlbricks: Command) -> None:
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
+    for threads, identity in ((1, ON_ONE), (4, ON_FOUR)):
+        status, out, _ = dlbricks(on_one_and_four_threads(), *asked, "--threads", str(threads), "--json")
+        (found,) = json.loads(out)
+        assert (status, found["runtime"], found["threads"], found["batch"]) == (0, identity, threads, 1)
+        assert found["per_second"] == pytest.approx(1000 / found["sequential_ms"])
+    status, out, told = dlbricks([], *asked, "--threads", "2")
+    assert (status, out) == (1, "")
+    assert "dlbricks run table1:16 --level written --threads 2" in told
+
+
+def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(dlbricks: Command) -> None:
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--level", "written", "--threads", "1,4")
+    status, out, _ = dlbricks(on_one_and_four_threads(), *asked)
+    rows = [line.split() for line in out.splitlines()]
+    assert status == 0
+    assert [row[:2] for row in rows if row and row[-1] == "%"] == [["1", "1"], ["4", "1"]]
+    assert [row[-2] for row in rows if row and row[-1] == "%"] == ["100", "25"]
+    assert any(line.startswith("ms against threads") for line in out.splitlines())
+    status, out, _ = dlbricks([], *asked, "--csv")
+    assert [row["threads"] for row in csv.DictReader(io.StringIO(out))] == ["1", "4"]
+
+
+def test_a_batch_that_the_memory_of_the_system_cannot_hold_is_refused(dlbricks: Command) -> None:
+    status, out, told = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5", "--batch", "1000000")
+    assert (status, out) == (2, "")
+    assert "at batch size 1,000,000 needs about" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--bound-ms", "0"), "give more than 0 milliseconds"),
+        (("--threads", "0"), "threads 0: "),
+        (("--batch", "0"), "batch 0: give a whole number from 1 to"),
+        (("--precision", "bf16"), "computes in f32 and not in bf16"),
+    ],
+)
+def test_impossible_variants_are_refused_in_one_line(
+    dlbricks: Command, options: tuple[str, ...], complaint: str
+) -> None:
+    status, out, told = dlbricks([], "estimate", "table1:16", *options)
+    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    assert complaint in told

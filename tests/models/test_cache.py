@@ -57,14 +57,14 @@ def test_the_digest_of_the_code_follows_the_modules_that_make_entries(
 ) -> None:
     digest: Callable[[], str] = cache_module._code_digest.__wrapped__
     monkeypatch.setattr(cache_module, "_PACKAGE", tmp_path)
-    for name in ("models/a.py", "bricks/b.py", "runtime/traits.py"):
+    for name in ("models/a.py", "bricks/b.py", "runtime/traits.py", "runtime/variant.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("1")
     found = {digest()}
-    for name in ("models/a.py", "bricks/b.py", "runtime/traits.py"):
+    for name in ("models/a.py", "bricks/b.py", "runtime/traits.py", "runtime/variant.py"):
         (tmp_path / name).write_text("2")
         found.add(digest())
-    assert len(found) == 4
+    assert len(found) == 5
 
 
 @given(place=st.integers(0, 10_000), bit=st.integers(0, 7))

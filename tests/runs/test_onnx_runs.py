@@ -206,3 +206,26 @@ def test_models_of_both_formats_share_bricks_at_level_written(model: Path, capsy
     status, found, told = dlbricks(model, capsys, "corpus", str(model), "resnet18_v1")
     assert status == 0, told
     assert len(found["models"]) == 2
+
+
+def test_a_model_is_measured_at_several_batch_sizes_and_numbers_of_threads(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Both inputs have an open batch axis.
+    asked = ["--runtime", "onnxruntime", "--batch", "1,6", "--threads", "1,2"]
+    once = ["--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
+    status, found, told = dlbricks(model, capsys, "run", "tabular_network", *asked, *once)
+    assert status == 0, told
+    assert found["end_to_end"] == {"total": 4, "run": 4, "reused": 0, "failed": 0}
+    assert [(it["batch"], it["threads"]) for it in found["models"]] == [(1, 1), (6, 1), (1, 2), (6, 2)]
+    for it in found["models"]:
+        assert (it["level"], it["precision"], it["coverage"]["missing"]) == ("fused", "f32", 0)
+        assert it["measured_ms"] > 0
+        assert it["per_second"] == pytest.approx(it["batch"] / it["sequential_ms"] * 1000)
+    status, again, _ = dlbricks(model, capsys, "estimate", "tabular_network", *asked)
+    assert status == 0
+    assert {(it["batch"], it["threads"]): it["sequential_ms"] for it in again} == {
+        (it["batch"], it["threads"]): it["sequential_ms"] for it in found["models"]
+    }
+    status, listed, _ = dlbricks(model, capsys, "results", "list", "of=model", "batch=6")
+    assert (status, [it["batch_size"] for it in listed]) == (0, [6, 6])

@@ -340,6 +340,15 @@ class WorkbenchScreen(RunHostScreen):
     def action_fewer_workers(self) -> None:
         self.choose(change_setting(Setting.WORKERS, self.choices, -1))
 
+    def action_show_curve(self) -> None:
+        from dlbricks_tui.tui.workbench.curve import CurveScreen
+
+        if self._spec is None:
+            self.notify("Open a model to see its batch sizes.")
+            return
+        read = partial(work.read_curve, self.session, self._spec, self.choices)
+        self.app.push_screen(CurveScreen(self._spec.source.name, read))
+
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)
         self._estimate.go_to_settings()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
+from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.workbench.models import KnownLatency, known_latency
 from dlbricks_tui.tui.workbench.parts import PartLatencies
 
@@ -93,6 +96,33 @@ def estimate_model(session: Session, opened: OpenModel, choices: Choices, refres
         session.estimator.refresh()
     view = session.estimator.explain(opened.decomposition, choices)
     return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
+
+
+# The batch sizes of a curve.
+BATCH_SIZES = (1, 2, 4, 8, 16, 32)
+
+
+class BatchCurve(NamedTuple):
+    """A model at each batch size that it can have, and the reason why others are left out."""
+
+    points: tuple[Point, ...]
+    refusal: str = ""
+
+
+def read_curve(session: Session, spec: ModelSpec, choices: Choices) -> BatchCurve:
+    """Read a model at each batch size, and estimate it."""
+    points: list[Point] = []
+    refusal = ""
+    for batch_size in BATCH_SIZES:
+        try:
+            decomposition = session.reader.decompose_model(replace(spec, batch_size=batch_size))
+        except UserError as error:
+            refusal = str(error)
+            continue
+        found = session.estimator.estimate(decomposition, choices)
+        cure = f"{key('workbench.start_run')} runs it, with batch size {batch_size}"
+        points.append(Point("", None, found, cure if found.estimate.remaining.pairs else ""))
+    return BatchCurve(tuple(points), refusal)
 
 
 # The names of the models that contain each brick, in the order of the library.

@@ -1,0 +1,74 @@
+"""The box with the batch curve of the open model."""
+
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.workbench.curve import CurveScreen
+from dlbricks_tui.tui.workbench.work import BATCH_SIZES, BatchCurve, read_curve
+from tests.estimate.stored import brick_records, model_record
+from tests.estimate.test_curve import point
+from tests.models.table_framework import TableFramework
+from tests.store.samples import runtime, system
+from tests.tui.application import NARROW, app_on, press, running, screen_text
+from tests.tui.snapshots import check_all, check_layout, check_sixteen_colours
+
+MEASURED = BatchCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
+CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
+
+
+async def test_the_batch_curve_matches_its_snapshot(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED))
+        await press(pilot)
+        await check_all(pilot, "curve")
+
+
+async def test_the_batch_curve_fits_a_narrow_terminal_with_a_reason_for_what_is_missing(measured: DataFolder) -> None:
+    async with running(app_on(measured), NARROW) as pilot:
+        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED._replace(refusal="its file fixes the batch")))
+        await press(pilot)
+        shown = screen_text(pilot)
+        assert "BATCH" in shown and "ms against batch" in shown and "its file fixes the batch" in shown
+        check_layout(pilot.app)
+        check_sixteen_colours(pilot.app)
+
+
+async def test_a_key_opens_the_batch_curve_of_the_open_model(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "b")
+        assert not isinstance(pilot.app.screen, CurveScreen)
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "b")
+        assert isinstance(pilot.app.screen, CurveScreen)
+        assert "Batch sizes of alexnet" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, CurveScreen)
+
+
+def test_the_curve_has_results_of_each_batch_size_that_was_measured(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
+    at_four = decompose(
+        Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN, batch_size=4), Choices().cutting
+    )
+    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": "onnxruntime-1.32.0"}
+    with ResultsDatabase(data.store) as store:
+        described = runtime("onnxruntime-1.32.0", framework="onnxruntime")
+        timed = model_record(at_four, 2.0, **where)
+        store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), timed)
+    session = Session(data, SAMPLE_MODELS)
+    found = read_curve(session, ModelSpec(source, Level.WRITTEN, Choices().cutting), CHOICES)
+    session.close()
+    assert [it.batch_size for it in found.points] == list(BATCH_SIZES)
+    assert [it.batch_size for it in found.points if it.estimate_ms is not None] == [4]
+    assert next(it for it in found.points if it.batch_size == 4).measured_ms == 2.0
+    assert found.points[0].cure.endswith("with batch size 1")
