@@ -34,6 +34,7 @@ async def test_the_batch_curve_matches_its_snapshot(measured: DataFolder) -> Non
 
 
 async def test_the_batch_curve_fits_a_narrow_terminal_with_a_reason_for_what_is_missing(measured: DataFolder) -> None:
+    measured.config.write_text('[workbench]\ntheme = "terminal"\n')
     async with running(app_on(measured), NARROW) as pilot:
         await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED._replace(refusal="its file fixes the batch")))
         await press(pilot)
