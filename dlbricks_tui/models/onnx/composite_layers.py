@@ -40,9 +40,7 @@ class _Merger:
     def graph(self) -> LayerGraph:
         old = self._graph
         layers = tuple([self._layer(index, group) for index, group in enumerate(self._groups)])
-        return LayerGraph(
-            old.name, old.level, layers, old.inputs, tuple([self._feed(head) for head in old.heads]), old.traits
-        )
+        return replace(old, layers=layers, heads=tuple([self._feed(head) for head in old.heads]))
 
     def _leaving(self) -> Sequence[Mapping[tuple[int, int], int]]:
         """Return the outputs that leave each layer: (member, output) to number."""
