@@ -19,6 +19,7 @@ from dlbricks_tui.runs.request import (
     InputValue,
     RunRequest,
     RuntimeChoice,
+    can_be_alone,
     can_be_inside,
     chosen,
     usual_method,
@@ -126,14 +127,23 @@ def _request(
 
 
 def _method(options: MeasureOptions, runtime: Runtime) -> Method:
-    if options.method is None:
-        return usual_method(options.cutting, _rule(options), runtime)
-    if options.method is Method.INSIDE and not can_be_inside(options.cutting, _rule(options), runtime):
+    found = options.method or usual_method(options.cutting, _rule(options), runtime, options.level)
+    if found is Method.ALONE and not can_be_alone(runtime, options.level):
+        raise RunError(
+            f"{runtime.traits.title} times fused layers by method inside only: leave out granularity, cut and fixed "
+            "runs, or choose level written"
+        )
+    if found is Method.INSIDE and not can_be_inside(options.cutting, _rule(options), runtime, options.level):
+        if runtime.traits.always_fuses and options.level is Level.WRITTEN:
+            raise RunError(
+                f"{runtime.traits.title} fuses the layers of a network, so method inside cannot time them as written: "
+                "choose level fused, or method alone"
+            )
         raise RunError(
             "method inside times single layers that run one after another: leave out granularity, cut and fixed runs, "
             "and choose a runtime that runs one operator at a time, or use method alone"
         )
-    return options.method
+    return found
 
 
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:

@@ -55,15 +55,18 @@ def sequence_program(
     two runs, the prelude wakes it up, unless the sequence is not to find it `awake`.
     """
     feeds = outer_feeds([graph.layers[index] for index in layers])
+    if graph.traits.always_fuses:
+        # It would fuse a copy with the layers, and it never writes over the inputs of a network.
+        network = _Writer(graph)
+        network.write_sequence(layers)
+        return Program(network.network(results_of(graph, layers), in_passing=True))
     layouts = output_layouts(graph)
-    paid = times_paid(graph, layers)
     network, prelude = _Writer(graph), _Writer(graph)
     for writer in (network, prelude):
         if awake:
             writer.wake()
         writer.copy_all(feeds, layouts)
-    for index in layers:
-        network.write(graph.layers[index], graph.layers[index].times // paid)
+    network.write_sequence(layers)
     if kept is None:
         kept = kept_feeds(graph, layers, layouts)
     return Program(
@@ -189,6 +192,12 @@ class _Writer:
                 self.owners[operators[-1]] = layer.index
             for result, wire in zip(results, layer.results, strict=True):
                 result.append(_found(wire, data, weights, operators))
+
+    def write_sequence(self, layers: Sequence[int]) -> None:
+        """Write layers as often as one run of their sequence runs each."""
+        paid = times_paid(self._graph, layers)
+        for index in layers:
+            self.write(self._graph.layers[index], self._graph.layers[index].times // paid)
 
     def network(self, heads: Sequence[Feed], *, in_passing: bool = False) -> Network:
         """Return the network with these outputs; `in_passing`: outputs that cost no more than inside of a model."""

@@ -17,7 +17,7 @@ from dlbricks_tui.bricks.identity import brick_of, whole_model
 from dlbricks_tui.bricks.programs import carrier_program, file_program
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.protocol import Profiled, Program
 from dlbricks_tui.store.statistics import trimmed_mean
 
@@ -64,9 +64,13 @@ class CarrierJob:
 
 
 def carrier_jobs(models: Iterable[CutModel], needed: Mapping[str, Job]) -> list[CarrierJob]:
-    """Carriers that hold the needed bricks, given by key; models with a layer that cannot run are no carriers."""
+    """Carriers that hold the needed bricks, given by key.
+
+    Models with a layer that cannot run are no carriers, nor are written layers that the runtime would fuse.
+    """
     cut = list(models)
     graphs = [model.decomposition.graph for model in cut]
+    graphs = [graph for graph in graphs if graph.level is Level.FUSED or not graph.traits.always_fuses]
     runnable = [graph for graph in graphs if all(layer.unmeasurable is None for layer in graph.layers)]
     # By identity: hashing a graph takes longer than reading it.
     files = {id(model.decomposition.graph): model.file for model in cut}
@@ -206,13 +210,14 @@ class TimedCarrier:
 def layer_times(profile: Profiled, owners: Mapping[int, int], plain_ms: float) -> Mapping[int, float]:
     """The milliseconds of each layer, by index, in a network that takes `plain_ms`.
 
-    `owners` says which layer an operator belongs to.
+    `owners` says which layer an operator belongs to. Operators without an owner take their share of the latency.
     """
     found: defaultdict[int, float] = defaultdict(float)
     # Of several runs the median: some operator of a run is always interrupted.
     operators_ms = [median(of_one) / _NANOSECONDS_PER_MS for of_one in zip(*profile.durations_ns, strict=True)]
     for node, operator_ms in zip(profile.nodes, corrected(operators_ms, plain_ms), strict=True):
-        found[owners[node]] += operator_ms
+        if node in owners:
+            found[owners[node]] += operator_ms
     return dict(found)
 
 

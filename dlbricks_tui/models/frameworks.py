@@ -88,6 +88,12 @@ class WorkerFramework:
         """Return the graph that the framework executes when it opens an ONNX file."""
         return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
 
+    def executed(self, model: str, weights: Mapping[str, TensorType]) -> str:
+        """Return the nodes that the framework executes of an ONNX model."""
+        shapes = {name: found.shape for name, found in weights.items() if found.shape is not None}
+        dtypes = {name: found.dtype for name, found in weights.items()}
+        return self._guarded(Fuse(model, shapes, dtypes), Format.ONNX).symbol
+
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """Return the types of an ONNX model's outputs."""
         answer = self._guarded(Infer(model, {}, {}), Format.ONNX)
@@ -237,6 +243,9 @@ class _NotStarted:
         raise NotInCacheError("this model has not been read before")
 
     def optimised(self, file: Path) -> str:
+        raise NotInCacheError("this model has not been read before")
+
+    def executed(self, model: str, weights: object) -> str:
         raise NotInCacheError("this model has not been read before")
 
     def recorded(self, *network: object) -> Sequence[Held | None]:

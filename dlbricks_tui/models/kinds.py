@@ -121,7 +121,7 @@ _ONNX_KINDS: dict[Kind, str] = {
     "ScatterElements ScatterND Scatter TensorScatter SplitToSequence SequenceAt SequenceErase ArrayFeatureExtractor "
     "CenterCropPad",
     Kind.RESHAPE: "Unsqueeze Squeeze DepthToSpace SpaceToDepth ZipMap CastMap",
-    Kind.TRANSPOSE: "Transpose ReverseSequence ReorderInput ReorderOutput",
+    Kind.TRANSPOSE: "Transpose ReverseSequence ReorderInput ReorderOutput Reorder",
     Kind.SOFTMAX: "Softmax LogSoftmax Hardmax BiasSoftmax QLinearSoftmax",
     Kind.RECURRENT: "LSTM GRU Loop Scan DynamicQuantizeLSTM AttnLSTM",
     Kind.ATTENTION: "Attention MultiHeadAttention GroupQueryAttention QAttention RotaryEmbedding PackedAttention "

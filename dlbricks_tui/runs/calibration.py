@@ -70,6 +70,8 @@ def levels_due(
     if request.calibration is CalibrationPolicy.ANEW:
         return tuple(sorted(levels | {model.decomposition.graph.level for model in models}))
     today = request.runtime.traits.calibration_constants
+    if not today:
+        return ()
     is_long = request.time_budget_seconds is None and expected_seconds >= calibration_seconds(levels)
 
     def is_due(level: Level) -> bool:

@@ -126,14 +126,20 @@ class RunRequest:
         return tuple(known.get(model) or source_of(model.path) for model in self.models)
 
 
-def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> bool:
+def can_be_inside(cutting: Cutting, rule: StoppingRule, runtime: Runtime, level: Level) -> bool:
     """True if the bricks are single layers that run one after another: others cannot be timed inside of a network."""
     single = cutting.granularity == 1 and cutting.cut is Cut.CHAIN
-    return single and isinstance(rule, Adaptive) and runtime.at_once == 1
+    is_fused_away = level is Level.WRITTEN and runtime.traits.always_fuses
+    return single and isinstance(rule, Adaptive) and runtime.at_once == 1 and not is_fused_away
 
 
-def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime) -> Method:
-    return Method.INSIDE if can_be_inside(cutting, rule, runtime) else Method.ALONE
+def can_be_alone(runtime: Runtime, level: Level) -> bool:
+    """True if a brick is the same layer in a separate program. Some runtimes fuse it anew there, in other layouts."""
+    return level is Level.WRITTEN or not runtime.traits.always_fuses
+
+
+def usual_method(cutting: Cutting, rule: StoppingRule, runtime: Runtime, level: Level) -> Method:
+    return Method.INSIDE if can_be_inside(cutting, rule, runtime, level) else Method.ALONE
 
 
 def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:

@@ -26,10 +26,11 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import WorkerReplaced
-from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.request import RunRequest, can_be_alone
 from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run, System, utc_now
@@ -190,6 +191,11 @@ def _measure_inside(
         for group in groups(carriers, session.batch_limits.memory_bytes):
             inside.time_carriers(group, of=len(carriers))
     left = [job for job in bricks.values() if job not in inside.kept]
+    for job in left:
+        if not can_be_alone(request.runtime, job.graph.level):
+            title = request.runtime.traits.title
+            results.fail(job, Reason.UNBUILDABLE.value, f"no carrier of it runs, and {title} fuses it anew alone")
+    left = [job for job in left if can_be_alone(request.runtime, job.graph.level)]
     if left:
         measure_alone(session, left, request.rule, results, time_left, side_by_side=False)
 

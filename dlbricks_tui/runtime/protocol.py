@@ -141,8 +141,9 @@ class Sampled(Reply):
 class Profiled(Reply):
     """The times of operators by the framework's own profiler, one row per profiled run.
 
-    `nodes` are the operators that ran, as their numbers in the network, in the order of execution. Starts count from
-    the first operator of the run.
+    `nodes` are the operators that ran, as their numbers in the network, in the order of execution; an operator that the
+    network lacks has a number that no other has. Starts count from the first operator of the run. A profiler that only
+    adds up gives one row, the mean of all runs.
     """
 
     nodes: tuple[int, ...]

@@ -135,6 +135,8 @@ class Registry:
         )
         runtime = _as_described(Runtime(name or _name(described), str(interpreter), "", "", "", settings), described)
         if at_once > 1:
+            if not runtime.traits.parallel_variable:
+                raise RegistryError(f"{runtime.traits.title} runs the operators of a model one after another")
             runtime = runtime.side_by_side(at_once)
         if not NAME.fullmatch(runtime.name):
             raise RegistryError(f"{runtime.name!r} is not a valid name; use letters, digits, dots and hyphens")

@@ -43,8 +43,9 @@ class Traits:
     # Beginnings of the names of environment variables that change its speed, and of those that change the fused graph.
     variable_prefixes: tuple[str, ...]
     graph_variable_prefixes: tuple[str, ...]
-    # The variable with the number of operators that may run at the same time, and the settings that it requires.
-    parallel_variable: str
+    # The variable with the number of operators that may run at the same time, and the settings that it requires. Empty
+    # for a framework that always runs one after another.
+    parallel_variable: str = ""
     parallel_settings: Variables = ()
     # The settings with which its profiler reports operators in the order of the graph.
     profiling_settings: Variables = ()
@@ -55,6 +56,8 @@ class Traits:
 
     # For end-to-end timing the worker loads the model file, with its weights.
     runs_model_files: bool = False
+    # Its optimiser cannot be switched off: a network of several layers always runs fused.
+    always_fuses: bool = False
     # Tensors keep oneDNN's layouts between layers. Without this, each conversion is a separate layer.
     keeps_onednn_layouts: bool = False
     # Operators may write their results over their inputs.
@@ -113,8 +116,21 @@ ONNX_RUNTIME = Traits(
     parallel_operators=(("Erf", 9), ("Elu", 1)),
     calibration_constants=("warm_brick_ms", "node_ms"),
 )
+OPENVINO = Traits(
+    framework="openvino",
+    title="OpenVINO",
+    format=Format.ONNX,
+    packages=("openvino",),
+    own_runtime="default-openvino",
+    install_here="pip install 'dlbricks-tui[openvino]'",
+    install_there="pip install openvino",
+    variable_prefixes=("OV_", "OPENVINO_", "TBB_", "DNNL_", "ONEDNN_"),
+    graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
+    runs_model_files=True,
+    always_fuses=True,
+)
 # By the name of the framework. Of several that read one format, the first is the usual one.
-TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME)}
+TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME, OPENVINO)}
 
 
 def traits_of(framework: str) -> Traits:

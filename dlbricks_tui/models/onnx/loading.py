@@ -19,6 +19,7 @@ from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.composite_layers import with_composites
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
+from dlbricks_tui.models.onnx.execution_graph import executed_graph
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
 from dlbricks_tui.models.onnx.open_axes import (
@@ -37,6 +38,7 @@ from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
 from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
+from dlbricks_tui.models.onnx.writer import whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
@@ -141,6 +143,12 @@ class Optimiser(TellsTypes, Protocol):
 
     def optimised(self, file: Path) -> str:
         """Return the graph that the framework executes when it opens a file."""
+
+    def executed(self, model: str, weights: Mapping[str, TensorType]) -> str:
+        """Return the nodes that the framework executes of a model, as a list in JSON.
+
+        Only frameworks that `always_fuses` have an answer. The model holds the types of its weights only.
+        """
 
 
 class _Model(NamedTuple):
@@ -264,6 +272,10 @@ class OnnxLoader:
             )
         key = self._key(model, Level.FUSED, self.optimiser)
         path = self.cache / "fused" / f"{key}.json"
+        if self.optimiser.traits.always_fuses:
+            if self._complete(model, found, written):
+                written = model.graph(found, Level.WRITTEN)
+            return _executed_layers(written, self.optimiser, key, path)
         cached = read_types(path, key)
         if cached is None or cached.symbol is None:
             try:
@@ -331,6 +343,22 @@ class OnnxLoader:
         # The fused graph depends on the processor, and machines may share a cache folder.
         host = platform.node() if level is Level.FUSED else ""
         return cache_key(model.content, {}, "onnx", level.value, given, framework.identity, host)
+
+
+def _executed_layers(written: LayerGraph, framework: Optimiser, key: str, path: Path) -> LayerGraph:
+    unknown = [layer.name for layer in written.layers if layer.unmeasurable is not None]
+    if unknown:
+        raise FusionRefusedError(f"{written.name}: the shapes of {unknown[0][:80]!r} are unknown")
+    whole = whole_model(written)
+    cached = read_types(path, key)
+    if cached is None or cached.symbol is None:
+        try:
+            nodes = framework.executed(whole.text, whole.weights)
+        except WorkerRefusedError as refused:
+            raise FusionRefusedError(f"{written.name}: {refused}") from None
+        cached = CachedTypes((), framework=framework.identity, symbol=nodes)
+        _keep(path, key, cached)
+    return executed_graph(written, whole.owners, cached.symbol or "")
 
 
 def _keep(path: Path, key: str, found: CachedTypes) -> None:

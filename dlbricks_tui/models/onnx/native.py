@@ -34,11 +34,12 @@ def native_node(node: "NodeProto", stored: Mapping[int, str], version: int) -> N
     return NativeNode(f"{node.domain}{_DOMAIN_END}{node.op_type}" if node.domain else node.op_type, tuple(attributes))
 
 
-def plain_native(op: str) -> NativeNode:
+def plain_native(op: str, domain: str = "") -> NativeNode:
     """Return a node of one input and one output that suits any operator version."""
     from onnx import NodeProto
 
-    return NativeNode(op, ((_NODE, text_of(NodeProto(op_type=op, input=[_READ], output=[_READ]))),))
+    node = NodeProto(op_type=op, domain=domain, input=[_READ], output=[_READ])
+    return NativeNode(f"{domain}{_DOMAIN_END}{op}" if domain else op, ((_NODE, text_of(node)),))
 
 
 def version_among(natives: Iterable[NativeNode]) -> int | None:

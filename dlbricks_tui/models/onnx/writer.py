@@ -1,10 +1,11 @@
 """Writes layers as an ONNX model whose weights have types and no values. The worker creates the values."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.graph import NativeNode, TensorType
+from dlbricks_tui.models.graph import Feed, LayerGraph, NativeNode, Origin, TensorType
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside
 from dlbricks_tui.models.onnx.native import NodeInPlace
 from dlbricks_tui.models.onnx.tensors import declared, dtype_number, is_external
@@ -111,6 +112,42 @@ class OnnxSheet:
 def tensor_name(node: int, output: int) -> str:
     """Return the name of a node's output."""
     return f"t{node}_{output}"
+
+
+@dataclass(frozen=True, slots=True)
+class WholeModel:
+    """All layers of a model as text, the types of its weights by name, and the layer of each node."""
+
+    text: str
+    weights: Mapping[str, TensorType]
+    owners: Mapping[int, int]
+
+
+def whole_model(graph: LayerGraph) -> WholeModel:
+    """Return the written layers of a model as one graph with types for its inputs."""
+    sheet = OnnxSheet()
+    owners: dict[int, int] = {}
+    weights: dict[str, TensorType] = {}
+    stored: dict[Hashable, tuple[int, int]] = {}
+    entries: dict[Feed, tuple[int, int]] = {}
+    for number, given in enumerate(graph.inputs):
+        entries[Feed(None, number)] = (sheet.variable(f"data{number}", given.type, learned=False), 0)
+    for layer in graph.layers:
+        (operator,) = layer.operators
+        arrays = [layer.array(number) for number in range(len(layer.weights))]
+        for array, found in zip(arrays, layer.weights, strict=True):
+            if array not in stored:
+                name = f"weight{len(weights)}"
+                weights[name] = found
+                stored[array] = (sheet.variable(name, found, learned=True), 0)
+        read = [
+            entries[layer.feeds[wire.number]] if wire.origin is Origin.DATA else stored[arrays[wire.number]]
+            for wire in operator.inputs
+        ]
+        node = sheet.operator(operator.native, layer.name, read)
+        owners[node] = layer.index
+        entries.update({Feed(layer.index, place): (node, wire.output) for place, wire in enumerate(layer.results)})
+    return WholeModel(sheet.text([entries[head] for head in graph.heads]), weights, owners)
 
 
 def model_text(

@@ -61,7 +61,15 @@ def _onnxruntime() -> Backend:
     return OnnxRuntime(load_onnxruntime())
 
 
-BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime}
+def _openvino() -> Backend:
+    refuse_without("numpy")
+    from dlbricks_tui.runtime.inside.openvino_backend import OpenVino
+    from dlbricks_tui.runtime.inside.openvino_models import load_openvino
+
+    return OpenVino(load_openvino())
+
+
+BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime, "openvino": _openvino}
 
 
 def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:

@@ -16,22 +16,36 @@ _PASS_ON = ("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 # The wire types of fields, the last three bits of a tag.
 _VARINT, _BYTES = 0, 2
 _FIXED_BYTES = {1: 8, 5: 4}
-# The field numbers of a model, a graph, a node and an attribute.
-_GRAPH, _NODE = 7, 1
-_INPUT, _OUTPUT, _OP, _ATTRIBUTE = 1, 2, 4, 5
+# The field numbers of a model, a graph, a node, an attribute, an array and an operator set.
+_GRAPH, _OPSETS, _NODE, _ARRAY, _RESULT = 7, 8, 1, 5, 12
+_INPUT, _OUTPUT, _NODE_NAME, _OP, _ATTRIBUTE, _DOMAIN = 1, 2, 3, 4, 5, 7
 _NAME, _INTEGER = 1, 3
+_ARRAY_NAME, _EXTERNAL = 8, 13
+_OPSET_DOMAIN = 1
 
 
-class _Node(NamedTuple):
+class Node(NamedTuple):
+    """One node of a model."""
+
+    name: str
     op: str
+    domain: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     axis: int
 
 
+class Stored(NamedTuple):
+    """The place of a weight in a file beside the model."""
+
+    file: str
+    offset: int
+    length: int
+
+
 def rows_counted(model: bytes, weights: Mapping[str, ArrayType]) -> dict[str, int]:
     """Return the tensors that hold row numbers, each with the number of rows of the smallest table."""
-    nodes = [_node(node) for graph in _parts(memoryview(model), _GRAPH) for node in _parts(graph, _NODE)]
+    nodes = nodes_of(model)
     sources = {node.outputs[0]: node.inputs[0] for node in nodes if node.op in _PASS_ON and node.inputs}
     counted: dict[str, int] = {}
     for node in nodes:
@@ -47,12 +61,73 @@ def rows_counted(model: bytes, weights: Mapping[str, ArrayType]) -> dict[str, in
     return counted
 
 
-def _node(content: memoryview) -> _Node:
+def nodes_of(model: bytes) -> list[Node]:
+    """Return the nodes of a model in order."""
+    return [_node(node) for graph in _parts(memoryview(model), _GRAPH) for node in _parts(graph, _NODE)]
+
+
+def with_stored(model: bytes, stored: Mapping[str, Stored], left_out: str) -> bytes:
+    """Return a model whose weights lie in a file, without the nodes of one domain, which pass on what they read."""
+    passed_on = {node.outputs[0]: node.inputs[0] for node in nodes_of(model) if node.domain == left_out}
+    found = []
+    for field, value in _fields(memoryview(model)):
+        if field == _GRAPH and isinstance(value, memoryview):
+            found.append(_message(field, b"".join(_placed(value, stored, passed_on))))
+        elif field != _OPSETS or not isinstance(value, memoryview) or _texts(value, _OPSET_DOMAIN) != (left_out,):
+            found.append(_field(field, value))
+    return b"".join(found)
+
+
+def _placed(graph: memoryview, stored: Mapping[str, Stored], passed_on: Mapping[str, str]) -> Iterator[bytes]:
+    outputs: set[str] = set()
+    for field, value in _fields(graph):
+        if field == _NODE and isinstance(value, memoryview):
+            if not passed_on.keys() & set(_texts(value, _OUTPUT)):
+                yield _message(field, b"".join(_rewired(value, passed_on)))
+        elif field == _ARRAY and isinstance(value, memoryview):
+            (name,) = _texts(value, _ARRAY_NAME)
+            yield _message(field, _located(value, stored[name]) if name in stored else bytes(value))
+        elif field == _RESULT and isinstance(value, memoryview):
+            name = source_of("".join(_texts(value, _NAME)), passed_on)
+            if name not in outputs:
+                yield _message(field, _text(_NAME, name))
+            outputs.add(name)
+        else:
+            yield _field(field, value)
+
+
+def _rewired(node: memoryview, passed_on: Mapping[str, str]) -> Iterator[bytes]:
+    for field, value in _fields(node):
+        if field == _INPUT and isinstance(value, memoryview):
+            yield _text(field, source_of(bytes(value).decode(), passed_on))
+        else:
+            yield _field(field, value)
+
+
+def source_of(name: str, passed_on: Mapping[str, str]) -> str:
+    """Return the tensor that reaches a reader of `name` through nodes that pass it on."""
+    while name in passed_on:
+        name = passed_on[name]
+    return name
+
+
+def _located(array: memoryview, place: Stored) -> bytes:
+    kept = b"".join(_field(field, value) for field, value in _fields(array) if field != _EXTERNAL)
+    facts = {"location": place.file, "offset": str(place.offset), "length": str(place.length)}
+    return kept + b"".join(_message(_EXTERNAL, _text(1, key) + _text(2, value)) for key, value in facts.items())
+
+
+def _field(field: int, value: int | memoryview) -> bytes:
+    return _message(field, bytes(value)) if isinstance(value, memoryview) else _number(field, value)
+
+
+def _node(content: memoryview) -> Node:
     axis = 0
     for attribute in _parts(content, _ATTRIBUTE):
         if _texts(attribute, _NAME) == ("axis",):
             axis = next((value for field, value in _fields(attribute) if field == _INTEGER and type(value) is int), 0)
-    return _Node("".join(_texts(content, _OP)), _texts(content, _INPUT), _texts(content, _OUTPUT), axis)
+    name, op, domain = ("".join(_texts(content, field)) for field in (_NODE_NAME, _OP, _DOMAIN))
+    return Node(name, op, domain, _texts(content, _INPUT), _texts(content, _OUTPUT), axis)
 
 
 def _texts(content: memoryview, wanted: int) -> tuple[str, ...]:

@@ -1,0 +1,317 @@
+"""The fused graph of a framework that tells the nodes that it executes, and not an optimised model.
+
+The written layers behind an executed node are one fused layer. It is written as their operators, which the framework
+fuses again. A conversion of a layout is a layer of its own.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from dlbricks_tui.models.digraphs import digraph_of, topological_order
+from dlbricks_tui.models.errors import FusionRefusedError
+from dlbricks_tui.models.graph import Feed, Layer, LayerGraph, Level, Operator, Origin, TensorType, Wire, type_of
+from dlbricks_tui.models.kinds import heaviest, kind_of
+from dlbricks_tui.models.onnx.native import plain_native
+
+# A conversion of a layout as an operator; its domain tells the worker that the framework inserts it by itself.
+_CONVERSION, _DOMAIN = "Reorder", "openvino"
+# Inputs of a model have the plain layout.
+_INPUT = "plain"
+# The parameter with the kernels and the layouts of a fused layer.
+_COMPILED = "compiled"
+
+
+@dataclass(frozen=True, slots=True)
+class _Executed:
+    """An executed node; `reads` are the places of others, None for an input, and `layers` the written layers."""
+
+    kind: str
+    kernel: str
+    layout: str
+    dtype: str
+    reads: tuple[int | None, ...]
+    leaves: bool
+    layers: tuple[int, ...]
+
+
+class _Conversion(NamedTuple):
+    """The conversion of a tensor into another layout, for readers among the groups, or for the output of the model."""
+
+    executed: int
+    tensor: Feed
+    readers: frozenset[int]
+    leaves: bool
+
+
+def executed_graph(written: LayerGraph, owners: Mapping[int, int], text: str) -> LayerGraph:
+    """Return the fused graph; `owners` are the written layers by the numbers of the nodes in the answer `text`."""
+    try:
+        executed = [_parsed(it, owners) for it in json.loads(text)]
+    except (ValueError, LookupError, TypeError) as error:
+        raise FusionRefusedError(
+            f"{written.name}: the runtime's list of executed nodes is damaged: {error!r}"
+        ) from None
+    groups = _groups(written, executed)
+    return _Builder(written, executed, groups, _conversions(written, executed, groups)).graph()
+
+
+def _parsed(document: Mapping[str, Any], owners: Mapping[int, int]) -> _Executed:
+    facts = [str(document[key]) for key in ("kind", "kernel", "layout", "dtype")]
+    layers = tuple(sorted({owners[number] for number in document["numbers"] if number in owners}))
+    kind, kernel, layout, dtype = facts
+    return _Executed(kind, kernel, layout, dtype, tuple(document["reads"]), bool(document["leaves"]), layers)
+
+
+def _groups(written: LayerGraph, executed: Sequence[_Executed]) -> list[list[int]]:
+    """Return the written layers in groups without cycles between them; those behind one executed node stay together."""
+    import networkx as nx
+
+    together = nx.Graph()
+    together.add_nodes_from(range(len(written.layers)))
+    for it in executed:
+        together.add_edges_from(pairwise(it.layers))
+    parts = [sorted(part) for part in nx.connected_components(together)]
+    owner = _places(parts)
+    sources = [{owner[it] for layer in part for it in written.predecessors[layer]} for part in parts]
+    cycles = nx.strongly_connected_components(digraph_of(sources))
+    return sorted(sorted(layer for number in cycle for layer in parts[number]) for cycle in cycles)
+
+
+def _places(groups: Sequence[Sequence[int]]) -> dict[int, int]:
+    return {layer: number for number, group in enumerate(groups) for layer in group}
+
+
+def _conversions(
+    written: LayerGraph, executed: Sequence[_Executed], groups: Sequence[Sequence[int]]
+) -> list[_Conversion]:
+    """Return the conversions between groups, each of the tensor that its readers read from the group before."""
+    place = _places(groups)
+    readers: list[set[int]] = [set() for _ in executed]
+    for it in executed:
+        for source in it.reads:
+            if source is not None and it.layers:
+                readers[source].add(place[it.layers[0]])
+    found: list[_Conversion] = []
+    taken: set[tuple[Feed, int]] = set()
+    for number, it in enumerate(executed):
+        before = it.reads[0] if it.reads else None
+        if it.kind != _CONVERSION or it.layers or (before is not None and not executed[before].layers):
+            continue
+        source = None if before is None else place[executed[before].layers[0]]
+        behind = readers[number] - {source}
+        tensor = _passed(written, None if source is None else groups[source], [groups[it] for it in behind], it.leaves)
+        if tensor is None:
+            continue
+        free = frozenset(reader for reader in behind if (tensor, reader) not in taken)
+        if free or it.leaves:
+            taken.update((tensor, reader) for reader in free)
+            found.append(_Conversion(number, tensor, free, it.leaves))
+    return found
+
+
+def _passed(
+    written: LayerGraph, source: Sequence[int] | None, readers: Iterable[Sequence[int]], leaves: bool
+) -> Feed | None:
+    """Return the first tensor that passes from a group, or from the inputs, to one of the readers or out."""
+    read = [feed for group in readers for layer in group for feed in written.layers[layer].feeds]
+    read += written.heads if leaves else ()
+    return next((it for it in read if (it.layer is None if source is None else it.layer in source)), None)
+
+
+class _Builder:
+    """Units are numbered: the groups, then the conversions."""
+
+    def __init__(
+        self,
+        written: LayerGraph,
+        executed: Sequence[_Executed],
+        groups: Sequence[Sequence[int]],
+        conversions: Sequence[_Conversion],
+    ) -> None:
+        self._written = written
+        self._executed = executed
+        self._groups = groups
+        self._conversions = conversions
+        self._place = _places(groups)
+        # The conversion that a unit reads a tensor from; None stands for the outputs of the model.
+        self._converter: dict[tuple[Feed, int | None], int] = {}
+        for number, it in enumerate(conversions, start=len(groups)):
+            self._converter |= {(it.tensor, reader): number for reader in it.readers}
+            if it.leaves:
+                self._converter[it.tensor, None] = number
+        self._order = self._in_order()
+        self._index = {unit: index for index, unit in enumerate(self._order)}
+        self._results = self._leaving()
+        self._compiled = self._compiled_of_groups()
+
+    def graph(self) -> LayerGraph:
+        first = len(self._groups)
+        layers = [
+            self._group(unit) if unit < first else self._conversion(self._conversions[unit - first], self._index[unit])
+            for unit in self._order
+        ]
+        heads = tuple([self._feed(feed, None) for feed in self._written.heads])
+        return replace(self._written, level=Level.FUSED, layers=tuple(layers), heads=heads)
+
+    def _maker(self, tensor: Feed, reader: int | None) -> int | None:
+        """Return the unit that a unit reads a tensor from; None for an input of the model."""
+        maker = None if tensor.layer is None else self._place[tensor.layer]
+        return self._converter.get((tensor, reader), maker)
+
+    def _feed(self, tensor: Feed, reader: int | None) -> Feed:
+        """Return a tensor of the written graph as a unit reads it."""
+        maker = self._maker(tensor, reader)
+        if maker is None:
+            return tensor
+        output = self._results[maker].index(tensor) if maker < len(self._groups) else 0
+        return Feed(self._index[maker], output)
+
+    def _in_order(self) -> list[int]:
+        """Return the units in an order in which each follows what it reads, and otherwise in the order of the file."""
+        units: list[tuple[tuple[float, int], int, set[int | None]]] = []
+        for number, group in enumerate(self._groups):
+            read = {self._maker(feed, number) for layer in group for feed in self._written.layers[layer].feeds}
+            units.append(((group[0], 1), number, read - {number}))
+        for number, it in enumerate(self._conversions, start=len(self._groups)):
+            before = None if it.tensor.layer is None else self._place[it.tensor.layer]
+            at = min((self._groups[reader][0] for reader in it.readers), default=len(self._written.layers))
+            units.append(((at, 0), number, {before}))
+        units.sort(key=lambda unit: unit[0])
+        rank = {number: place for place, (_, number, _) in enumerate(units)}
+        sources = [sorted(rank[it] for it in read if it is not None) for _, _, read in units]
+        return [units[place][1] for place in topological_order(sources)]
+
+    def _leaving(self) -> list[list[Feed]]:
+        """Return for each group the tensors that others read, or that are outputs."""
+        found: list[set[Feed]] = [set() for _ in self._groups]
+        for tensor in self._written.heads:
+            if tensor.layer is not None:
+                found[self._place[tensor.layer]].add(tensor)
+        for layer in self._written.layers:
+            for tensor in layer.feeds:
+                if tensor.layer is not None and self._place[tensor.layer] != self._place[layer.index]:
+                    found[self._place[tensor.layer]].add(tensor)
+        return [sorted(tensors) for tensors in found]
+
+    def _compiled_of_groups(self) -> list[list[str]]:
+        found: list[list[str]] = [[] for _ in self._groups]
+        for it in self._executed:
+            if it.layers:
+                found[self._place[it.layers[0]]].append(self._compiled_form(it))
+        return found
+
+    def _compiled_form(self, it: _Executed) -> str:
+        """Return the kind and kernel of an executed node, the layouts that it reads, and the one that it writes."""
+        read = [_INPUT if place is None else self._executed[place].layout for place in it.reads]
+        return f"{it.kind} {it.kernel} {' '.join(read)} -> {it.layout} {it.dtype}"
+
+    def _conversion(self, it: _Conversion, index: int) -> Layer:
+        found = type_of(self._written, it.tensor)
+        made = self._executed[it.executed]
+        params = ((_COMPILED, (self._compiled_form(made),)),)
+        native = plain_native(_CONVERSION, _DOMAIN)
+        operator = Operator(native.op, params, (Wire(Origin.DATA, 0),), (found,), native, (), (native.op,))
+        before = it.tensor.layer
+        name = self._written.inputs[it.tensor.output].name if before is None else self._written.layers[before].name
+        return Layer(
+            index=index,
+            name=f"{name} as {made.layout}",
+            op=operator.op,
+            kind=kind_of(operator.op),
+            operators=(operator,),
+            feeds=(self._source_of(it),),
+            data=(found,),
+            weights=(),
+            results=(Wire(Origin.OPERATOR, 0),),
+            outputs=(found,),
+        )
+
+    def _source_of(self, it: _Conversion) -> Feed:
+        if it.tensor.layer is None:
+            return it.tensor
+        maker = self._place[it.tensor.layer]
+        return Feed(self._index[maker], self._results[maker].index(it.tensor))
+
+    def _group(self, unit: int) -> Layer:
+        members = [self._written.layers[layer] for layer in self._groups[unit]]
+        heaviest_kind = heaviest([layer.kind for layer in members])
+        named = next(layer for layer in members if layer.kind is heaviest_kind)
+        reads = _Reads()
+        # The number of each member's first operator.
+        begins: dict[int, int] = {}
+        operators: list[Operator] = []
+        for layer in members:
+            begins[layer.index] = len(operators)
+            sources = [
+                self._wire(feed, found, unit, begins, reads)
+                for feed, found in zip(layer.feeds, layer.data, strict=True)
+            ]
+            weights = [reads.weight(layer, number) for number in range(len(layer.weights))]
+            for operator in layer.operators:
+                wires = [
+                    sources[wire.number]
+                    if wire.origin is Origin.DATA
+                    else weights[wire.number]
+                    if wire.origin is Origin.WEIGHT
+                    else wire._replace(number=wire.number + begins[layer.index])
+                    for wire in operator.inputs
+                ]
+                operators.append(replace(operator, inputs=tuple(wires)))
+        if self._compiled[unit]:
+            params = (*operators[0].params, (_COMPILED, tuple(self._compiled[unit])))
+            operators[0] = replace(operators[0], params=params)
+        results = [self._within(tensor, begins) for tensor in self._results[unit]]
+        return Layer(
+            index=self._index[unit],
+            name=named.name,
+            op="+".join(part for operator in operators for part in operator.parts),
+            kind=heaviest_kind,
+            operators=tuple(operators),
+            feeds=tuple(reads.feeds),
+            data=tuple(reads.data),
+            weights=tuple(reads.weights),
+            results=tuple(results),
+            outputs=tuple([type_of(self._written, tensor) for tensor in self._results[unit]]),
+            unmeasurable=next((layer.unmeasurable for layer in members if layer.unmeasurable is not None), None),
+            nodes=tuple(sorted(node for layer in members for node in layer.nodes)),
+            arrays=tuple(reads.arrays),
+        )
+
+    def _wire(self, tensor: Feed, found: TensorType, unit: int, begins: Mapping[int, int], reads: "_Reads") -> Wire:
+        if tensor.layer is not None and tensor.layer in begins:
+            return self._within(tensor, begins)
+        return Wire(Origin.DATA, reads.tensor(self._feed(tensor, unit), found))
+
+    def _within(self, tensor: Feed, begins: Mapping[int, int]) -> Wire:
+        """Return a tensor of a member by the operator of the group that makes it."""
+        if tensor.layer is None:
+            raise ValueError("an input of the model is no tensor of a group")
+        made = self._written.layers[tensor.layer].results[tensor.output]
+        return made._replace(number=made.number + begins[tensor.layer])
+
+
+class _Reads:
+    """The inputs and weights of a layer, each once, numbered in the order of reading."""
+
+    def __init__(self) -> None:
+        self.feeds: dict[Feed, int] = {}
+        self.data: list[TensorType] = []
+        self.arrays: dict[int, int] = {}
+        self.weights: list[TensorType] = []
+
+    def tensor(self, feed: Feed, found: TensorType) -> int:
+        if feed not in self.feeds:
+            self.feeds[feed] = len(self.data)
+            self.data.append(found)
+        return self.feeds[feed]
+
+    def weight(self, layer: Layer, number: int) -> Wire:
+        """Return the wire from a weight; layers that share an array share the weight."""
+        array = layer.arrays[number]
+        if array not in self.arrays:
+            self.arrays[array] = len(self.weights)
+            self.weights.append(layer.weights[number])
+        return Wire(Origin.WEIGHT, self.arrays[array])

@@ -1,0 +1,162 @@
+"""The backend of OpenVINO, on its CPU plugin.
+
+OpenVINO always optimises a graph. So a network of several layers runs fused, at either level.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy
+
+from dlbricks_tui.runtime.inside.backend import (
+    ONE,
+    SWEPT,
+    Backend,
+    BoundNetwork,
+    ProfiledNetwork,
+    RefusalError,
+    rows_of,
+)
+from dlbricks_tui.runtime.inside.onnx_bytes import one_operator, rows_counted
+from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
+from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, model_in_file
+from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledModel
+from dlbricks_tui.runtime.inside.values import data_values, numpy_dtype, row_numbers
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    Network,
+    Reason,
+    Tensor,
+)
+
+_NUMPYS = {"f16": "float16", "f32": "float32", "f64": "float64", "boolean": "bool", "string": "object"}
+
+
+class OpenVino(Backend):
+    """OpenVINO. Its graphs are ONNX models in base64, without the values of weights."""
+
+    nothing = one_operator("Identity", ONE)
+    sweep = one_operator("Relu", SWEPT)
+
+    def __init__(self, openvino: Any) -> None:
+        self._openvino = openvino
+        self._core = openvino.Core()
+
+    def passing_over(self, size_bytes: int) -> Network:
+        """Return a relu of an array of half the size."""
+        return one_operator("Relu", rows_of(size_bytes // 2))
+
+    def describe(self) -> Described:
+        # The version of the package, without the number of the build.
+        version = self._openvino.__version__.split("-")[0]
+        return Described(platform.python_version(), "openvino", version)
+
+    def infer(self, request: Infer) -> Inferred:
+        model = ModelText(request.symbol).read(self._core, {}, Reason.INCONSISTENT)
+        return Inferred(tuple([(_declared(output),) for output in model.outputs]), ())
+
+    def fuse(self, request: Fuse) -> Fused:
+        """Return the nodes that OpenVINO executes, as a list in JSON, and the numbers of the ONNX nodes behind each."""
+        text = ModelText(request.symbol)
+        weights = {name: ArrayType(shape, request.dtypes[name]) for name, shape in request.shapes.items()}
+        model = text.read(self._core, weights, Reason.UNFUSABLE)
+        found = executed_nodes(compiled(self._core, model, Reason.UNFUSABLE), text.nodes)
+        parts = tuple([it.numbers for it in found])
+        return Fused(json.dumps([asdict(it) for it in found]), (), parts)
+
+    def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
+        """Compile a network or a model file. OpenVINO runs its operators one after another."""
+        if side_by_side:
+            raise RefusalError(Reason.UNBUILDABLE, "OpenVINO runs the operators of a model one after another")
+        return _BoundModel(self._openvino, self._core, network, fed)
+
+
+class _BoundModel(BoundNetwork):
+    def __init__(self, openvino: Any, core: Any, network: Network, fed: Sequence[Any] | None) -> None:
+        self._core = core
+        self._network = network
+        self._text: ModelText | None = None
+        if network.file:
+            self._model = model_in_file(core, network.file, {name: it.shape for name, it in network.inputs.items()})
+        else:
+            self._text = ModelText(network.symbol)
+            self._model = self._text.read(core, network.weights, Reason.UNBUILDABLE)
+        self.inputs = list(fed) if fed is not None else _filled(openvino, network)
+        self.outputs: list[Any] = []
+        if len(self.inputs) != len(network.inputs):
+            raise RefusalError(Reason.MALFORMED, f"{len(network.inputs)} inputs are fed {len(self.inputs)} arrays")
+        found = compiled(core, self._model, Reason.UNBUILDABLE)
+        self._request = ask(found.create_infer_request, Reason.UNBUILDABLE)
+        self._results = len(found.outputs)
+        for name, tensor in self._named_inputs().items():
+            self._feed(name, tensor)
+
+    def run(self) -> None:
+        ask(self._run, Reason.UNBUILDABLE)
+
+    def _run(self) -> None:
+        self._request.infer(share_outputs=True)
+        if not self.outputs:
+            self.outputs = [self._request.get_output_tensor(number) for number in range(self._results)]
+
+    def _feed(self, name: str, tensor: Any) -> None:
+        ask(lambda: self._request.set_tensor(name, tensor), Reason.UNBUILDABLE)
+
+    def _named_inputs(self) -> dict[str, Any]:
+        return {name: self.inputs[place] for place, name in enumerate(self._network.inputs)}
+
+    def profiled(self) -> ProfiledNetwork:
+        if self._text is None:
+            raise RefusalError(Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
+        return ProfiledModel(self._core, self._model, self._text, self._named_inputs())
+
+    def output_types(self) -> list[ArrayType]:
+        return [ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]
+
+    def refuse_infinite_values(self) -> None:
+        for place, tensor in enumerate(self.outputs):
+            # numpy cannot check bfloat16.
+            is_checked = _numpys_name(tensor.element_type) in ("float16", "float32", "float64")
+            if is_checked and not numpy.isfinite(tensor.data).all():
+                raise RefusalError(Reason.NOT_FINITE, f"output {place} holds values that are not finite")
+
+
+def _filled(openvino: Any, network: Network) -> list[Any]:
+    rows: dict[str, int] = {}
+    if network.weights:
+        rows = rows_counted(ModelText(network.symbol).content, network.weights)
+    made = []
+    for name, found in network.inputs.items():
+        shape, dtype = found.shape, numpy_dtype(found.dtype).name
+        if name in network.values:
+            values = numpy.full(shape, network.values[name], dtype)
+        else:
+            values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
+        made.append(_tensor(openvino, values))
+    return made
+
+
+def _tensor(openvino: Any, values: Any) -> Any:
+    return ask(lambda: openvino.Tensor(values), Reason.UNBUILDABLE)
+
+
+def _declared(output: Any) -> Tensor:
+    shape = output.get_partial_shape()
+    return Tensor(tuple(shape.to_shape()) if shape.is_static else None, _numpys_name(output.get_element_type()))
+
+
+def _numpys_name(declared: Any) -> str:
+    """Return numpy's name for a data type: `int64` for `i64`."""
+    name = str(declared.get_type_name())
+    whole = {"i": "int", "u": "uint"}.get(name[0]) if name[1:].isdecimal() else None
+    return _NUMPYS.get(name, f"{whole}{name[1:]}" if whole else name)

@@ -1,0 +1,205 @@
+"""The nodes that OpenVINO executes, and the nodes of the ONNX model behind each of them.
+
+OpenVINO keeps the name of the last node of those that it replaces by one, so some nodes are not named any more. Such a
+node belongs to the executed node that its readers belong to. If these are several, it belongs to the one in front.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dlbricks_tui.runtime.inside.onnx_bytes import Node, source_of
+
+# Names of our nodes and tensors, possibly with a suffix. The numbers of nodes count.
+_OUR_NAME = re.compile(r"(?:node|t)(\d+)(?:$|[/_])")
+_OWN_NUMBER = re.compile(r"node(\d+)$")
+_INPUT, _OUTPUT, _CONSTANT, _CONVERSION = "Input", "Output", "Const", "Reorder"
+
+
+# Nodes of this domain stand for conversions of layouts, which OpenVINO inserts by itself.
+CONVERSIONS = "openvino"
+# The number for what belongs to no node.
+NO_NODE = 1 << 30
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """A conversion of a layout in a network: its number, and the numbers of the nodes before and behind it.
+
+    `source` is None for an input of the network, and there are no readers if the result is an output.
+    """
+
+    number: int
+    source: int | None
+    readers: frozenset[int]
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A node that OpenVINO executes in each run: its name, kind, kernel, and the layout and data type of its results.
+
+    `reads` are the places of the nodes that it reads, None for an input of the model. `numbers` are those of the ONNX
+    nodes behind it, and `leaves` is true if its result is an output of the model. A conversion of a layout has no ONNX
+    nodes.
+    """
+
+    name: str
+    kind: str
+    kernel: str
+    layout: str
+    dtype: str
+    reads: tuple[int | None, ...]
+    leaves: bool = False
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def is_conversion(self) -> bool:
+        return self.kind == _CONVERSION
+
+
+def number_of(node: Node) -> int | None:
+    """Return the number in the name of one of our nodes."""
+    match = _OWN_NUMBER.match(node.name)
+    return int(match[1]) if match else None
+
+
+def separated(nodes: Sequence[Node]) -> tuple[list[Node], list[Conversion]]:
+    """Return the nodes of a network as OpenVINO reads them, and the conversions among them."""
+    passed_on = {node.outputs[0]: node.inputs[0] for node in nodes if node.domain == CONVERSIONS}
+    kept = [
+        node._replace(inputs=tuple([source_of(name, passed_on) for name in node.inputs]))
+        for node in nodes
+        if node.domain != CONVERSIONS
+    ]
+    makers = {name: number_of(node) for node in kept for name in node.outputs}
+    found = []
+    for node in nodes:
+        if node.domain == CONVERSIONS:
+            readers = (number_of(it) for it in nodes if node.outputs[0] in it.inputs)
+            known = frozenset(number for number in readers if number is not None)
+            source = makers.get(source_of(node.inputs[0], passed_on))
+            found.append(Conversion(_number(node), source, known))
+    return kept, found
+
+
+def numbers_of(executed: Sequence[Executed], conversions: Sequence[Conversion]) -> list[int]:
+    """Return for each executed node the number of a node of the network.
+
+    A conversion that the network does not name belongs to its reader. NO_NODE stands for conversions of an input or
+    output that it does not name: where a part of a model begins or ends, the whole model has none.
+    """
+    readers: list[set[int]] = [set() for _ in executed]
+    for it in executed:
+        for place in it.reads:
+            if place is not None:
+                readers[place].update(it.numbers)
+    found = []
+    for place, it in enumerate(executed):
+        if not it.is_conversion:
+            found.append(it.numbers[-1] if it.numbers else NO_NODE)
+            continue
+        source = it.reads[0]
+        before = None if source is None else executed[source].numbers
+        within = max(readers[place], default=NO_NODE) if before is not None else NO_NODE
+        found.append(next((each.number for each in conversions if _is(each, it, before, readers[place])), within))
+    return found
+
+
+def _is(conversion: Conversion, it: Executed, before: Sequence[int] | None, readers: set[int]) -> bool:
+    starts = conversion.source is None if before is None else conversion.source in before
+    return starts and (bool(conversion.readers & readers) or (it.leaves and not conversion.readers))
+
+
+def executed_nodes(compiled: Any, nodes: Sequence[Node]) -> list[Executed]:
+    """Return what OpenVINO executes of a model, in order. Nodes that read only constants run once and are left out."""
+    found: list[Executed] = []
+    named: list[set[int]] = []
+    # The place of each node; None for inputs. Constants have none.
+    places: dict[str, int | None] = {}
+    for op in sorted(compiled.get_runtime_model().get_ordered_ops(), key=lambda op: int(_fact(op, "execOrder"))):
+        kind, name = _fact(op, "layerType"), op.get_friendly_name()
+        sources = [op.input_value(place).get_node().get_friendly_name() for place in range(op.get_input_size())]
+        reads = tuple([places[source] for source in sources if source in places])
+        if kind == _INPUT:
+            places[name] = None
+        elif kind == _OUTPUT:
+            for place in reads:
+                if place is not None:
+                    found[place] = replace(found[place], leaves=True)
+        elif kind != _CONSTANT and reads:
+            places[name] = len(found)
+            known = _fact(op, "primitiveType"), _fact(op, "outputLayouts"), _fact(op, "outputPrecisions")
+            found.append(Executed(name, kind, *known, reads))
+            names = () if kind == _CONVERSION else (*_fact(op, "originalLayersNames").split(","), name)
+            named.append({int(match[1]) for match in map(_OUR_NAME.match, names) if match})
+    return _shared_out(found, named, [node for node in nodes if number_of(node) is not None])
+
+
+def _fact(op: Any, key: str) -> str:
+    info = op.get_rt_info()
+    return str(info[key].astype(str)) if key in info else ""
+
+
+def _shared_out(found: Sequence[Executed], named: Sequence[set[int]], nodes: Sequence[Node]) -> list[Executed]:
+    """Return the executed nodes with all ONNX nodes shared out among them."""
+    owners: dict[int, int] = {}
+    for place, numbers in enumerate(named):
+        owners.update((number, place) for number in numbers if number not in owners)
+    behind = [set(numbers) for numbers in named]
+    for number, place in _places_of_unnamed(nodes, owners).items():
+        behind[place].add(number)
+    _give_numbers(found, behind)
+    return [replace(it, numbers=tuple(sorted(behind[place]))) for place, it in enumerate(found)]
+
+
+def _places_of_unnamed(nodes: Sequence[Node], owners: Mapping[int, int]) -> dict[int, int]:
+    """Return the executed nodes that the nodes without a name in the executed graph belong to."""
+    numbers = {output: number_of(node) for node in nodes for output in node.outputs if output}
+    readers: dict[int, list[int]] = {}
+    for node in nodes:
+        reader = number_of(node)
+        for name in node.inputs:
+            source = numbers.get(name)
+            if source is not None and reader is not None:
+                readers.setdefault(source, []).append(reader)
+    placed = dict(owners)
+    waiting = [node for node in nodes if number_of(node) not in owners]
+    # Readers come first, so that a row of unnamed nodes ends up in one place.
+    for node in reversed(waiting):
+        _place(node, {placed[it] for it in readers.get(_number(node), ()) if it in placed}, placed)
+    for node in waiting:
+        if _number(node) not in placed:
+            sources = [placed[it] for it in map(numbers.get, node.inputs) if it is not None and it in placed]
+            behind = sources or [placed[it] for it in readers.get(_number(node), ()) if it in placed]
+            _place(node, behind[:1], placed)
+    return {number: place for number, place in placed.items() if number not in owners}
+
+
+def _number(node: Node) -> int:
+    number = number_of(node)
+    return -1 if number is None else number
+
+
+def _place(node: Node, candidates: Iterable[int], placed: dict[int, int]) -> None:
+    only = list(candidates)
+    if len(only) == 1:
+        placed[_number(node)] = only[0]
+
+
+def _give_numbers(found: Sequence[Executed], behind: Sequence[set[int]]) -> None:
+    """Give executed nodes that OpenVINO has added the ONNX nodes of a neighbour, a reader if there is one."""
+    readers: list[list[int]] = [[] for _ in found]
+    for place, it in enumerate(found):
+        for source in it.reads:
+            if source is not None:
+                readers[source].append(place)
+    added = [place for place, it in enumerate(found) if not it.is_conversion and not behind[place]]
+    for place in reversed(added):
+        behind[place].update(next((behind[it] for it in readers[place] if behind[it]), ()))
+    for place in added:
+        if not behind[place]:
+            sources = (behind[it] for it in found[place].reads if it is not None and behind[it])
+            behind[place].update(next(sources, ()))

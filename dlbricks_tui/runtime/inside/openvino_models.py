@@ -1,0 +1,152 @@
+"""Models of OpenVINO: read with synthetic weights or from a file, and compiled, with error messages of one line."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy
+
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.onnx_bytes import Node, Stored, nodes_of, with_stored
+from dlbricks_tui.runtime.inside.openvino_graph import CONVERSIONS, separated
+from dlbricks_tui.runtime.inside.values import learned_values, numpy_dtype
+from dlbricks_tui.runtime.protocol import ArrayType, Reason
+
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+DEVICE = "CPU"
+
+_ALIGNMENT = 64
+# Lines of an error message that name places in the source, or say nothing about the model.
+_ROUTINE = (
+    "Exception from",
+    "Check '",
+    "FrontEnd API failed",
+    "While validating",
+    "Model wasn't fully converted",
+    "Summary:",
+    "To facilitate",
+)
+_OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate", "out of memory", "Cannot allocate memory")
+# Inputs that hold zero points, by operator.
+_ZERO_POINTS = {
+    "QuantizeLinear": (2,),
+    "DequantizeLinear": (2,),
+    "QLinearConv": (2, 5, 7),
+    "QLinearMatMul": (2, 5, 7),
+    "ConvInteger": (2, 3),
+    "MatMulInteger": (2, 3),
+}
+
+Found = TypeVar("Found")
+
+
+def load_openvino() -> Any:
+    """Import `openvino`."""
+    try:
+        return importlib.import_module("openvino")
+    except (ImportError, AttributeError, OSError) as error:
+        raise RefusalError(Reason.NO_FRAMEWORK, f"OpenVINO cannot be imported: {error}") from error
+
+
+def ask(question: Callable[[], Found], reason: Reason) -> Found:
+    """Call a function of OpenVINO; turn its errors into refusals."""
+    try:
+        return question()
+    except MemoryError as error:
+        raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
+    except (RuntimeError, TypeError, ValueError) as error:
+        message = first_line(str(error)) or type(error).__name__
+        large = any(sign in str(error) for sign in _OUT_OF_MEMORY)
+        raise RefusalError(Reason.TOO_LARGE if large else reason, message) from error
+
+
+def first_line(message: str) -> str:
+    """Return the line of an error message that says what is wrong with the model."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(_ROUTINE) and not line.endswith("with a message:")]
+    return (telling or lines or [""])[0].lstrip("- ")[:400]
+
+
+class ModelText:
+    """An ONNX model in base64, and its nodes. The conversions in it are not part of what OpenVINO reads."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self.content = b64decode(text, validate=True)
+            self.nodes, self.conversions = separated(nodes_of(self.content))
+        except (Base64Error, IndexError, KeyError, ValueError) as error:
+            raise RefusalError(Reason.MALFORMED, f"not a model: {error}") from error
+
+    def read(self, core: Any, weights: Mapping[str, ArrayType], reason: Reason) -> Any:
+        """Return the model with values for its weights.
+
+        They lie in a file, which OpenVINO maps into memory: inside of a model it would copy them several times.
+        """
+        zeros = _zero_points(self.nodes)
+        stored: dict[str, Stored] = {}
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                with (Path(folder) / "weights").open("wb") as file:
+                    for number, (name, found) in enumerate(weights.items()):
+                        values = _weight(found, 0 if name in zeros else number + 1)
+                        file.write(bytes(-file.tell() % _ALIGNMENT))
+                        stored[name] = Stored("weights", file.tell(), values.nbytes)
+                        file.write(values.data)
+                path = Path(folder) / "model.onnx"
+                path.write_bytes(with_stored(self.content, stored, CONVERSIONS))
+                return ask(lambda: core.read_model(str(path)), reason)
+        except OSError as error:
+            raise RefusalError(Reason.TOO_LARGE, f"cannot write the weights to {error.filename}: {error}") from error
+
+
+def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:
+    """Return the model in a file, with its own weights and inputs of these shapes."""
+
+    def read() -> Any:
+        model = core.read_model(path)
+        model.reshape({name: list(shape) for name, shape in shapes.items()})
+        return model
+
+    return ask(read, Reason.UNBUILDABLE)
+
+
+def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -> Any:
+    """Return a model as OpenVINO runs it: in one stream, and in single precision.
+
+    By itself OpenVINO would compute in bfloat16 where the processor can.
+    """
+    settings = {
+        "NUM_STREAMS": "1",
+        "INFERENCE_NUM_THREADS": _threads(),
+        "INFERENCE_PRECISION_HINT": "f32",
+        "PERF_COUNT": "YES" if profiled else "NO",
+    }
+    return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
+
+
+def _threads() -> str:
+    text = os.environ.get(THREADS_VARIABLE, "")
+    # With 0, OpenVINO decides.
+    return text if text.isdecimal() else "0"
+
+
+def _zero_points(nodes: list[Node]) -> frozenset[str]:
+    # Other zero points than 0 lead to other kernels, and most weights have this one.
+    places = ((node, place) for node in nodes for place in _ZERO_POINTS.get(node.op, ()))
+    return frozenset(node.inputs[place] for node, place in places if place < len(node.inputs))
+
+
+def _weight(found: ArrayType, number: int) -> Any:
+    """Return the values of a weight; those of zero points are zero.
+
+    OpenVINO runs equal layers on equal weights only once, so each weight gets other values.
+    """
+    values = learned_values(found.shape, numpy_dtype(found.dtype).name).reshape(-1)
+    return numpy.zeros_like(values) if not number else numpy.roll(values, number)

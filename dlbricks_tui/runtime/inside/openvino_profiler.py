@@ -1,0 +1,83 @@
+"""OpenVINO's profiler: the time of each executed node.
+
+It counts whole microseconds, and tells the mean of all runs since the model was compiled, rounded down. So the model is
+compiled again after a few runs, and the time of a request is the difference of two totals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
+from dlbricks_tui.runtime.inside.openvino_graph import Executed, executed_nodes, numbers_of
+from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled
+from dlbricks_tui.runtime.protocol import Reason
+
+# The totals are known to this many microseconds after as many runs.
+_MOST_RUNS = 12
+_NANOSECONDS_PER_MICROSECOND = 1000
+# Rounding down takes away this much on average, from each duration and from each mean.
+_ROUNDED_OFF_US = 0.5
+# Nodes of these kinds may only pass on memory, which takes no time.
+_PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenation", "StridedSlice")
+
+
+class ProfiledModel(ProfiledNetwork):
+    """A model that is compiled with counters, and again when these have become coarse."""
+
+    def __init__(self, core: Any, model: Any, text: ModelText, inputs: Mapping[str, Any]) -> None:
+        self._core = core
+        self._model = model
+        self._text = text
+        self._inputs = inputs
+        self._request: Any = None
+        self._runs = 0
+        # The executed nodes, and for each the number of a node of the network.
+        self._executed: Sequence[Executed] = ()
+        self._numbers: Sequence[int] = ()
+
+    def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
+        """Run the model; return the mean times of the last `repeat` runs as those of one run."""
+        if self._request is None or self._runs + warm + repeat > _MOST_RUNS:
+            self._compile()
+        for _ in range(warm):
+            self._run(before)
+        begin = self._totals_us()
+        for _ in range(repeat):
+            self._run(before)
+        return self._times(begin, self._totals_us(), repeat)
+
+    def _compile(self) -> None:
+        # Frees the memory of the one before.
+        self._request = None
+        found = compiled(self._core, self._model, Reason.UNBUILDABLE, profiled=True)
+        self._request = found.create_infer_request()
+        for name, tensor in self._inputs.items():
+            self._request.set_tensor(name, tensor)
+        self._executed = executed_nodes(found, self._text.nodes)
+        self._numbers = numbers_of(self._executed, self._text.conversions)
+        self._runs = 0
+        self._run(lambda: None)
+
+    def _run(self, before: Callable[[], None]) -> None:
+        before()
+        ask(lambda: self._request.infer(share_outputs=True), Reason.UNBUILDABLE)
+        self._runs += 1
+
+    def _totals_us(self) -> dict[str, float]:
+        """Return the time of each node in all runs; 0 if it takes less than a microsecond."""
+        means = {it.node_name: round(it.real_time.total_seconds() * 1e6) for it in self._request.profiling_info}
+        most_rounded_off = self._runs - 1
+        return {name: mean * self._runs + most_rounded_off / 2 if mean else 0.0 for name, mean in means.items()}
+
+    def _times(self, begin: Mapping[str, float], end: Mapping[str, float], runs: int) -> list[list[OperatorTime]]:
+        row: list[OperatorTime] = []
+        at = 0
+        for place, it in enumerate(self._executed):
+            total = end.get(it.name, 0.0)
+            if total or it.kind not in _PASSING:
+                taken_us = max(0.0, total - begin.get(it.name, 0.0)) / runs + _ROUNDED_OFF_US
+                row.append(OperatorTime(self._numbers[place], at, round(taken_us * _NANOSECONDS_PER_MICROSECOND)))
+                at += row[-1].duration_ns
+        return [row]
