@@ -16,9 +16,10 @@ settings.load_profile("untimed")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip tests that run MXNet where it is not installed, as on Python 3.13."""
-    if item.get_closest_marker("mxnet") is not None and find_spec("mxnet") is None:
-        pytest.skip("MXNet is not installed here")
+    """Skip tests that run MXNet or OpenVINO where it is not installed, as MXNet on Python 3.13."""
+    for package, title in (("mxnet", "MXNet"), ("openvino", "OpenVINO")):
+        if item.get_closest_marker(package) is not None and find_spec(package) is None:
+            pytest.skip(f"{title} is not installed here")
 
 
 @pytest.fixture(scope="session")

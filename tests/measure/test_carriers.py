@@ -42,5 +42,11 @@ def test_an_interrupted_run_under_the_profiler_does_not_count() -> None:
     assert layer_times(profile, {0: 0, 1: 1}, 4.0) == pytest.approx({0: 1.0, 1: 3.0})
 
 
+def test_operators_that_no_layer_has_take_their_share_of_the_latency() -> None:
+    """A carrier converts layouts where it begins and ends, and its model does not."""
+    profile = Profiled((9, 3, 7), ((0, 1, 2),), ((2_000_000, 1_000_000, 1_000_000),))
+    assert layer_times(profile, {3: 0, 7: 1}, 8.0) == pytest.approx({0: 2.0, 1: 2.0})
+
+
 def test_a_network_that_computes_nothing_has_no_layer_times() -> None:
     assert layer_times(Profiled((), (), ()), {}, 1.0) == {}

@@ -20,6 +20,8 @@ _COMMON = (
     "runtime/inside/measuring.py",
     "runtime/inside/mxnet_backend.py",
     "runtime/inside/onnx_bytes.py",
+    "runtime/inside/openvino_backend.py",
+    "runtime/inside/openvino_models.py",
     "runtime/inside/ort_backend.py",
     "runtime/inside/ort_session.py",
     "runtime/inside/values.py",
@@ -35,6 +37,8 @@ DECIDING = {
         "measure/jobs.py",
         "bricks/carriers.py",
         "runtime/inside/mxnet_profiler.py",
+        "runtime/inside/openvino_graph.py",
+        "runtime/inside/openvino_profiler.py",
         "runtime/inside/ort_profiler.py",
     ),
     Method.ALONE: (

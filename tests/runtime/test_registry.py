@@ -8,7 +8,7 @@ import pytest
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME, Format
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO, Format
 
 # Runs a program, whose path follows, in an interpreter that imports no framework.
 _WITHOUT_FRAMEWORKS = """
@@ -52,7 +52,8 @@ def test_the_registry_stores_what_the_interpreter_reports(registry: Registry, fa
     added = registry.add(fake_python, settings=settings)
     assert added == Runtime("mxnet-1.0-py3.7", fake_python, "mxnet", "1.0", "3.7.16", settings)
     assert registry.find(added.name) == added
-    assert [runtime.name for runtime in registry.all()] == ["default", "default-onnx", "mxnet-1.0-py3.7"]
+    names = [runtime.name for runtime in registry.all()]
+    assert (names[:2], names[-1]) == (["default", "default-onnx"], "mxnet-1.0-py3.7")
 
 
 def test_a_virtual_environment_selects_its_interpreter(registry: Registry, fake_python: str) -> None:
@@ -182,6 +183,35 @@ def test_models_of_both_formats_run_by_the_first_installed_framework(
     assert registry.runtime_for(tuple(Format)).name == "default-onnx"
     with pytest.raises(RegistryError, match="no runtime here runs MXNet models"):
         registry.runtime_for({Format.MXNET})
+
+
+@pytest.mark.openvino
+def test_two_frameworks_of_one_format_are_two_runtimes_and_the_usual_one_comes_first(registry: Registry) -> None:
+    found = registry.find(OPENVINO.own_runtime)
+    assert (found.traits, found.version) == (OPENVINO, metadata.version("openvino"))
+    assert registry.runtime_for({Format.ONNX}).traits is ONNX_RUNTIME
+    assert registry.one_of_each_format(found)[Format.ONNX] == found
+
+
+@pytest.mark.openvino
+def test_where_only_the_other_framework_is_installed_it_is_taken(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = metadata.version
+
+    def version(package: str) -> str:
+        if package == "onnxruntime":
+            raise metadata.PackageNotFoundError
+        return real(package)
+
+    monkeypatch.setattr(metadata, "version", version)
+    assert registry.runtime_for({Format.ONNX}).traits is OPENVINO
+
+
+@pytest.mark.openvino
+def test_a_framework_that_runs_one_operator_at_a_time_is_not_registered_for_more(registry: Registry) -> None:
+    with pytest.raises(RegistryError, match="OpenVINO runs the operators of a model one after another"):
+        registry.add(sys.executable, "ov", framework=OPENVINO.framework, at_once=2)
 
 
 def test_an_interpreter_with_both_frameworks_is_registered_for_the_named_one(registry: Registry) -> None:

@@ -49,7 +49,7 @@ class _Conversion(NamedTuple):
 def executed_graph(written: LayerGraph, owners: Mapping[int, int], text: str) -> LayerGraph:
     """Return the fused graph; `owners` are the written layers by the numbers of the nodes in the answer `text`."""
     try:
-        executed = [_parsed(it, owners) for it in json.loads(text)]
+        executed = [_parsed(it, number, owners) for number, it in enumerate(json.loads(text))]
     except (ValueError, LookupError, TypeError) as error:
         raise FusionRefusedError(
             f"{written.name}: the runtime's list of executed nodes is damaged: {error!r}"
@@ -58,11 +58,14 @@ def executed_graph(written: LayerGraph, owners: Mapping[int, int], text: str) ->
     return _Builder(written, executed, groups, _conversions(written, executed, groups)).graph()
 
 
-def _parsed(document: Mapping[str, Any], owners: Mapping[int, int]) -> _Executed:
+def _parsed(document: Mapping[str, Any], place: int, owners: Mapping[int, int]) -> _Executed:
     facts = [str(document[key]) for key in ("kind", "kernel", "layout", "dtype")]
     layers = tuple(sorted({owners[number] for number in document["numbers"] if number in owners}))
+    reads = tuple(document["reads"])
+    if not all(it is None or 0 <= it < place for it in reads):
+        raise ValueError("a node reads one that does not run before it")
     kind, kernel, layout, dtype = facts
-    return _Executed(kind, kernel, layout, dtype, tuple(document["reads"]), bool(document["leaves"]), layers)
+    return _Executed(kind, kernel, layout, dtype, reads, bool(document["leaves"]), layers)
 
 
 def _groups(written: LayerGraph, executed: Sequence[_Executed]) -> list[list[int]]:

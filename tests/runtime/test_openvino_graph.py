@@ -1,0 +1,176 @@
+"""The nodes of a network behind the nodes that OpenVINO executes, told by a runtime model made for the test."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from dlbricks_tui.runtime.inside.onnx_bytes import Node
+from dlbricks_tui.runtime.inside.openvino_graph import (
+    CONVERSIONS,
+    NO_NODE,
+    Executed,
+    executed_nodes,
+    numbers_of,
+    separated,
+)
+
+
+@dataclass
+class _Fact:
+    text: str
+
+    def astype(self, _: type) -> str:
+        return self.text
+
+
+@dataclass
+class _Op:
+    """An executed node as OpenVINO's runtime model tells it."""
+
+    name: str
+    kind: str
+    sources: "list[_Op]" = field(default_factory=list)
+    names: str = ""
+    order: int = 0
+
+    def get_friendly_name(self) -> str:
+        return self.name
+
+    def get_rt_info(self) -> dict[str, _Fact]:
+        facts = {"layerType": self.kind, "originalLayersNames": self.names, "execOrder": str(self.order)}
+        facts |= {"primitiveType": "jit", "outputLayouts": "acdb", "outputPrecisions": "f32"}
+        return {key: _Fact(text) for key, text in facts.items()}
+
+    def get_input_size(self) -> int:
+        return len(self.sources)
+
+    def input_value(self, place: int) -> "_Value":
+        return _Value(self.sources[place])
+
+
+@dataclass
+class _Value:
+    node: _Op
+
+    def get_node(self) -> _Op:
+        return self.node
+
+
+@dataclass
+class _Compiled:
+    ops: list[_Op]
+
+    def get_runtime_model(self) -> "_Compiled":
+        for order, op in enumerate(self.ops):
+            op.order = order
+        return self
+
+    def get_ordered_ops(self) -> list[_Op]:
+        # The order in which OpenVINO lists them is not that of execution.
+        return [*reversed(self.ops)]
+
+
+def node(number: int, op: str, *reads: str, domain: str = "") -> Node:
+    return Node(f"node{number}", op, domain, reads, (f"t{number}_0",), 0)
+
+
+def executed(ops: list[_Op], nodes: list[Node]) -> list[Executed]:
+    return executed_nodes(_Compiled(ops), nodes)
+
+
+def test_nodes_that_openvino_names_no_more_belong_to_their_readers() -> None:
+    """OpenVINO names a convolution that it has merged with a batch norm and a relu after these two only."""
+    nodes = [
+        node(1, "MaxPool", "data0"),
+        node(2, "Conv", "t1_0", "w"),
+        node(3, "BatchNormalization", "t2_0"),
+        node(4, "Relu", "t3_0"),
+    ]
+    data = _Op("data0", "Input")
+    pool = _Op("node1", "Pooling", [data], "node1")
+    conv = _Op("Multiply_12", "Convolution", [pool, _Op("w", "Const")], "Multiply_12,node4")
+    found = executed([data, pool, conv], nodes)
+    assert [it.numbers for it in found] == [(1,), (2, 3, 4)]
+    assert [it.reads for it in found] == [(None,), (0,)]
+
+
+def test_nodes_read_by_several_others_belong_to_the_node_in_front() -> None:
+    nodes = [node(1, "Conv", "data0"), node(2, "Relu", "t1_0"), node(3, "Conv", "t2_0"), node(4, "Conv", "t2_0")]
+    data = _Op("data0", "Input")
+    first = _Op("node1", "Convolution", [data], "node1")
+    ops = [data, first, _Op("node3", "Convolution", [first], "node3"), _Op("node4", "Convolution", [first], "node4")]
+    assert [it.numbers for it in executed(ops, nodes)] == [(1, 2), (3,), (4,)]
+
+
+def test_executed_nodes_that_openvino_adds_belong_to_a_neighbour() -> None:
+    """It computes a softmax of four axes as a softmax of two between two reshapes, and names one of them."""
+    nodes = [node(1, "Relu", "data0"), node(2, "Softmax", "t1_0")]
+    data = _Op("data0", "Input")
+    relu = _Op("node1", "Eltwise", [data], "node1")
+    reshape = _Op("Reshape_7", "Reshape", [relu], "Reshape_7")
+    softmax = _Op("Softmax_8", "Softmax", [reshape], "Softmax_8")
+    back = _Op("t2_0", "Reshape", [softmax], "t2_0")
+    out = _Op("t2_0/sink_port_0", "Output", [back])
+    found = executed([data, relu, reshape, softmax, back, out], nodes)
+    assert [it.numbers for it in found] == [(1,), (2,), (2,), (2,)]
+    assert [it.leaves for it in found] == [False, False, False, True]
+
+
+def test_what_reads_only_constants_runs_once_and_is_left_out() -> None:
+    data, weight = _Op("data0", "Input"), _Op("w", "Const")
+    reordered = _Op("w_abcd_acdb_node1", "Reorder", [weight])
+    conv = _Op("node1", "Convolution", [data, reordered], "node1")
+    assert [it.name for it in executed([data, weight, reordered, conv], [node(1, "Conv", "data0", "w")])] == ["node1"]
+
+
+def test_suffixes_of_names_count_but_names_of_others_do_not() -> None:
+    nodes = [node(1, "Concat", "data0", "data0"), node(2, "Dropout", "t1_0")]
+    data = _Op("data0", "Input")
+    concat = _Op("node2_t2_0", "Concatenation", [data], "node2_t2_0,Multiply_1,not node1")
+    (found,) = executed([data, concat], nodes)
+    assert found.numbers == (1, 2)
+
+
+def _with_conversion(*, leaves: bool = False) -> tuple[list[Node], list[_Op]]:
+    nodes = [node(1, "Conv", "data0"), node(2, "Reorder", "t1_0", domain=CONVERSIONS)]
+    data = _Op("data0", "Input")
+    conv = _Op("node1", "Convolution", [data], "node1")
+    reorder = _Op("node1_acdb_abcd_node3", "Reorder", [conv])
+    if leaves:
+        return nodes, [data, conv, reorder, _Op("out", "Output", [reorder])]
+    nodes.append(node(3, "Softmax", "t2_0"))
+    return nodes, [data, conv, reorder, _Op("node3", "Softmax", [reorder], "node3")]
+
+
+def test_a_conversion_has_the_number_of_the_node_that_stands_for_it() -> None:
+    nodes, ops = _with_conversion()
+    kept, conversions = separated(nodes)
+    assert [it.name for it in kept] == ["node1", "node3"]
+    assert kept[1].inputs == ("t1_0",), "it reads what the conversion reads"
+    assert numbers_of(executed(ops, kept), conversions) == [1, 2, 3]
+
+
+def test_a_conversion_of_an_output_has_a_number_too() -> None:
+    nodes, ops = _with_conversion(leaves=True)
+    kept, conversions = separated(nodes)
+    assert numbers_of(executed(ops, kept), conversions) == [1, 2]
+
+
+def test_a_conversion_that_the_network_does_not_name_belongs_to_its_reader() -> None:
+    nodes, ops = _with_conversion()
+    kept, _ = separated(nodes)
+    assert numbers_of(executed(ops, kept), []) == [1, 3, 3]
+
+
+def test_conversions_where_a_part_of_a_model_begins_or_ends_belong_to_no_node() -> None:
+    data = _Op("data0", "Input")
+    entering = _Op("data0_abcd_acdb_node1", "Reorder", [data])
+    conv = _Op("node1", "Convolution", [entering], "node1")
+    leaving = _Op("node1_acdb_abcd_out", "Reorder", [conv])
+    ops = [data, entering, conv, leaving, _Op("out", "Output", [leaving])]
+    assert numbers_of(executed(ops, [node(1, "Conv", "data0")]), []) == [NO_NODE, 1, NO_NODE]
+
+
+def test_a_runtime_model_may_name_nothing_of_ours() -> None:
+    data: Any = _Op("data0", "Input")
+    found = executed([data, _Op("Relu_1", "Eltwise", [data], "Relu_1")], [])
+    assert numbers_of(found, []) == [NO_NODE]
