@@ -354,6 +354,9 @@ class NeverAsked(TableFramework):
     def optimised(self, file: Path) -> str:
         raise AssertionError
 
+    def executed(self, model: str, weights: object) -> str:
+        raise AssertionError
+
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         raise AssertionError
 

@@ -1,5 +1,6 @@
 """A worker with the real OpenVINO."""
 
+import gzip
 import json
 import sys
 from collections import Counter, defaultdict
@@ -33,6 +34,7 @@ from dlbricks_tui.runtime.protocol import (
     Profile,
     Program,
     Reason,
+    Record,
     Sample,
 )
 from dlbricks_tui.runtime.runtime import Runtime, Settings
@@ -194,6 +196,40 @@ def test_a_model_file_runs_with_open_axes_at_the_chosen_size(worker: Worker, loa
     assert worker.ask(Load("file", file_program(graph, path)), SECONDS).outputs == ((5, 3),)
     with pytest.raises(WorkerRefusedError, match="no numbers"):
         worker.ask(Profile("file", 1, 1), SECONDS)
+
+
+def test_a_gzipped_file_runs(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+    path = saved(tmp_path, small())
+    graph = loader.load(source_of(path))
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert worker.ask(Load("file", file_program(graph, path)), SECONDS).outputs == ((1, 10),)
+
+
+def test_a_layer_that_only_passes_on_its_input_runs_alone(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+    """OpenVINO removes it, and the name of the input with it."""
+    made = model([make_node("Dropout", ["x"], ["d"]), make_node("Relu", ["d"], ["y"])], {"x": (1, 4)}, ["y"])
+    graph = loader.load(source_of(saved(tmp_path, made)))
+    worker.ask(Load("dropout", sequence_program(graph, (0,))), SECONDS)
+    assert len(worker.ask(Sample(("dropout",), 1, 2), SECONDS).durations_ns[0]) == 2
+
+
+def test_shapes_that_inference_leaves_open_are_those_of_one_run(loader: Loader, tmp_path: Path) -> None:
+    nodes = [
+        make_node("NonZero", ["x"], ["places"]),
+        make_node("Cast", ["places"], ["numbers"], to=TensorProto.FLOAT),
+        make_node("Relu", ["numbers"], ["y"]),
+    ]
+    source = source_of(saved(tmp_path, model(nodes, {"x": (2, 3)}, ["y"])))
+    for level in Level:
+        graph = loader.load(source, level)
+        assert graph.layers[-1].outputs[0].shape == (2, 6), "every number of the synthetic input is positive"
+        assert all(layer.unmeasurable is None for layer in graph.layers)
+
+
+def test_a_network_that_fails_on_all_data_is_not_recorded(worker: Worker) -> None:
+    network = Network("", {}, {})
+    with pytest.raises(WorkerRefusedError):
+        worker.ask(Record(network), SECONDS)
 
 
 def test_the_producer_of_a_program_feeds_it(worker: Worker, loader: Loader, tmp_path: Path) -> None:

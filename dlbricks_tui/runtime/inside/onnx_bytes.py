@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.runtime.protocol import ArrayType, Network
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.protocol import ArrayType, Network, Reason
 
 # Operators that look up rows by number: inputs with the numbers, each with the input that has the table.
 LOOK_UPS = {"Gather": ((1, 0),), "EmbedLayerNormalization": ((0, 2), (1, 4))}
 # Operators whose output holds the same numbers as their first input.
 _PASS_ON = ("Identity", "Cast", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+_GZIP_MAGIC = b"\x1f\x8b"
 
 # The wire types of fields, the last three bits of a tag.
 _VARINT, _BYTES = 0, 2
@@ -22,6 +28,18 @@ _INPUT, _OUTPUT, _NODE_NAME, _OP, _ATTRIBUTE, _DOMAIN = 1, 2, 3, 4, 5, 7
 _NAME, _INTEGER = 1, 3
 _ARRAY_NAME, _EXTERNAL = 8, 13
 _OPSET_DOMAIN = 1
+
+
+def unpacked(path: str, reason: Reason) -> str | bytes:
+    """Return the path of a model file, or the content of one that is gzipped."""
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(len(_GZIP_MAGIC)) != _GZIP_MAGIC:
+                return path
+            file.seek(0)
+            return gzip.GzipFile(fileobj=file).read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise RefusalError(reason, f"{path} cannot be read: {error}") from error
 
 
 class Node(NamedTuple):

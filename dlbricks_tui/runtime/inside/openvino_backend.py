@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy
@@ -24,22 +25,28 @@ from dlbricks_tui.runtime.inside.backend import (
 )
 from dlbricks_tui.runtime.inside.onnx_bytes import one_operator, rows_counted
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
-from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, model_in_file
+from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, feed, model_in_file
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledModel
-from dlbricks_tui.runtime.inside.values import data_values, numpy_dtype, row_numbers
+from dlbricks_tui.runtime.inside.values import data_values, given_values, numpy_dtype, row_numbers
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
     Fuse,
     Fused,
+    Held,
     Infer,
     Inferred,
     Network,
     Reason,
+    Record,
+    Recorded,
     Tensor,
 )
 
 _NUMPYS = {"f16": "float16", "f32": "float32", "f64": "float64", "boolean": "bool", "string": "object"}
+# More numbers than a shape or the arguments of an operator have.
+_FEW_NUMBERS = 64
+_NUMBERS = ("int64", "int32", "bool", "float32", "float64")
 
 
 class OpenVino(Backend):
@@ -74,6 +81,19 @@ class OpenVino(Backend):
         parts = tuple([it.numbers for it in found])
         return Fused(json.dumps([asdict(it) for it in found]), (), parts)
 
+    def record(self, request: Record) -> Recorded:
+        """Return the types of a network's outputs in one run, and the numbers of small ones."""
+        network = request.network
+        refusals: list[RefusalError] = []
+        for made_up in (data_values, partial(given_values, numbers=(0,)), partial(given_values, numbers=(1,))):
+            try:
+                bound = _BoundModel(self._openvino, self._core, network, _filled(self._openvino, network, made_up))
+                bound.run()
+                return Recorded(tuple(map(_held, bound.outputs)))
+            except RefusalError as refusal:
+                refusals.append(refusal)
+        raise refusals[0]
+
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Compile a network or a model file. OpenVINO runs its operators one after another."""
         if side_by_side:
@@ -98,8 +118,7 @@ class _BoundModel(BoundNetwork):
         found = compiled(core, self._model, Reason.UNBUILDABLE)
         self._request = ask(found.create_infer_request, Reason.UNBUILDABLE)
         self._results = len(found.outputs)
-        for name, tensor in self._named_inputs().items():
-            self._feed(name, tensor)
+        feed(self._request, self._keys(), self.inputs)
 
     def run(self) -> None:
         ask(self._run, Reason.UNBUILDABLE)
@@ -109,16 +128,14 @@ class _BoundModel(BoundNetwork):
         if not self.outputs:
             self.outputs = [self._request.get_output_tensor(number) for number in range(self._results)]
 
-    def _feed(self, name: str, tensor: Any) -> None:
-        ask(lambda: self._request.set_tensor(name, tensor), Reason.UNBUILDABLE)
-
-    def _named_inputs(self) -> dict[str, Any]:
-        return {name: self.inputs[place] for place, name in enumerate(self._network.inputs)}
+    def _keys(self) -> Sequence[str | int]:
+        """Return the names of a file's inputs. Those of our networks are known by place, as some lose their names."""
+        return list(self._network.inputs) if self._text is None else range(len(self._network.inputs))
 
     def profiled(self) -> ProfiledNetwork:
         if self._text is None:
             raise RefusalError(Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
-        return ProfiledModel(self._core, self._model, self._text, self._named_inputs())
+        return ProfiledModel(self._core, self._model, self._text, self.inputs)
 
     def output_types(self) -> list[ArrayType]:
         return [ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]
@@ -131,19 +148,29 @@ class _BoundModel(BoundNetwork):
                 raise RefusalError(Reason.NOT_FINITE, f"output {place} holds values that are not finite")
 
 
-def _filled(openvino: Any, network: Network) -> list[Any]:
+def _filled(openvino: Any, network: Network, made_up: Callable[[tuple[int, ...], str], Any] = data_values) -> list[Any]:
+    """Return arrays for the inputs; `made_up` makes those without given numbers."""
     rows: dict[str, int] = {}
-    if network.weights:
+    if network.weights and made_up is data_values:
         rows = rows_counted(ModelText(network.symbol).content, network.weights)
     made = []
     for name, found in network.inputs.items():
         shape, dtype = found.shape, numpy_dtype(found.dtype).name
         if name in network.values:
-            values = numpy.full(shape, network.values[name], dtype)
+            values = given_values(shape, dtype, network.values[name])
         else:
-            values = row_numbers(shape, dtype, rows[name]) if name in rows else data_values(shape, dtype)
+            values = row_numbers(shape, dtype, rows[name]) if name in rows else made_up(shape, dtype)
         made.append(_tensor(openvino, values))
     return made
+
+
+def _held(tensor: Any) -> Held:
+    """Return the type of an output, and its numbers if they are few."""
+    shape, dtype = tuple(tensor.shape), _numpys_name(tensor.element_type)
+    if dtype not in _NUMBERS or tensor.size > _FEW_NUMBERS:
+        return Held(shape, dtype, ())
+    numbers = tensor.data
+    return Held(shape, dtype, tuple((numbers + 0).ravel().tolist()) if numpy.isfinite(numbers).all() else ())
 
 
 def _tensor(openvino: Any, values: Any) -> Any:

@@ -7,14 +7,15 @@ import os
 import tempfile
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
-from dlbricks_tui.runtime.inside.onnx_bytes import Node, Stored, nodes_of, with_stored
+from dlbricks_tui.runtime.inside.onnx_bytes import Node, Stored, nodes_of, unpacked, with_stored
 from dlbricks_tui.runtime.inside.openvino_graph import CONVERSIONS, separated
 from dlbricks_tui.runtime.inside.values import learned_values, numpy_dtype
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
@@ -107,10 +108,11 @@ class ModelText:
 
 
 def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:
-    """Return the model in a file, with its own weights and inputs of these shapes."""
+    """Return the model in a file, which may be gzipped, with its own weights and inputs of these shapes."""
+    content = unpacked(path, Reason.UNBUILDABLE)
 
     def read() -> Any:
-        model = core.read_model(path)
+        model = core.read_model(content)
         model.reshape({name: list(shape) for name, shape in shapes.items()})
         return model
 
@@ -129,6 +131,13 @@ def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -
         "PERF_COUNT": "YES" if profiled else "NO",
     }
     return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
+
+
+def feed(request: Any, keys: Sequence[str | int], tensors: Sequence[Any]) -> None:
+    """Let a request read these tensors as its inputs, each known by name or place."""
+    for place, key in enumerate(keys):
+        put = request.set_tensor if isinstance(key, str) else request.set_input_tensor
+        ask(partial(put, key, tensors[place]), Reason.UNBUILDABLE)
 
 
 def _threads() -> str:

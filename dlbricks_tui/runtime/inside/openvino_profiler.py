@@ -11,11 +11,11 @@ from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
 from dlbricks_tui.runtime.inside.openvino_graph import Executed, executed_nodes, numbers_of
-from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled
+from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, feed
 from dlbricks_tui.runtime.protocol import Reason
 
 # The totals are known to this many microseconds after as many runs.
-_MOST_RUNS = 12
+_MOST_RUNS = 16
 _NANOSECONDS_PER_MICROSECOND = 1000
 # Rounding down takes away this much on average, from each duration and from each mean.
 _ROUNDED_OFF_US = 0.5
@@ -26,7 +26,7 @@ _PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenatio
 class ProfiledModel(ProfiledNetwork):
     """A model that is compiled with counters, and again when these have become coarse."""
 
-    def __init__(self, core: Any, model: Any, text: ModelText, inputs: Mapping[str, Any]) -> None:
+    def __init__(self, core: Any, model: Any, text: ModelText, inputs: Sequence[Any]) -> None:
         self._core = core
         self._model = model
         self._text = text
@@ -53,8 +53,7 @@ class ProfiledModel(ProfiledNetwork):
         self._request = None
         found = compiled(self._core, self._model, Reason.UNBUILDABLE, profiled=True)
         self._request = found.create_infer_request()
-        for name, tensor in self._inputs.items():
-            self._request.set_tensor(name, tensor)
+        feed(self._request, range(len(self._inputs)), self._inputs)
         self._executed = executed_nodes(found, self._text.nodes)
         self._numbers = numbers_of(self._executed, self._text.conversions)
         self._runs = 0

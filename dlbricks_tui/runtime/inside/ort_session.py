@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import importlib
 import os
 import re
-import zlib
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.onnx_bytes import unpacked
 from dlbricks_tui.runtime.inside.ort_values import array_value
 from dlbricks_tui.runtime.inside.values import learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
@@ -24,7 +22,6 @@ AT_ONCE_VARIABLE = "ORT_INTER_OP_THREADS"
 ONLY_ERRORS = 3
 PROVIDERS = ["CPUExecutionProvider"]
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _SAID_FIRST = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate memory", "out of memory")
 _NUMPYS = {"float": "float32", "double": "float64", "string": "object"}
@@ -85,14 +82,7 @@ def session(ort: Any, model: str, values: Mapping[str, Any], settings: Any, reas
 
 def session_of_file(ort: Any, path: str, settings: Any, reason: Reason) -> Any:
     """Return a session of a model file, which may be gzipped, with its own weights."""
-    model: str | bytes = path
-    try:
-        with Path(path).open("rb") as file:
-            if file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC:
-                file.seek(0)
-                model = gzip.GzipFile(fileobj=file).read()
-    except (OSError, EOFError, zlib.error) as error:
-        raise RefusalError(reason, f"{path} cannot be read: {error}") from error
+    model = unpacked(path, reason)
     return ask(ort, lambda: ort.InferenceSession(model, settings, providers=PROVIDERS), reason)
 
 
