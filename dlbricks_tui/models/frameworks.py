@@ -88,9 +88,9 @@ class WorkerFramework:
         """Return the graph that the framework executes when it opens an ONNX file."""
         return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
 
-    def executed(self, model: str, weights: Mapping[str, TensorType]) -> str:
+    def executed(self, model: str, inputs: Mapping[str, TensorType], weights: Mapping[str, TensorType]) -> str:
         """Return the nodes that the framework executes of an ONNX model."""
-        shapes = {name: found.shape for name, found in weights.items() if found.shape is not None}
+        shapes = {name: found.shape or () for them in (inputs, weights) for name, found in them.items()}
         dtypes = {name: found.dtype for name, found in weights.items()}
         return self._guarded(Fuse(model, shapes, dtypes), Format.ONNX).symbol
 
@@ -245,7 +245,7 @@ class _NotStarted:
     def optimised(self, file: Path) -> str:
         raise NotInCacheError("this model has not been read before")
 
-    def executed(self, model: str, weights: object) -> str:
+    def executed(self, model: str, inputs: object, weights: object) -> str:
         raise NotInCacheError("this model has not been read before")
 
     def recorded(self, *network: object) -> Sequence[Held | None]:

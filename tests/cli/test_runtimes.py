@@ -3,6 +3,7 @@ import shlex
 import sys
 from collections.abc import Callable
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from dlbricks_tui.runtime.traits import TRAITS
 from tests.runs.runs import FAKE_WORKER
 
 Command = Callable[..., tuple[int, str, str]]
+# The runtimes of this interpreter.
+OWN = ["default", "default-onnx", *["default-openvino"] * (find_spec("openvino") is not None)]
 
 
 @pytest.fixture
@@ -44,10 +47,10 @@ def test_a_runtime_is_added_listed_checked_and_removed(dlbricks: Command, interp
     assert (added["name"], added["framework"], added["version"], added["threads"]) == ("old", "mxnet", "1.9.1", 2)
     assert added["environment"] == {"OMP_X": "1"}
     listed = json.loads(dlbricks("list", "--json")[1])
-    assert [it["name"] for it in listed] == ["default", "default-onnx", "old"]
+    assert [it["name"] for it in listed] == [*OWN, "old"]
     assert json.loads(dlbricks("check", "old", "--json")[1]) == [added]
     assert dlbricks("remove", "old")[0] == 0
-    assert [it["name"] for it in json.loads(dlbricks("--json")[1])] == ["default", "default-onnx"]
+    assert [it["name"] for it in json.loads(dlbricks("--json")[1])] == OWN
 
 
 def test_a_runtime_may_run_several_operators_at_once(dlbricks: Command) -> None:

@@ -354,7 +354,7 @@ class NeverAsked(TableFramework):
     def optimised(self, file: Path) -> str:
         raise AssertionError
 
-    def executed(self, model: str, weights: object) -> str:
+    def executed(self, model: str, inputs: object, weights: object) -> str:
         raise AssertionError
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:

@@ -226,6 +226,17 @@ def test_shapes_that_inference_leaves_open_are_those_of_one_run(loader: Loader, 
         assert all(layer.unmeasurable is None for layer in graph.layers)
 
 
+def test_contradicting_shapes_are_refused_and_make_up_no_others(loader: Loader, tmp_path: Path) -> None:
+    """With open axes, OpenVINO would add arrays of different sizes and report the size of unset memory."""
+    nodes = [make_node("Add", ["x", "z"], ["s"]), make_node("Relu", ["s"], ["y"])]
+    source = source_of(saved(tmp_path, model(nodes, {"x": ("a",), "z": ("b",)}, ["y"])))
+    given: dict[str, Shape] = {"x": (3,), "z": (5,)}
+    written = loader.load(source, Level.WRITTEN, given)
+    assert all(layer.unmeasurable for layer in written.layers)
+    with pytest.raises(FusionRefusedError, match="unknown"):
+        loader.load(source, Level.FUSED, given)
+
+
 def test_a_network_that_fails_on_all_data_is_not_recorded(worker: Worker) -> None:
     network = Network("", {}, {})
     with pytest.raises(WorkerRefusedError):

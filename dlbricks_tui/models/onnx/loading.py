@@ -144,7 +144,7 @@ class Optimiser(TellsTypes, Protocol):
     def optimised(self, file: Path) -> str:
         """Return the graph that the framework executes when it opens a file."""
 
-    def executed(self, model: str, weights: Mapping[str, TensorType]) -> str:
+    def executed(self, model: str, inputs: Mapping[str, TensorType], weights: Mapping[str, TensorType]) -> str:
         """Return the nodes that the framework executes of a model, as a list in JSON.
 
         Only frameworks that `always_fuses` have an answer. The model holds the types of its weights only.
@@ -353,7 +353,7 @@ def _executed_layers(written: LayerGraph, framework: Optimiser, key: str, path: 
     cached = read_types(path, key)
     if cached is None or cached.symbol is None:
         try:
-            nodes = framework.executed(whole.text, whole.weights)
+            nodes = framework.executed(whole.text, whole.inputs, whole.weights)
         except WorkerRefusedError as refused:
             raise FusionRefusedError(f"{written.name}: {refused}") from None
         cached = CachedTypes((), framework=framework.identity, symbol=nodes)

@@ -116,9 +116,10 @@ def tensor_name(node: int, output: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WholeModel:
-    """All layers of a model as text, the types of its weights by name, and the layer of each node."""
+    """All layers of a model as text, the types of its inputs and weights by name, and the layer of each node."""
 
     text: str
+    inputs: Mapping[str, TensorType]
     weights: Mapping[str, TensorType]
     owners: Mapping[int, int]
 
@@ -130,8 +131,9 @@ def whole_model(graph: LayerGraph) -> WholeModel:
     weights: dict[str, TensorType] = {}
     stored: dict[Hashable, tuple[int, int]] = {}
     entries: dict[Feed, tuple[int, int]] = {}
-    for number, given in enumerate(graph.inputs):
-        entries[Feed(None, number)] = (sheet.variable(f"data{number}", given.type, learned=False), 0)
+    inputs = {f"data{number}": given.type for number, given in enumerate(graph.inputs)}
+    for number, (name, found) in enumerate(inputs.items()):
+        entries[Feed(None, number)] = (sheet.variable(name, found, learned=False), 0)
     for layer in graph.layers:
         (operator,) = layer.operators
         arrays = [layer.array(number) for number in range(len(layer.weights))]
@@ -147,7 +149,7 @@ def whole_model(graph: LayerGraph) -> WholeModel:
         node = sheet.operator(operator.native, layer.name, read)
         owners[node] = layer.index
         entries.update({Feed(layer.index, place): (node, wire.output) for place, wire in enumerate(layer.results)})
-    return WholeModel(sheet.text([entries[head] for head in graph.heads]), weights, owners)
+    return WholeModel(sheet.text([entries[head] for head in graph.heads]), inputs, weights, owners)
 
 
 def model_text(

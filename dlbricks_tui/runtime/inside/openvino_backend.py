@@ -69,17 +69,20 @@ class OpenVino(Backend):
         return Described(platform.python_version(), "openvino", version)
 
     def infer(self, request: Infer) -> Inferred:
-        model = ModelText(request.symbol).read(self._core, {}, Reason.INCONSISTENT)
+        model = ModelText(request.symbol).read(self._core, {}, {}, Reason.INCONSISTENT)
         return Inferred(tuple([(_declared(output),) for output in model.outputs]), ())
 
     def fuse(self, request: Fuse) -> Fused:
-        """Return the nodes that OpenVINO executes, as a list in JSON, and the numbers of the ONNX nodes behind each."""
+        """Return the nodes that OpenVINO executes, as a list in JSON.
+
+        The request has the shapes of inputs in order, and the shapes and data types of weights.
+        """
         text = ModelText(request.symbol)
-        weights = {name: ArrayType(shape, request.dtypes[name]) for name, shape in request.shapes.items()}
-        model = text.read(self._core, weights, Reason.UNFUSABLE)
+        weights = {name: ArrayType(request.shapes[name], dtype) for name, dtype in request.dtypes.items()}
+        inputs = {name: shape for name, shape in request.shapes.items() if name not in weights}
+        model = text.read(self._core, inputs, weights, Reason.UNFUSABLE)
         found = executed_nodes(compiled(self._core, model, Reason.UNFUSABLE), text.nodes)
-        parts = tuple([it.numbers for it in found])
-        return Fused(json.dumps([asdict(it) for it in found]), (), parts)
+        return Fused(json.dumps([asdict(it) for it in found]), (), ())
 
     def record(self, request: Record) -> Recorded:
         """Return the types of a network's outputs in one run, and the numbers of small ones."""
@@ -106,11 +109,12 @@ class _BoundModel(BoundNetwork):
         self._core = core
         self._network = network
         self._text: ModelText | None = None
+        shapes = {name: it.shape for name, it in network.inputs.items()}
         if network.file:
-            self._model = model_in_file(core, network.file, {name: it.shape for name, it in network.inputs.items()})
+            self._model = model_in_file(core, network.file, shapes)
         else:
             self._text = ModelText(network.symbol)
-            self._model = self._text.read(core, network.weights, Reason.UNBUILDABLE)
+            self._model = self._text.read(core, shapes, network.weights, Reason.UNBUILDABLE)
         self.inputs = list(fed) if fed is not None else _filled(openvino, network)
         self.outputs: list[Any] = []
         if len(self.inputs) != len(network.inputs):

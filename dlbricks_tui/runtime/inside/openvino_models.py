@@ -85,10 +85,12 @@ class ModelText:
         except (Base64Error, IndexError, KeyError, ValueError) as error:
             raise RefusalError(Reason.MALFORMED, f"not a model: {error}") from error
 
-    def read(self, core: Any, weights: Mapping[str, ArrayType], reason: Reason) -> Any:
-        """Return the model with values for its weights.
+    def read(
+        self, core: Any, shapes: Mapping[str, tuple[int, ...]], weights: Mapping[str, ArrayType], reason: Reason
+    ) -> Any:
+        """Return the model with inputs of these shapes, in order, and with values for its weights.
 
-        They lie in a file, which OpenVINO maps into memory: inside of a model it would copy them several times.
+        The values lie in a file, which OpenVINO maps into memory: inside of a model it would copy them several times.
         """
         zeros = _zero_points(self.nodes)
         stored: dict[str, Stored] = {}
@@ -102,9 +104,19 @@ class ModelText:
                         file.write(values.data)
                 path = Path(folder) / "model.onnx"
                 path.write_bytes(with_stored(self.content, stored, CONVERSIONS))
-                return ask(lambda: core.read_model(str(path)), reason)
+                return ask(lambda: _sized(core.read_model(str(path)), list(shapes.values())), reason)
         except OSError as error:
             raise RefusalError(Reason.TOO_LARGE, f"cannot write the weights to {error.filename}: {error}") from error
+
+
+def _sized(model: Any, shapes: Sequence[tuple[int, ...]]) -> Any:
+    """Return a model with inputs of these shapes.
+
+    OpenVINO infers what follows from them. With open axes it may run a model of contradicting shapes, without an error.
+    """
+    if model.is_dynamic() and shapes:
+        model.reshape({place: list(shape) for place, shape in enumerate(shapes)})
+    return model
 
 
 def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -> Any:
