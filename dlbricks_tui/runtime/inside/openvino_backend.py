@@ -27,7 +27,7 @@ from dlbricks_tui.runtime.inside.onnx_bytes import one_operator, rows_counted
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
 from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, feed, model_in_file
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledModel
-from dlbricks_tui.runtime.inside.values import data_values, given_values, numpy_dtype, row_numbers
+from dlbricks_tui.runtime.inside.values import data_values, given_values, numpy_dtype, row_numbers, sampled_values
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
@@ -88,7 +88,7 @@ class OpenVino(Backend):
         """Return the types of a network's outputs in one run, and the numbers of small ones."""
         network = request.network
         refusals: list[RefusalError] = []
-        for made_up in (data_values, partial(given_values, numbers=(0,)), partial(given_values, numbers=(1,))):
+        for made_up in (None, partial(given_values, numbers=(0,)), partial(given_values, numbers=(1,))):
             try:
                 bound = _BoundModel(self._openvino, self._core, network, _filled(self._openvino, network, made_up))
                 bound.run()
@@ -152,18 +152,19 @@ class _BoundModel(BoundNetwork):
                 raise RefusalError(Reason.NOT_FINITE, f"output {place} holds values that are not finite")
 
 
-def _filled(openvino: Any, network: Network, made_up: Callable[[tuple[int, ...], str], Any] = data_values) -> list[Any]:
+def _filled(openvino: Any, network: Network, made_up: Callable[[tuple[int, ...], str], Any] | None = None) -> list[Any]:
     """Return arrays for the inputs; `made_up` makes those without given numbers."""
     rows: dict[str, int] = {}
-    if network.weights and made_up is data_values:
+    if network.weights and not made_up:
         rows = rows_counted(ModelText(network.symbol).content, network.weights)
+    filling = made_up or (sampled_values if network.file else data_values)
     made = []
     for name, found in network.inputs.items():
         shape, dtype = found.shape, numpy_dtype(found.dtype).name
         if name in network.values:
             values = given_values(shape, dtype, network.values[name])
         else:
-            values = row_numbers(shape, dtype, rows[name]) if name in rows else made_up(shape, dtype)
+            values = row_numbers(shape, dtype, rows[name]) if name in rows else filling(shape, dtype)
         made.append(_tensor(openvino, values))
     return made
 
