@@ -1,4 +1,4 @@
-"""`dlbricks doctor`: the causes of noise on this host, and weights that make a model slow."""
+"""`dlbricks doctor`: the causes of noise on this host, its peaks, and weights that make a model slow."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -14,10 +14,13 @@ from dlbricks_tui.cli.drawing import name_cell, plain_table
 from dlbricks_tui.cli.output import narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.noise import Finding, findings
+from dlbricks_tui.host.peaks import PeaksError, keep_peaks
 from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
-from dlbricks_tui.store.records import System
-from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Peaks, System
+from dlbricks_tui.wording.numbers import counted, percent, speeds
 
 _INDENT = 8
 _STYLES = {"quiet": "green", "noisy": "yellow", "unknown": "dim"}
@@ -27,6 +30,14 @@ def register(parser: Parser) -> None:
     """Add the options of `doctor`."""
     about = "look for denormal numbers in a *.params or *.onnx file"
     add_repeatable(parser, "--params", "FILE", about, type=Path)
+    parser.add_argument(
+        "--peaks",
+        action="store_true",
+        help="measure for about two seconds how fast this host computes and reads memory, and store it",
+    )
+    parser.add_argument(
+        "--threads", metavar="N", type=int, help="number of threads for --peaks (default: one for each usable core)"
+    )
     add_json_option(parser)
     parser.set_defaults(handler=examine)
 
@@ -35,16 +46,43 @@ def examine(args: argparse.Namespace) -> int:
     """Examine the host, and the named files of weights."""
     # Weights first, so that a mistyped path is refused at once.
     weights = {path: denormals_in(path) for path in args.params}
-    system, found = fingerprint(), findings()
+    system = fingerprint()
+    if args.threads is not None and not args.peaks:
+        raise PeaksError("--threads is the number of threads for --peaks: add --peaks, or leave --threads out")
+    # Before the noise is examined, which the measured threads would be part of.
+    peaks = _peaks(args, system)
+    found = findings()
     if args.json:
         noise = [{**document(it), "cure": it.cure or None} for it in found]
         files = [_weights_document(path, counts) for path, counts in weights.items()]
-        write_json({"system": _system_document(system), "noise": noise, "weights": files})
+        documents = [peaks_document(it) for it in peaks]
+        write_json({"system": _system_document(system), "peaks": documents, "noise": noise, "weights": files})
     else:
-        _show(system, found)
+        _show(system, peaks, found)
         for path, counts in weights.items():
             _show_weights(path, counts)
     return Status.DONE
+
+
+def peaks_document(peaks: Peaks) -> dict[str, Any]:
+    """Return the peaks at a number of threads as a JSON document."""
+    return {
+        "threads": peaks.threads,
+        "gflops": dict(peaks.arithmetic),
+        "gigabytes_per_second": dict(peaks.bandwidth),
+        "when": peaks.when,
+    }
+
+
+def _peaks(args: argparse.Namespace, system: System) -> tuple[Peaks, ...]:
+    """Return the stored peaks of this host, after they were measured if that was asked for."""
+    if not args.peaks and not args.data.store.exists():
+        return ()
+    with ResultsDatabase(args.data.store) as store:
+        if args.peaks:
+            threads = system.cores if args.threads is None else args.threads
+            keep_peaks(store, system, threads, host_lock(), args.data.path)
+        return tuple(it for it in store.peaks() if it.system == system.id)
 
 
 def _system_document(system: System) -> dict[str, Any]:
@@ -68,11 +106,12 @@ def _weights_document(path: Path, counts: Sequence[DenormalCount]) -> dict[str, 
     }
 
 
-def _show(system: System, found: Sequence[Finding]) -> None:
+def _show(system: System, peaks: Sequence[Peaks], found: Sequence[Finding]) -> None:
     facts = ", ".join(f"{name.replace('_', ' ')} {str(value).lower()}" for name, value in system.facts)
     show(
         Text(f"{system.name}, {system.memory_bytes / GIBIBYTE:.1f} GiB", style="bold"),
         Text(f"known as {system.id}; {facts}"),
+        *(Text(f"at most {speeds(it)}, with {counted(it.threads, 'thread')}") for it in peaks),
         Text(),
         *(line for finding in found for line in _lines(finding)),
     )

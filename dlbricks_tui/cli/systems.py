@@ -8,6 +8,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from dlbricks_tui.cli.doctor import peaks_document
 from dlbricks_tui.cli.drawing import Pen, name_cell, partly, pen_for, plain_table
 from dlbricks_tui.cli.options import (
     add_composition_options,
@@ -30,10 +31,11 @@ from dlbricks_tui.estimate.comparison import (
     remarks_on,
 )
 from dlbricks_tui.estimate.selection import find_system
+from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import System
+from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.store.selections import Combination, by_id, combinations
 from dlbricks_tui.wording import numbers
 
@@ -69,11 +71,11 @@ def list_systems(args: argparse.Namespace) -> int:
     prices = read_prices(args.data.path)
     with ResultsDatabase(args.data.store) as store:
         known = by_id(store.systems())
-        measured = combinations(store.select(order=()))
+        measured, peaks = combinations(store.select(order=())), store.peaks()
     if args.json:
-        write_json([_system_document(system, known, measured, prices) for system in known.values()])
+        write_json([_system_document(system, known, measured, prices, peaks) for system in known.values()])
     elif known:
-        show(_systems_table(known, measured, prices))
+        show(_systems_table(known, measured, prices, peaks))
         narrate(f"you can change the prices in {args.data.path / PRICES_FILE}")
     else:
         narrate("no system has results yet: `dlbricks run MODEL` measures this one")
@@ -119,7 +121,11 @@ def _estimates(
 
 
 def _system_document(
-    system: System, known: Mapping[str, System], measured: Sequence[Combination], prices: Prices
+    system: System,
+    known: Mapping[str, System],
+    measured: Sequence[Combination],
+    prices: Prices,
+    peaks: Sequence[Peaks],
 ) -> dict[str, Any]:
     return {
         "system": system.id,
@@ -129,6 +135,7 @@ def _system_document(
         "memory_bytes": system.memory_bytes,
         "instance_type": system.instance_type or None,
         "dollars_per_hour": prices.of(names_of(system.id, known)),
+        "peaks": [peaks_document(it) for it in peaks if it.system == system.id],
         "results": [
             {
                 "runtime": it.runtime,
@@ -163,8 +170,12 @@ def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
         }
 
 
-def _systems_table(known: Mapping[str, System], measured: Sequence[Combination], prices: Prices) -> Table:
-    table = plain_table("SYSTEM", "PROCESSOR", "CORES", "MEMORY", "PRICE", "BRICKS", "MODELS")
+def _systems_table(
+    known: Mapping[str, System], measured: Sequence[Combination], prices: Prices, peaks: Sequence[Peaks]
+) -> Table:
+    # Most stores have no peaks.
+    speeds = ("GFLOP/S", "GB/S") if peaks else ()
+    table = plain_table("SYSTEM", "PROCESSOR", "CORES", "MEMORY", *speeds, "PRICE", "BRICKS", "MODELS")
     table.columns[1].justify = "left"
     for system in known.values():
         own = [it for it in measured if it.system == system.id]
@@ -173,11 +184,19 @@ def _systems_table(known: Mapping[str, System], measured: Sequence[Combination],
             Text(printable(system.cpu or "-")),
             str(system.cores or "-"),
             numbers.gibibytes(system.memory_bytes),
+            *(_highest_speeds([it for it in peaks if it.system == system.id]) if peaks else ()),
             numbers.price_per_hour(prices.of(names_of(system.id, known))),
             str(sum(it.pairs for it in own)),
             str(max((it.models for it in own), default=0)),
         )
     return table
+
+
+def _highest_speeds(peaks: Sequence[Peaks]) -> tuple[str, str]:
+    """Return the peaks of arithmetic and of reading memory, at the number of threads with the highest ones."""
+    arithmetic = [value for it in peaks for _, value in it.arithmetic]
+    memory = [value for it in peaks for level, value in it.bandwidth if level == MEMORY]
+    return numbers.speed(max(arithmetic, default=None)), numbers.speed(max(memory, default=None))
 
 
 def _comparison(ranked: Mapping[str, Sequence[Candidate]], console: Console) -> Iterator[RenderableType]:

@@ -167,3 +167,32 @@ def processor_times(host: HostFiles) -> ProcessorTimes | None:
     numbers = [int(word) for word in words[1:9]]
     idle, stolen = numbers[3] + numbers[4], numbers[7]
     return ProcessorTimes(sum(numbers), sum(numbers) - idle - stolen, stolen)
+
+
+class DataCache(NamedTuple):
+    """A cache of the first processor, and the number of processors that share it."""
+
+    level: int
+    bytes: int
+    processors: int
+
+
+def caches(host: HostFiles) -> tuple[DataCache, ...]:
+    """Return the caches that hold data, as far as the kernel tells."""
+    found = []
+    for folder in host.matching(f"{CPU}/cpu0/cache/index[0-9]*"):
+        level, size = host.number(f"{folder}/level"), (host.text(f"{folder}/size") or "").removesuffix("K")
+        if level is not None and size.isdecimal() and host.text(f"{folder}/type") != "Instruction":
+            shared_by = _processors_in(host.text(f"{folder}/shared_cpu_list") or "")
+            found.append(DataCache(level, int(size) << 10, max(1, shared_by)))
+    return tuple(found)
+
+
+def _processors_in(listed: str) -> int:
+    """Return the number of processors in a list such as `0-3,8`."""
+    count = 0
+    for part in listed.split(","):
+        first, _, last = part.partition("-")
+        if first.isdecimal() and (last or first).isdecimal():
+            count += int(last or first) - int(first) + 1
+    return count

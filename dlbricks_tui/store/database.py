@@ -20,7 +20,7 @@ from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
-from dlbricks_tui.store.records import Record, Run, Runtime, System
+from dlbricks_tui.store.records import Peaks, Record, Run, Runtime, System
 from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parse_order, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
@@ -99,6 +99,11 @@ class ResultsDatabase(TinyDB):
     def runtimes(self) -> tuple[Runtime, ...]:
         """Return the runtimes, each as described last."""
         return tuple({it.id: it for it in self.records(Runtime)}.values())
+
+    def peaks(self) -> tuple[Peaks, ...]:
+        """Return the peaks of each system at each number of threads, as measured last."""
+        measured = sorted(self.records(Peaks), key=lambda peaks: peaks.when)
+        return tuple({(it.system, it.threads): it for it in measured}.values())
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs, each in its last state."""

@@ -25,8 +25,14 @@ from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
-# The fields of a result that refer to other records, and the tables of these.
-_REFERENCES = {"brick": "bricks", "system": "systems", "runtime": "runtimes", "run": "runs"}
+# The columns of a result that refer to other records, and the tables of these.
+_REFERENCES = (
+    ("brick", "bricks"),
+    ("system", "systems"),
+    ("system", "peaks"),
+    ("runtime", "runtimes"),
+    ("run", "runs"),
+)
 # The rows that are read from the columns at once.
 _ROWS = 10_000
 
@@ -112,7 +118,7 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
 def _with_references(generation: Generation, results: Rows) -> Rows:
     index = generation.index
     rows = [results]
-    for column, table in _REFERENCES.items():
+    for column, table in _REFERENCES:
         described = index.rows_of(table)
         wanted = np.isin(index.column(column)[described], np.unique(index.column(column)[results]))
         rows.append(described[wanted])

@@ -196,5 +196,19 @@ class EndToEnd(Timed):
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peaks(DatedRecord):
+    """The highest speeds that a number of threads reached together on a system.
+
+    `arithmetic` has billions of 32-bit floating-point operations per second, by instruction set. `bandwidth` has
+    billions of bytes read per second, by `memory` and `shared cache`.
+    """
+
+    system: str
+    threads: int
+    arithmetic: Constants
+    bandwidth: Constants
+
+
 Result = Measurement | EndToEnd
-Record = BrickForm | System | Runtime | Run | Calibration | Failure | EndToEnd | Measurement
+Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | EndToEnd | Measurement

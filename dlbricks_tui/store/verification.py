@@ -16,7 +16,7 @@ from dlbricks_tui.store.documents import TABLE_OF, TABLES, BrokenDocumentError, 
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import BrickForm, DatedRecord, Measurement, Record, Run, Runtime, System, Timed
+from dlbricks_tui.store.records import BrickForm, DatedRecord, Measurement, Peaks, Record, Run, Runtime, System, Timed
 from dlbricks_tui.store.statistics import TRIM, quantile
 
 _MOST_SAMPLES = 100_000
@@ -67,7 +67,7 @@ class References:
             return
         if record.system not in self.systems:
             raise BrokenDocumentError(f"is of system {record.system[:40]!r}, which is described nowhere")
-        if record.runtime not in self.runtimes:
+        if not isinstance(record, Peaks) and record.runtime not in self.runtimes:
             raise BrokenDocumentError(f"is of runtime {record.runtime[:40]!r}, which is described nowhere")
 
 
@@ -138,7 +138,7 @@ def _check_values(record: Record) -> None:
 def _counts(record: Record) -> tuple[int, ...]:
     if isinstance(record, System):
         return record.cores, record.memory_bytes
-    if isinstance(record, Runtime):
+    if isinstance(record, Runtime | Peaks):
         return (record.threads,)
     if isinstance(record, Run):
         return record.granularity, record.measured, record.reused, record.failed

@@ -3,6 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from dlbricks_tui.store.records import Peaks
+
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
 PARTLY = "…"
 
@@ -74,6 +76,17 @@ def gibibytes(memory_bytes: int) -> str:
 def price_per_hour(dollars: float | None) -> str:
     """Return the price of an hour: `$ 0.17/h`, and a dash where it is unknown."""
     return "-" if dollars is None else f"$ {dollars:g}/h"
+
+
+def speed(billions: float | None) -> str:
+    """Return a speed in billions per second for a column: `98.5`, and a dash where it is unknown."""
+    return "-" if billions is None else f"{billions:.3g}"
+
+
+def speeds(peaks: Peaks) -> str:
+    """Return peaks as a list: `98.5 GFLOP/s (avx512), 61 GFLOP/s (avx2), 21 GB/s from memory`."""
+    arithmetic = [f"{speed(value)} GFLOP/s ({instructions})" for instructions, value in peaks.arithmetic]
+    return ", ".join([*arithmetic, *(f"{speed(value)} GB/s from {level}" for level, value in peaks.bandwidth)])
 
 
 def names_of(models: Sequence[str], most: int = 3) -> str:

@@ -4,8 +4,10 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE, HostLock
 from dlbricks_tui.host.noise import SOURCES
 from tests.measure.test_denormals import WEIGHTS, params
+from tests.store.samples import peaks
 
 
 def test_every_source_of_noise_has_its_state_effect_and_cure(capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +40,52 @@ def test_denormals_in_weights_are_counted(tmp_path: Path, capsys: pytest.Capture
     out, told = capsys.readouterr()
     assert "4 of 12 values are denormal" in out
     assert "cure" in told
+
+
+@pytest.fixture
+def _measured_peaks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Peaks of one size, and a lock that no other run of this host holds."""
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "lock"))
+    monkeypatch.setattr(
+        "dlbricks_tui.host.peaks.measure_peaks", lambda system, threads: peaks(system=system, threads=threads)
+    )
+
+
+@pytest.mark.usefixtures("_measured_peaks")
+def test_measured_peaks_are_stored_with_the_system_and_shown_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = ["--data-dir", str(tmp_path / "data")]
+    assert main([*data, "doctor", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["peaks"] == []
+    assert main([*data, "doctor", "--peaks", "--threads", "2"]) == 0
+    assert "at most 98.5 GFLOP/s (avx512), 61 GFLOP/s (avx2), 21 GB/s from memory" in capsys.readouterr().out
+    assert main([*data, "doctor", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["peaks"]
+    assert (found["threads"], found["gflops"]["avx512"], found["gigabytes_per_second"]["memory"]) == (2, 98.5, 21.0)
+    assert main([*data, "systems", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["peaks"] == [found]
+    assert main([*data, "systems"]) == 0
+    assert "GFLOP/S" in (shown := capsys.readouterr().out) and "98.5" in shown
+
+
+@pytest.mark.usefixtures("_measured_peaks")
+@pytest.mark.parametrize("words", [["--threads", "2"], ["--peaks", "--threads", "0"]])
+def test_threads_that_make_no_sense_are_refused_in_one_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--data-dir", str(tmp_path / "data"), "doctor", *words]) == 2
+    out, told = capsys.readouterr()
+    assert (out, told.count("\n")) == ("", 1)
+
+
+@pytest.mark.usefixtures("_measured_peaks")
+def test_peaks_are_not_measured_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = HostLock(tmp_path / "lock")
+    assert lock.try_hold("20261121-1", tmp_path)
+    assert main(["--data-dir", str(tmp_path / "data"), "doctor", "--peaks"]) == 2
+    lock.release()
+    assert "run 20261121-1" in capsys.readouterr().err
 
 
 def test_unreadable_weights_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

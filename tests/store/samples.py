@@ -15,6 +15,7 @@ from dlbricks_tui.store.records import (
     EndToEnd,
     Failure,
     Measurement,
+    Peaks,
     Record,
     Run,
     Runtime,
@@ -66,6 +67,12 @@ def runtime(name: str = "mxnet-1.9.1", **fields: Any) -> Runtime:
     return Runtime(**{**described, "settings": (("OMP_NUM_THREADS", "2"),), **fields})
 
 
+def peaks(**fields: Any) -> Peaks:
+    """Return the peaks of a system."""
+    speeds = {"arithmetic": (("avx512", 98.5), ("avx2", 61.0)), "bandwidth": (("memory", 21.0), ("shared cache", 64.0))}
+    return Peaks(**{"system": "c5.xlarge", "when": WHEN, "threads": 2, **speeds, **fields})
+
+
 def run(name: str = "r1", **fields: Any) -> Run:
     """Return a run."""
     state = {"started": WHEN, "when": WHEN, "state": "done", "granularity": 2, "models": ("resnet50_v1",)}
@@ -103,6 +110,7 @@ def one_of_each() -> list[Record]:
         form(),
         system(),
         runtime(),
+        peaks(uuid=f"{6:032x}"),
         run(uuid=f"{1:032x}"),
         calibration(uuid=f"{2:032x}"),
         failure(uuid=f"{3:032x}"),

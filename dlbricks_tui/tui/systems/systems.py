@@ -23,7 +23,7 @@ from dlbricks_tui.tui.lines import (
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
-from dlbricks_tui.wording.numbers import counted, gibibytes, price_per_hour
+from dlbricks_tui.wording.numbers import counted, gibibytes, price_per_hour, speeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -146,6 +146,8 @@ def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[
     if system.instance_type:
         yield fact("instance", system.instance_type)
     yield from fact_lines(system.facts)
+    for each in known.peaks:
+        yield fact("at most", f"{speeds(each)}, with {counted(each.threads, 'thread')}")
     if not known.ways:
         yield BLANK
         yield line("Nothing was measured on it yet.")

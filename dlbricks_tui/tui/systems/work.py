@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.models.graph import Level
-    from dlbricks_tui.store.records import Runtime, System
+    from dlbricks_tui.store.records import Peaks, Runtime, System
     from dlbricks_tui.store.selections import Combination
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownSystem:
-    """A system with its price per hour, if known, and the ways in which it has measured."""
+    """A system with its price per hour, if known, the ways in which it has measured, and its peaks."""
 
     system: System
     is_host: bool
     dollars_per_hour: float | None
     ways: tuple[Combination, ...]
+    peaks: tuple[Peaks, ...] = ()
 
     @property
     def bricks(self) -> int:
@@ -60,12 +61,14 @@ def list_systems(session: Session) -> Systems:
         store.refresh()
         known = {host.id: host, **by_id(store.systems())}
         ways, runtimes = combinations(store.select(order=())), by_id(store.runtimes())
+        peaks = store.peaks()
     listed = (
         KnownSystem(
             system,
             system.id == host.id,
             prices.of(names_of(system.id, known)),
             tuple(way for way in ways if way.system == system.id),
+            tuple(each for each in peaks if each.system == system.id),
         )
         for system in known.values()
     )

@@ -1,0 +1,135 @@
+"""Peaks of this host: the most arithmetic and memory traffic that a number of threads reach together.
+
+They are measured with numpy, whose matrix product comes close to the peak of the processor.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Peaks, System, utc_now
+
+MEMORY, SHARED_CACHE = "memory", "shared cache"
+
+_PROGRAM = Path(__file__).with_name("peak_program.py")
+_SECONDS_EACH = 0.3
+# A process that has not answered by then hangs.
+_MOST_SECONDS = 60.0
+_GIGA = 1e9
+# Kernels of OpenBLAS for an instruction set; other libraries ignore the variable. The widest set is the default.
+_KERNELS: Mapping[str, tuple[str, ...]] = {"avx512": ("avx512", "avx2"), "avx2": ("avx2",)}
+_KERNELS_VARIABLE, _CORE_TYPES = "OPENBLAS_CORETYPE", {"avx2": "Haswell"}
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
+)
+# Arrays in memory are this many times as large as the shared cache, at least and at most so large.
+_TIMES_THE_CACHE, _LEAST_BYTES, _MOST_BYTES = 4, 128 << 20, 1 << 30
+# An array of this many times the private caches is read from the shared one.
+_BEYOND_PRIVATE = 2
+
+
+class PeaksError(UserError):
+    """The peaks of this host cannot be measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """The bytes that each thread reads; None if this host hides its caches."""
+
+    memory: int
+    shared_cache: int | None
+
+
+# Runs the program with arguments and variables, and returns what it prints.
+Program = Callable[[list[str], Mapping[str, str]], str]
+
+
+def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run: Program | None = None) -> Peaks:
+    """Measure for about two seconds what this many threads reach on this host."""
+    host, run = host or HostFiles(), run or _run
+    sizes = _sizes(host, threads)
+    widest = processor.vector_instructions(host) or "any"
+    arithmetic: dict[str, float] = {}
+    bandwidth: dict[str, float] = {}
+    for instructions in _KERNELS.get(widest, (widest,)):
+        first = not arithmetic
+        read = {MEMORY: sizes.memory, SHARED_CACHE: sizes.shared_cache} if first else {}
+        wanted = {level: size for level, size in read.items() if size is not None}
+        kernels = {} if first else {_KERNELS_VARIABLE: _CORE_TYPES[instructions]}
+        arguments = [str(threads), str(_SECONDS_EACH), *map(str, wanted.values())]
+        found = _parsed(run(arguments, {**_ONE_THREAD, **kernels}))
+        arithmetic[instructions] = found.flops / _GIGA
+        bandwidth |= {level: each / _GIGA for level, each in zip(wanted, found.bandwidth, strict=True)}
+    return Peaks(
+        when=utc_now(),
+        system=system,
+        threads=threads,
+        arithmetic=tuple(arithmetic.items()),
+        bandwidth=tuple(bandwidth.items()),
+    )
+
+
+def keep_peaks(store: ResultsDatabase, system: System, threads: int, lock: HostLock, data: Path) -> Peaks:
+    """Measure the peaks of this host, and store them with its description; refuse while a run measures."""
+    if not 1 <= threads <= MOST_THREADS:
+        raise PeaksError(f"threads {threads}: give a number from 1 to {MOST_THREADS}")
+    if not lock.try_hold("peaks", data):
+        raise PeaksError(f"{lock.holder() or 'another run'} measures now: try again when it has ended")
+    try:
+        found = measure_peaks(system.id, threads)
+    finally:
+        lock.release()
+    store.add(system, found)
+    return found
+
+
+def _sizes(host: HostFiles, threads: int) -> _Sizes:
+    caches = processor.caches(host)
+    shared = max((it for it in caches if it.level > 2), key=lambda it: it.level, default=None)
+    if shared is None:
+        return _Sizes(_LEAST_BYTES // threads, None)
+    everything = min(_MOST_BYTES, max(_LEAST_BYTES, _TIMES_THE_CACHE * shared.bytes))
+    private = max((it.bytes for it in caches if it.level < shared.level), default=0)
+    share = shared.bytes // min(threads, shared.processors)
+    # Other guests of the machine may fill the rest of the shared cache.
+    size = _BEYOND_PRIVATE * private
+    return _Sizes(everything // threads, size if 0 < size < share + private else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Printed:
+    flops: float
+    bandwidth: tuple[float, ...]
+
+
+def _parsed(printed: str) -> _Printed:
+    document = json.loads(printed)
+    return _Printed(float(document["flops"]), tuple(map(float, document["bandwidth"])))
+
+
+def _run(arguments: list[str], variables: Mapping[str, str]) -> str:
+    command = [sys.executable, str(_PROGRAM), *arguments]
+    try:
+        done = subprocess.run(
+            command,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_MOST_SECONDS,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        said = (getattr(error, "stderr", "") or "").strip().splitlines()[-1:] or [str(error)]
+        raise PeaksError(f"the peaks of this host cannot be measured: {said[0]}") from error
+    return done.stdout

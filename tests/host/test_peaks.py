@@ -1,0 +1,80 @@
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks
+from dlbricks_tui.host.processor import DataCache, caches
+from tests.host.hosts import CPU, c5_large
+
+CACHE = f"{CPU}/cpu0/cache"
+CACHES = {
+    f"{CACHE}/index0/level": "1",
+    f"{CACHE}/index0/type": "Data",
+    f"{CACHE}/index0/size": "32K",
+    f"{CACHE}/index0/shared_cpu_list": "0",
+    f"{CACHE}/index1/level": "1",
+    f"{CACHE}/index1/type": "Instruction",
+    f"{CACHE}/index1/size": "64K",
+    f"{CACHE}/index1/shared_cpu_list": "0",
+    f"{CACHE}/index2/level": "2",
+    f"{CACHE}/index2/type": "Unified",
+    f"{CACHE}/index2/size": "1024K",
+    f"{CACHE}/index2/shared_cpu_list": "0,2",
+    f"{CACHE}/index3/level": "3",
+    f"{CACHE}/index3/type": "Unified",
+    f"{CACHE}/index3/size": "16384K",
+    f"{CACHE}/index3/shared_cpu_list": "0-3",
+}
+
+
+class Program:
+    """Stands for the measuring program: twice as much arithmetic with the widest instructions."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[str], Mapping[str, str]]] = []
+
+    def __call__(self, arguments: list[str], variables: Mapping[str, str]) -> str:
+        self.calls.append((arguments, variables))
+        flops = 5e10 if "OPENBLAS_CORETYPE" in variables else 1e11
+        return json.dumps({"flops": flops, "bandwidth": [1e10 * (each + 1) for each in range(len(arguments) - 2)]})
+
+
+def test_caches_are_read_from_the_kernel_without_those_for_instructions(tmp_path: Path) -> None:
+    found = caches(c5_large(tmp_path, CACHES))
+    assert found == (DataCache(1, 32 << 10, 1), DataCache(2, 1 << 20, 2), DataCache(3, 16 << 20, 4))
+
+
+def test_peaks_are_measured_for_each_instruction_set_and_level_of_memory(tmp_path: Path) -> None:
+    program = Program()
+    found = measure_peaks("c5.large", 2, c5_large(tmp_path, CACHES), program)
+    assert (found.system, found.threads) == ("c5.large", 2)
+    assert found.arithmetic == (("avx512", 100.0), ("avx2", 50.0))
+    assert found.bandwidth == ((MEMORY, 10.0), (SHARED_CACHE, 20.0))
+    threads, _, memory, shared = program.calls[0][0]
+    assert threads == "2"
+    # Far more than the shared cache holds, and a part of it that the private caches do not hold.
+    assert 2 * int(memory) >= 4 * (16 << 20)
+    assert 1 << 20 < int(shared) <= 8 << 20
+    # BLAS itself has one thread: the program has the others.
+    assert all(variables["OPENBLAS_NUM_THREADS"] == "1" for _, variables in program.calls)
+
+
+def test_a_host_that_hides_its_caches_has_no_peak_of_a_shared_cache(tmp_path: Path) -> None:
+    found = measure_peaks("c5.large", 1, c5_large(tmp_path), Program())
+    assert [level for level, _ in found.bandwidth] == [MEMORY]
+
+
+def test_this_host_reaches_some_arithmetic_and_bandwidth() -> None:
+    found = measure_peaks("here", 1)
+    assert found.arithmetic
+    assert all(value > 0 for _, value in (*found.arithmetic, *found.bandwidth))
+    assert dict(found.bandwidth).keys() >= {MEMORY}
+
+
+def test_a_program_that_fails_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.host.peaks._PROGRAM", Path("/nowhere/program.py"))
+    with pytest.raises(PeaksError, match=r"cannot be measured: .*nowhere") as refused:
+        measure_peaks("here", 1)
+    assert "\n" not in str(refused.value)
