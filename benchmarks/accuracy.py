@@ -1,172 +1,168 @@
 """Measure how close estimates come to end-to-end latencies, and write the report docs/accuracy.md.
 
-usage: python -m benchmarks.accuracy [--data-dir DIR] [--level LEVEL ...] [--runtime R] [--report-only] [-o DOCS]
-       [MODEL ...]
+usage: python -m benchmarks.accuracy [GROUP|FILE ...] [--runtime R] [--threads N] [--batch N] [--level LEVEL]
+       [--data-dir DIR] [--again] [--report-only]
 
-Without models it measures the fifty of Table 1, the networks of the Gluon zoo, networks made up by chance, networks of
-other kinds than images, and the networks of GluonCV where `benchmarks.gluoncv_networks` was run for DIR/gluoncv. On
-ONNX Runtime it measures the fifty with one thread, and the ONNX samples, the light networks of the onnx package and a
-transformer encoder with one thread and with all. `--runtime onnxruntime` measures only those, or the named models.
+Groups are `table1` (the fifty models of the paper), `gluon` (the Gluon model zoo), `onnx` (the samples of today's ONNX
+models, the light networks of the onnx package, and a transformer encoder), `made-up` (networks of random structure) and
+`other` (networks for words, speech and tables). Without any, the first three are measured. FILE is a model of your own,
+whose figure is only printed.
 
-Models that share few bricks are measured in runs of their own, and each group but the fifty has its own data folder
-below DIR. What the folders hold is not measured again, so the same command goes on after an interruption. A model is
-measured a second time where samples leave more than a tenth of its estimate in doubt, or where the host was faster or
-slower by a tenth for the model than for its bricks. A quiet host needs more than an hour for all. Results of other
-hosts that were imported into the folders are reported too.
+Each network is measured by `dlbricks run MODEL --end-to-end` in a data folder of its own below DIR, so no estimate uses
+a brick that was measured for another network, and both latencies are of the same minute. Networks that several models
+share are measured once. Figures are added to docs/accuracy.json, from which the report is written; what is known for
+this system, runtime, batch size and level is measured again only with --again.
 """
 
 import argparse
-import gzip
-import io
+import json
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from benchmarks import made_up_networks, onnx_models
-from benchmarks.accuracy_report import (
-    FIFTY,
-    FIFTY_BY_ONNX_RUNTIME,
-    GLUONCV,
-    LEVELS,
-    MADE_UP,
-    ONNX,
-    ONNX_ALL_THREADS,
-    OTHER_KINDS,
-    ZOO,
-    Group,
-    report,
-    systems_in,
-)
-from benchmarks.command_line import ROOT, dlbricks, told
+from benchmarks.accuracy_report import TITLES, Figure, report
+from benchmarks.command_line import ROOT, told
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
-from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
+from dlbricks_tui.runtime.traits import Format
 
+FIGURES, REPORT = ROOT / "docs" / "accuracy.json", ROOT / "docs" / "accuracy.md"
 DEFAULT_DATA = ROOT / "build" / "accuracy"
-REPORT = "accuracy.md"
-# Models whose bricks overlap by this much (Jaccard index) are measured in one run.
-ALIKE = 0.1
-# A model is measured again if its samples leave more than this share of the estimate in doubt,
-MOST_DOUBT = 0.1
-# or if the host's speed differed by more than this between its bricks and the whole model.
-MOST_CHANGE = 0.1
+TABLE1, GLUON, ONNX, MADE_UP, OTHER = "table1", "gluon", "onnx", "made-up", "other"
+USUAL = (TABLE1, GLUON, ONNX)
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network to measure, under the name of one of its models."""
+
+    group: str
+    model: str
+    # The number of models that are this network with other weights.
+    models: int = 1
 
 
 def main() -> int:
-    """Measure, then report."""
+    """Measure what is not known yet, and write the report after each network."""
     arguments = parsed()
-    data = arguments.data_dir.absolute()
-    groups = groups_of(data, arguments.models, arguments.level or LEVELS, arguments.runtime)
-    if not arguments.report_only:
-        for group in [it for it in groups if arguments.runtime in (None, it.runtime)]:
-            for level in group.levels:
-                for family in families(group, level):
-                    measure(group, family, level)
-    arguments.output.mkdir(parents=True, exist_ok=True)
-    files = {folder: name for folder, name in samples_of(groups).items() if systems_in(folder)}
-    (arguments.output / REPORT).write_text("\n".join(report(groups, files)) + "\n")
-    for folder, name in files.items():
-        export(folder, arguments.output / name)
-    return 0
+    figures = read()
+    failed = False
+    for network in [] if arguments.report_only else networks(arguments.groups or USUAL, arguments.data_dir):
+        if not arguments.again and any(it.answers(network.model, *asked_of(arguments)) for it in figures):
+            continue
+        figure = measured(network, arguments)
+        if figure is None:
+            print(f"{network.model}: failed", flush=True)
+            failed = True
+            continue
+        print(f"{figure.model}: {figure.measured_ms:.3f} ms, {figure.error:+.1%}, {figure.seconds:.0f} s", flush=True)
+        if network.group in TITLES:
+            figures = [it for it in figures if it.place != figure.place] + [figure]
+            write(figures)
+    if figures:
+        write(figures)
+    return int(failed)
 
 
 def parsed() -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*")
-    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
-    parser.add_argument("--level", action="append", choices=LEVELS)
+    parser.add_argument("groups", nargs="*", metavar="GROUP|FILE")
     parser.add_argument("--runtime", help="a framework, such as onnxruntime")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
+    parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
+    parser.add_argument("--again", action="store_true", help="measure known networks again")
     parser.add_argument("--report-only", action="store_true", help="measure nothing")
-    parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs")
     return parser.parse_args()
 
 
-def groups_of(data: Path, models: Sequence[str], levels: Sequence[str], runtime: str | None = None) -> Sequence[Group]:
-    """Return the groups of models that the report has sections for."""
-    if models:
-        return (Group("Chosen models", models, levels, data, runtime=runtime),)
+def asked_of(arguments: argparse.Namespace) -> tuple[str | None, int | None, int, str]:
+    return arguments.runtime, arguments.threads, arguments.batch, arguments.level
+
+
+def networks(groups: Sequence[str], data: Path) -> Iterator[Network]:
+    """Yield the networks of these groups, each once."""
     samples = Library(SAMPLE_MODELS, data).samples()
-    made_up, gluoncv, other = data / "made-up", data / "gluoncv", data / "other"
-    made_up_networks.main(made_up)
-    # MXNet writes them, which here is for processes of their own.
-    subprocess.run([sys.executable, "-m", "benchmarks.other_networks", str(other)], cwd=ROOT, check=False)
-    fifty = [f"{TABLE1_PREFIX}:{it.table1_id}" for it in samples if it.table1_id]
-    groups = [
-        Group(FIFTY, fifty, levels, data, runtime=MXNET.framework),
-        Group(ZOO, [it.name for it in samples if not it.table1_id and it.format is Format.MXNET], levels, data / "zoo"),
-        Group(MADE_UP, sorted(map(str, made_up.glob("*-symbol.json"))), levels, made_up),
-        Group(GLUONCV, sorted(map(str, gluoncv.glob("*-symbol.json"))), levels, gluoncv),
-        Group(OTHER_KINDS, sorted(map(str, other.glob("*-symbol.json"))), levels, other),
-    ]
-    groups = [group for group in groups if group.models]
-    if LEVELS[0] not in levels:
-        return groups
-    onnx = data / "onnx"
-    onnx_models.main(onnx)
-    models = [it.name for it in samples if it.format is Format.ONNX] + sorted(map(str, onnx.glob("*.onnx")))
-    framework, one_thread = ONNX_RUNTIME.framework, {"OMP_NUM_THREADS": "1"}
-    return [
-        *groups,
-        Group(FIFTY_BY_ONNX_RUNTIME, fifty, LEVELS[:1], data, one_thread, framework),
-        Group(ONNX, models, LEVELS[:1], onnx, one_thread, framework),
-        Group(ONNX_ALL_THREADS, models, LEVELS[:1], onnx, runtime=framework),
-    ]
+    for group in groups:
+        if group == TABLE1:
+            of_file: dict[Path, list[str]] = {}
+            for it in samples:
+                if it.table1_id:
+                    of_file.setdefault(it.path, []).append(f"{TABLE1_PREFIX}:{it.table1_id}")
+            yield from (Network(group, names[0], len(names)) for names in of_file.values())
+        elif group == GLUON:
+            yield from (Network(group, it.name) for it in samples if not it.table1_id and it.format is Format.MXNET)
+        elif group == ONNX:
+            onnx_models.main(data / group)
+            yield from (Network(group, it.name) for it in samples if it.format is Format.ONNX)
+            yield from (Network(group, str(it)) for it in sorted((data / group).glob("*.onnx")))
+        elif group == MADE_UP:
+            made_up_networks.main(data / group)
+            yield from (Network(group, str(it)) for it in sorted((data / group).glob("*-symbol.json")))
+        elif group == OTHER:
+            # MXNet writes them, which stays out of this process.
+            subprocess.run([sys.executable, "-m", "benchmarks.other_networks", str(data / group)], cwd=ROOT, check=True)
+            yield from (Network(group, str(it)) for it in sorted((data / group).glob("*-symbol.json")))
+        else:
+            yield Network("files", str(Path(group).absolute()))
 
 
-def samples_of(groups: Iterable[Group]) -> dict[Path, str]:
-    """The data folders of the groups, each with the name of the file that its results are written to."""
-    first, *others = dict.fromkeys(group.data for group in groups)
-    return {first: "accuracy-results.json.gz", **{it: f"accuracy-results-{it.name}.json.gz" for it in others}}
-
-
-def families(group: Group, level: str) -> Iterator[Sequence[str]]:
-    """Yield models that share many bricks together.
-
-    Hosts change: the estimate of a model must not depend on bricks that another run measured an hour before.
-    """
-    found = told(group.data, "corpus", *group.words, "--level", level, settings=group.settings)
-    left = list(range(len(group.models)))
-    # If a model cannot be read, the rows of the matrix are not those of the models.
-    shared = found["jaccard"] if found and len(found["models"]) == len(left) else None
-    while left:
-        family = [left.pop(0)]
-        # The list grows in the loop: models like a new member join too.
-        for member in family:
-            alike = [it for it in left if shared and shared[member][it] >= ALIKE]
-            family += alike
-            left = [it for it in left if it not in alike]
-        yield [group.models[it] for it in sorted(family)]
-
-
-def measure(group: Group, models: Sequence[str], level: str) -> None:
-    """Measure the bricks and the models end to end, a second time where the first says little."""
-    words = ("run", *models, *group.runtime_words, "--level", level, "--end-to-end")
-    status = dlbricks(group.data, *words, settings=group.settings)
-    if not status and in_doubt(group, models, level):
-        status = dlbricks(group.data, *words, "--again", settings=group.settings)
-    print(f"{', '.join(models)} {level}: {f'exit status {status}' if status else 'done'}", flush=True)
-
-
-def in_doubt(group: Group, models: Sequence[str], level: str) -> bool:
-    """Return whether noise or a change of the host makes any of the estimates say little, right or wrong."""
-    estimates = told(group.data, "estimate", *models, *group.runtime_words, "--level", level, settings=group.settings)
-    residuals = [(it["residual"], it["sequential_ms"]) for it in estimates or () if it["residual"]]
-    return any(
-        residual["sampling_ms"] > MOST_DOUBT * estimate_ms or abs(residual["times_slower"] - 1) > MOST_CHANGE
-        for residual, estimate_ms in residuals
+def measured(network: Network, arguments: argparse.Namespace) -> Figure | None:
+    """Measure a network in a fresh data folder; return None if it has no complete estimate or no latency."""
+    words = ["run", network.model, "--end-to-end", "--level", arguments.level, "--quiet"]
+    for option in ("runtime", "threads", "batch"):
+        value = getattr(arguments, option)
+        if value is not None and (option, value) != ("batch", 1):
+            words += [f"--{option}", str(value)]
+    folder = arguments.data_dir / "run"
+    shutil.rmtree(folder, ignore_errors=True)
+    start = time.monotonic()
+    done = told(folder, *words)
+    seconds = time.monotonic() - start
+    (found,) = done["models"] if done and done["models"] else ({},)
+    if not found.get("complete") or not found.get("measured_ms"):
+        return None
+    low_ms, high_ms = found["interval_ms"]
+    return Figure(
+        group=network.group,
+        model=found["model"],
+        models=network.models,
+        asked=network.model if network.model.startswith(TABLE1_PREFIX) else Path(network.model).name,
+        runtime=found["runtime"],
+        framework=arguments.runtime,
+        threads=arguments.threads,
+        batch=arguments.batch,
+        level=arguments.level,
+        system=found["system"],
+        method=found["protocol"],
+        estimate_ms=found["sequential_ms"],
+        low_ms=low_ms,
+        high_ms=high_ms,
+        measured_ms=found["measured_ms"],
+        own_carrier=found["coverage"]["own_carrier"] == found["coverage"]["measured"],
+        seconds=round(seconds, 1),
     )
 
 
-def export(data: Path, target: Path) -> None:
-    """Write all results with their samples, compressed."""
-    plain = data / "accuracy-results.json"
-    dlbricks(data, "results", "export", str(plain), "--force")
-    content = io.BytesIO()
-    with gzip.GzipFile(fileobj=content, mode="wb", mtime=0) as packed:
-        packed.write(plain.read_bytes())
-    target.write_bytes(content.getvalue())
+def read() -> list[Figure]:
+    """Return the figures of earlier calls."""
+    return [Figure(**it) for it in json.loads(FIGURES.read_text())] if FIGURES.exists() else []
+
+
+def write(figures: Sequence[Figure]) -> None:
+    """Write the figures, and the report about them."""
+    rows: list[dict[str, Any]] = [asdict(it) for it in sorted(figures, key=lambda it: it.place)]
+    FIGURES.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
+    REPORT.write_text("\n".join(report(figures)) + "\n")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ usage: python -m venv ENV
        ENV/bin/python -m benchmarks.gluoncv_networks FOLDER [NAME ...]
 
     python -m benchmarks.contexts FOLDER/*.json
-    python -m benchmarks.accuracy --data-dir FOLDER/data -o FOLDER/report FOLDER/*.json
+    python -m benchmarks.accuracy FOLDER/*.json
 
 then tell of them what `made_up_networks` tells of others; `make accuracy` reports those in build/accuracy/gluoncv. It
 imports nothing of ours, so that an environment that has only GluonCV runs it.

@@ -3,7 +3,7 @@
 usage: python -m benchmarks.made_up_networks FOLDER [COUNT [FIRST]]
 
     python -m benchmarks.contexts FOLDER/*.json
-    python -m benchmarks.accuracy --data-dir FOLDER/data -o FOLDER/report FOLDER/*.json
+    python -m benchmarks.accuracy FOLDER/*.json
 
 then tell whether their bricks execute what they execute, and how far estimates are off. The same number is always the
 same network. Each stage has blocks of one kind, in widths and windows that known networks have, and others that none

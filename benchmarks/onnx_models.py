@@ -1,20 +1,20 @@
-"""Write ONNX models into a folder: the networks in the onnx package, and a transformer encoder made here.
+"""Write ONNX models into a folder: the networks in the onnx package with an open batch size, and a transformer encoder.
 
 usage: python -m benchmarks.onnx_models FOLDER
 
-    python -m benchmarks.accuracy --level fused --data-dir FOLDER/data -o FOLDER/report FOLDER/*.onnx
+    python -m benchmarks.accuracy FOLDER/*.onnx
 
 then measures them in both ways.
 """
 
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy
 import onnx
-from onnx import ModelProto, NodeProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
@@ -22,11 +22,30 @@ LAYERS, TOKENS, WIDTH, HEADS, WORDS = 12, 384, 768, 12, 30522
 
 
 def main(folder: Path) -> None:
-    """Writes all of them."""
+    """Write all of them."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(LIGHT.glob("*.onnx")):
-        shutil.copy(path, folder / path.name)
+        onnx.save(opened(onnx.load(path)), folder / path.name)
     onnx.save(encoder(), folder / "encoder.onnx")
+
+
+def opened(model: ModelProto) -> ModelProto:
+    """Return a model whose batch size is open; the networks of the onnx package fix it at 1."""
+    graph = model.graph
+    stored = {weight.name: weight for weight in graph.initializer}
+    stored |= {node.output[0]: node.attribute[0].t for node in graph.node if node.op_type == "Constant"}
+    for given in (*graph.input, *graph.output):
+        sizes = given.type.tensor_type.shape.dim
+        if given.name not in stored and sizes and sizes[0].dim_value == 1:
+            sizes[0].dim_param = "batch"
+    for node in graph.node:
+        if node.op_type == "Reshape" and node.input[1] in stored:
+            target = numpy_helper.to_array(stored[node.input[1]])
+            if target[0] == 1 and -1 not in target:
+                free = numpy_helper.from_array(numpy.concatenate([[-1], target[1:]]), node.input[1])
+                stored[node.input[1]].CopyFrom(free)
+    del graph.value_info[:]
+    return model
 
 
 def encoder() -> ModelProto:

@@ -3,7 +3,7 @@
 usage: python -m benchmarks.other_networks FOLDER [NAME ...]
 
     python -m benchmarks.contexts FOLDER/*.json
-    python -m benchmarks.accuracy --data-dir FOLDER/data -o FOLDER/report FOLDER/*.json
+    python -m benchmarks.accuracy FOLDER/*.json
 
 then tell of them what `made_up_networks` tells of others. They have what others lack: layers that share weights, tables
 of which few rows are read, recurrent and attentive operators, windows of one and of three axes, and arrays made of
