@@ -2,10 +2,8 @@
 
 from typing import Any
 
-import numpy
 import pytest
 
-from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.ort_values import array_value
 from dlbricks_tui.runtime.inside.values import array_bytes, data_values
 from dlbricks_tui.runtime.protocol import ArrayType
@@ -27,31 +25,9 @@ def test_an_array_has_the_type_and_shape(dtype: str, declared: str, ort: Any) ->
     assert (found.data_type(), found.shape()) == (declared, [3, 5])
 
 
-def test_bfloat16_is_the_upper_half_of_float32(ort: Any) -> None:
-    seen = []
-
-    def filling(shape: tuple[int, ...], dtype: str) -> Any:
-        return numpy.full(shape, 1.0, dtype)
-
-    def spy(array: Any, number: int) -> None:
-        seen.append((array.tolist(), number))
-
-    class Spy:
-        class OrtValue:
-            ortvalue_from_numpy_with_onnx_type = staticmethod(spy)
-
-    array_value(Spy, ArrayType((2,), "bfloat16"), filling)
-    assert seen == [([0x3F80, 0x3F80], 16)]
-
-
 def test_texts_are_whole_numbers_as_text(ort: Any) -> None:
     found = array_value(ort, ArrayType((4,), "object"), data_values)
     assert set(found.numpy().tolist()) <= {"0", "1"}
-
-
-def test_a_type_without_values_is_refused(ort: Any) -> None:
-    with pytest.raises(RefusalError, match="there are no synthetic values of float4e2m1"):
-        array_value(ort, ArrayType((2,), "float4e2m1"), data_values)
 
 
 def test_types_that_numpy_lacks_have_a_size() -> None:

@@ -89,7 +89,7 @@ class Analysis:
     # The numbers of small tensors in one run of the model, and the tensors whose shapes are those of that run.
     numbers: dict[str, Numbers] = field(default_factory=dict)
     recorded: frozenset[str] = frozenset()
-    # The reason why there was no such run.
+    # The reason why there was no such run, as part of a sentence.
     failure: str = ""
 
     def chosen(self, file: OnnxFile) -> OnnxFile:

@@ -224,7 +224,7 @@ class _Builder:
         if node.op_type in _READ_SEQUENCES:
             return "it reads a sequence or a map, which only the whole model makes"
         if self._analysis.failure:
-            return f"its shapes are unknown, as the model does not run on synthetic inputs: {self._analysis.failure}"
+            return f"its shapes are unknown, as {self._analysis.failure}"
         if self._level is Level.FUSED:
             return "ONNX Runtime does not say which shape its tensors have"
         if not _is_known_operator(node, self._found.file.opsets[node.domain]):

@@ -166,10 +166,11 @@ class _Model(NamedTuple):
         """Return the analysis of a graph of the model, given the known conditions of each `If`."""
         return analyse(file, self.inputs, stored_settings(self.values, self.inputs), conditions)
 
-    def with_advice(self, failure: str) -> str:
-        """Return the reason why the model fails on synthetic inputs, with the advice to give values."""
+    def failure(self, told: Tensors) -> str:
+        """Return why the model failed on synthetic inputs, with the advice to give values; empty if it ran."""
         inputs = [GraphInput(name, found, self.values.get(name, ())) for name, found in self.inputs.items()]
-        return f"{failure}{value_advice(inputs)}" if failure else ""
+        advised = f"{told.failure}{value_advice(inputs)}"
+        return f"the model does not run on synthetic inputs: {advised}" if told.failure else ""
 
     def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:
         """Return the layers at a level."""
@@ -243,14 +244,17 @@ class OnnxLoader:
         if cached is None:
             try:
                 tensors = tensors_of(found.file, model.inputs, model.values, self.optimiser)
-            except (WorkerRefusedError, FrameworkMissingError):
+            except FrameworkMissingError:
                 return False
+            except WorkerRefusedError as refused:
+                found.analysis.failure = f"the model cannot be read: {refused}"
+                return True
             cached = tensors.cached(found.file, self.optimiser.identity)
             _keep(path, key, cached)
         told, analysis = Tensors.of(found.file, cached), found.analysis
         unknown = [name for name in told.types if not analysis.type_of(name).is_known]
         analysis.types.update((name, told.types[name]) for name in unknown)
-        analysis.numbers, analysis.failure = told.numbers, model.with_advice(told.failure)
+        analysis.numbers, analysis.failure = told.numbers, model.failure(told)
         analysis.recorded = depending_on_data(found.file, unknown, model.values)
         return True
 
@@ -346,9 +350,9 @@ class OnnxLoader:
 
 
 def _executed_layers(written: LayerGraph, framework: Optimiser, key: str, path: Path) -> LayerGraph:
-    unknown = [layer.name for layer in written.layers if layer.unmeasurable is not None]
-    if unknown:
-        raise FusionRefusedError(f"{written.name}: the shapes of {unknown[0][:80]!r} are unknown")
+    reasons = [f"layer {it.name[:80]!r}: {it.unmeasurable}" for it in written.layers if it.unmeasurable is not None]
+    if reasons:
+        raise FusionRefusedError(f"{written.name}: {reasons[0]}")
     whole = whole_model(written)
     cached = read_types(path, key)
     if cached is None or cached.symbol is None:
@@ -389,7 +393,7 @@ def _written(file: OnnxFile, model: _Model, analysis: Analysis, traits: Traits) 
 
 def _fused_graph(file: OnnxFile, told: Tensors, model: _Model, original: OnnxFile, written: LayerGraph) -> OnnxGraph:
     inputs = model.inputs
-    failure = model.with_advice(told.failure)
+    failure = model.failure(told)
     analysis = Analysis({**told.types, **inputs}, layers=list(file.nodes), numbers=told.numbers, failure=failure)
     for weight in file.weights:
         analysis.types[weight.name] = type_of_weight(weight)

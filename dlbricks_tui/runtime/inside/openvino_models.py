@@ -16,8 +16,9 @@ import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.onnx_bytes import Node, Stored, nodes_of, unpacked, with_stored
+from dlbricks_tui.runtime.inside.onnx_values import ONNX_ONLY, numpy_values
 from dlbricks_tui.runtime.inside.openvino_graph import CONVERSIONS, separated
-from dlbricks_tui.runtime.inside.values import learned_values, numpy_dtype
+from dlbricks_tui.runtime.inside.values import learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
@@ -33,7 +34,10 @@ _ROUTINE = (
     "Model wasn't fully converted",
     "Summary:",
     "To facilitate",
+    "Loading input model",
 )
+# The operators in the summary of a failed conversion.
+_LACKING, _FAILED = "No conversion rule found for operations: ", "Conversion is failed for: "
 _OUT_OF_MEMORY = ("bad_alloc", "Failed to allocate", "out of memory", "Cannot allocate memory")
 # Inputs that hold zero points, by operator.
 _ZERO_POINTS = {
@@ -69,10 +73,15 @@ def ask(question: Callable[[], Found], reason: Reason) -> Found:
 
 
 def first_line(message: str) -> str:
-    """Return the line of an error message that says what is wrong with the model."""
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(_ROUTINE) and not line.endswith("with a message:")]
-    return (telling or lines or [""])[0].lstrip("- ")[:400]
+    """Return in one line what an error message says about the model: the operators that fail, and why."""
+    lines = [line.strip().lstrip("- ") for line in message.splitlines() if line.strip("- ")]
+    lacking = [line.replace(_LACKING, "OpenVINO lacks ") for line in lines if line.startswith(_LACKING)]
+    failed = [line.replace(_FAILED, "OpenVINO rejects ") for line in lines if line.startswith(_FAILED)]
+    routine = (*_ROUTINE, _LACKING, _FAILED)
+    telling = [line for line in lines if not line.startswith(routine) and not line.endswith("with a message:")]
+    told = telling[:1] or ([] if lacking or failed else lines[:1])
+    parts = [*lacking, ": ".join([*failed, *told])]
+    return "; ".join(filter(None, parts))[:400]
 
 
 class ModelText:
@@ -169,5 +178,7 @@ def _weight(found: ArrayType, number: int) -> Any:
 
     OpenVINO runs equal layers on equal weights only once, so each weight gets other values.
     """
-    values = learned_values(found.shape, numpy_dtype(found.dtype).name).reshape(-1)
+    values = numpy_values(found, learned_values).reshape(-1)
+    if found.dtype in ONNX_ONLY:
+        values = values[: -(-len(values) // ONNX_ONLY[found.dtype].per_byte)]
     return numpy.zeros_like(values) if not number else numpy.roll(values, number)
