@@ -85,12 +85,17 @@ def _example_size(axis: int | str, guess: int) -> int:
         return axis if axis > 0 else guess
     if names_a_batch(axis):
         return 1
-    return _LENGTH if _NAME_OF_LENGTH.search(axis) else guess
+    return _LENGTH if names_a_length(axis) else guess
 
 
 def names_a_batch(axis: str) -> bool:
     """Return whether the name of an open axis says that it counts images or sentences."""
     return axis.lower().startswith("batch")
+
+
+def names_a_length(axis: str) -> bool:
+    """Return whether the name of an open axis says that it is the length of a sequence."""
+    return _NAME_OF_LENGTH.search(axis) is not None
 
 
 def spelled(given: Mapping[str, Numbers]) -> str:

@@ -1,6 +1,7 @@
 """From a model's source to its layer graph, in any format."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,7 +74,9 @@ class Loader:
             shapes = None if memory is None else memory.recall(source, missing.inputs)
             if memory is None or shapes is None:
                 raise
-            found = self._read_at(batch_size, source, level, {**shapes, **given}, stated)
+            # Given shapes also count for axes of equal names in remembered ones.
+            known = replace(source, inputs={**source.inputs, **shapes})
+            found = self._read_at(batch_size, known, level, given, stated)
             memory.used(source, shapes)
             given = {}
         if memory is not None:

@@ -53,6 +53,17 @@ def test_the_name_of_an_open_first_axis_counts_in_other_places_too(tmp_path: Pat
     assert shapes(graph) == [(4, 3), (2, 4, 5)]
 
 
+def test_a_length_is_no_batch_and_an_axis_named_n_after_it_is_one(tmp_path: Path) -> None:
+    inputs: Mapping[str, Axes] = {"x": ("seq_len", "N", 3), "state": (2, "N", 5)}
+    graph = loaded(tmp_path, with_inputs(inputs), 8, {"x": (6, 1, 3)})
+    assert (shapes(graph), graph.batch_size) == ([(6, 8, 3), (2, 8, 5)], 8)
+    # Points of one image, and no batch.
+    with pytest.raises(ModelError, match="fixes the first axis of input 'points' at 1"):
+        loaded(tmp_path, with_inputs({"points": (1, "N", 3)}), 8, {"points": (1, 9, 3)})
+    with pytest.raises(ModelError, match="has no input with a batch axis: leave out --batch"):
+        loaded(tmp_path, with_inputs({"x": ("length", 3)}), 8, {"x": (6, 3)})
+
+
 def test_a_batch_size_replaces_that_of_given_and_remembered_shapes(tmp_path: Path) -> None:
     source = source_of(saved(tmp_path, with_inputs({"x": ("batch", "length")})))
     loader = Loader(tmp_path / "cache", TableFramework(), memory=ShapeMemory(tmp_path))

@@ -8,8 +8,11 @@ from onnx.helper import make_node
 
 from dlbricks_tui.models.errors import MissingShapeError
 from dlbricks_tui.models.graph import Shape
-from dlbricks_tui.models.input_shapes import MOST_AXES
-from tests.models.onnx_models import loaded, model
+from dlbricks_tui.models.input_shapes import MOST_AXES, ShapeMemory
+from dlbricks_tui.models.library import ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from tests.models.onnx_models import loaded, model, saved
+from tests.models.table_framework import TableFramework
 
 DeclaredAxes = tuple[int | str, ...]
 # As optimum exports a decoder with its cache.
@@ -45,6 +48,18 @@ def test_an_axis_named_batch_is_one_image_at_any_place(tmp_path: Path) -> None:
 def test_a_given_batch_applies_to_every_axis_of_its_name(tmp_path: Path) -> None:
     inputs: dict[str, DeclaredAxes] = {"x": ("batch", "length"), "state": (2, "batch", 128)}
     assert shapes(tmp_path, inputs, {"x": (4, 7)}) == [(4, 7), (2, 4, 128)]
+
+
+def test_a_given_batch_counts_for_shapes_of_a_manifest_and_remembered_ones_too(tmp_path: Path) -> None:
+    inputs: dict[str, DeclaredAxes] = {"state": (2, "batch", "width"), "x": ("batch", 7)}
+    path = saved(tmp_path, with_inputs(inputs))
+    loader = Loader(tmp_path / "cache", TableFramework(), memory=ShapeMemory(tmp_path))
+    of_manifest = ModelSource("net", path, inputs={"state": (2, 1, 128), "x": (1, 7)})
+    graph = loader.load(of_manifest, given={"x": (4, 7)})
+    assert [it.type.shape for it in graph.inputs] == [(2, 4, 128), (4, 7)]
+    loader.load(source_of(path), given={"state": (2, 1, 64)})
+    graph = loader.load(source_of(path), given={"x": (4, 7)})
+    assert [it.type.shape for it in graph.inputs] == [(2, 4, 64), (4, 7)]
 
 
 def test_an_axis_may_be_the_sum_of_others_and_of_numbers(tmp_path: Path) -> None:

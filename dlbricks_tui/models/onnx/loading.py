@@ -2,127 +2,37 @@
 
 import platform
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
-from dlbricks_tui.models.input_shapes import listed, missing_shapes, refuse_too_large, short_shape
-from dlbricks_tui.models.input_values import refuse_unfit, refuse_unknown_inputs, value_advice
+from dlbricks_tui.models.input_values import refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
 from dlbricks_tui.models.onnx.branches import is_if
 from dlbricks_tui.models.onnx.composite_layers import with_composites
 from dlbricks_tui.models.onnx.constants import Analysis, analyse
 from dlbricks_tui.models.onnx.execution_graph import executed_graph
+from dlbricks_tui.models.onnx.input_types import input_types
 from dlbricks_tui.models.onnx.layer_graph import OnnxGraph, build_onnx_graph
 from dlbricks_tui.models.onnx.model_file import DEEPEST_NESTING, OnnxFile, parse_onnx
-from dlbricks_tui.models.onnx.open_axes import (
-    axes_of,
-    batch_axes,
-    named_sizes,
-    shape_of_value,
-    shapes_to_ask,
-    sized,
-    with_batch,
-)
 from dlbricks_tui.models.onnx.origins import written_layers_behind
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
 from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
-from dlbricks_tui.models.onnx.tensors import MOST_ELEMENTS, DamagedValueError, dtype_name, is_external, type_of_weight
+from dlbricks_tui.models.onnx.tensors import DamagedValueError, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import whole_model
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
-
-if TYPE_CHECKING:
-    from onnx import ValueInfoProto
-
-
-def input_types(
-    inputs: Sequence["ValueInfoProto"],
-    given: Mapping[str, Shape],
-    known: Mapping[str, Shape],
-    values: Mapping[str, Numbers],
-    batch_size: int | None,
-    where: str,
-) -> dict[str, TensorType]:
-    """Return the type of each input by name.
-
-    An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
-    one image. A batch size replaces the sizes of all open batch axes.
-    """
-    names = [it.name for it in inputs]
-    for name in given:
-        if name not in names:
-            raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {listed(names) or 'none'}")
-    refuse_unknown_inputs(values, names, where)
-    stated = {**known, **given}
-    sizes: dict[str, int] = {}
-    for it in inputs:
-        axes = axes_of(it)
-        if it.name in stated and axes is not None:
-            if len(axes) != len(stated[it.name]):
-                shown = short_shape(stated[it.name])
-                raise ModelError(
-                    f"{where}: input {it.name[:80]!r} has {len(axes)} axes; the given shape {shown} does not"
-                )
-            sizes.update(named_sizes(axes, stated[it.name]))
-    shapes = {
-        it.name: stated.get(it.name, shape_of_value(axes_of(it), values.get(it.name, ())) or sized(axes_of(it), sizes))
-        for it in inputs
-    }
-    if batch_size is not None:
-        places = batch_places(inputs, values)
-        _refuse_fixed_batch(inputs, places, batch_size, where)
-        shapes = {
-            name: with_batch(shape, places[name], batch_size) if shape and name in places else shape
-            for name, shape in shapes.items()
-        }
-    missing = {it.name: axes_of(it) for it in inputs if shapes[it.name] is None}
-    if missing:
-        raise missing_shapes(shapes_to_ask(missing, sizes), where)
-    refuse_too_large({name: shape for name, shape in shapes.items() if shape}, MOST_ELEMENTS, "ONNX Runtime", where)
-    return {it.name: TensorType(shapes[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
-
-
-def batch_places(inputs: Sequence["ValueInfoProto"], values: Mapping[str, Numbers]) -> dict[str, int]:
-    """Return the place of the batch axis of each input that has one; inputs with given values are settings."""
-    return batch_axes({it.name: axes_of(it) for it in inputs if it.name not in values})
-
-
-def _refuse_fixed_batch(
-    inputs: Sequence["ValueInfoProto"], places: Mapping[str, int], batch_size: int, where: str
-) -> None:
-    """Raise ModelError if no input has an open batch axis, unless the file itself says this batch size."""
-    if places:
-        return
-    fixed = [(it.name, axes[0]) for it in inputs if (axes := axes_of(it))]
-    if not fixed:
-        raise ModelError(f"{where} has no input with a batch axis: leave out --batch")
-    for name, size in fixed:
-        if size != batch_size:
-            raise ModelError(
-                f"{where}: its file fixes the first axis of input {name[:80]!r} at {size}, so its batch size cannot be "
-                f"{batch_size}: leave out --batch, or export the model with an open batch axis"
-            )
-
-
-def _batch_size(types: Mapping[str, TensorType], places: Mapping[str, int]) -> int:
-    """Return the size of the batch axis, or else of the first axis of the first input."""
-    for name, (shape, _) in types.items():
-        if shape and (name in places or not places):
-            return shape[places.get(name, 0)]
-    return 1
-
 
 # The worker creates all constants of a model, including those that the file only describes.
 _MOST_COMPUTED_BYTES = 2**30
@@ -212,9 +122,8 @@ class OnnxLoader:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
             beside = checked_array_file_sizes(file, path, name)
-            inputs = input_types(file.inputs, given, source.inputs, values, batch_size, name)
+            inputs, batch = input_types(file.inputs, given, source.inputs, values, batch_size, name)
             refuse_unfit(values, inputs, name)
-            batch = _batch_size(inputs, batch_places(file.inputs, values))
             model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values}, batch)
             found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)
             written = model.graph(found, Level.WRITTEN)

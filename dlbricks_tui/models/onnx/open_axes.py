@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.models.input_shapes import MOST_AXES, example_shape, names_a_batch
+from dlbricks_tui.models.input_shapes import MOST_AXES, example_shape, names_a_batch, names_a_length
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 # The size of each axis, or the name of an open one, which may be empty.
 Axes = list[int | str]
 _NUMBER = re.compile(r"[1-9][0-9]{0,9}")
+# Short names of the batch axis of sequences.
+_BATCH_LETTERS = ("n", "b", "bs")
 
 
 def axes_of(declared: "ValueInfoProto") -> Axes | None:
@@ -56,11 +58,23 @@ def shapes_to_ask(open_inputs: Mapping[str, Axes | None], sizes: Mapping[str, in
     return asked
 
 
+def resized(axes: Axes | None, shape: Shape, sizes: Mapping[str, int]) -> Shape:
+    """Return a shape with these sizes of its named open axes."""
+    if axes is None:
+        return shape
+    return tuple([sizes.get(str(axis), size) if axis else size for axis, size in zip(axes, shape, strict=True)])
+
+
 def batch_axes(declared: Mapping[str, Axes | None]) -> dict[str, int]:
     """Return the place of the axis of each input that counts images, sentences or rows; inputs without one are absent.
 
-    These are the axes named batch. Without such names, they are the open first axes and others of their names. A first
-    axis without a name is one, and so is the first axis of an input whose axes the file leaves out.
+    The first of these rules that finds a name decides, and all axes of that name count:
+
+    1. axes named batch,
+    2. open first axes, unless their name says that they are a length,
+    3. axes named N or B right after a length.
+
+    A first axis without a name counts too, and so does the first axis of an input whose axes the file leaves out.
     """
     open_axes = [
         (name, place, axis)
@@ -68,18 +82,20 @@ def batch_axes(declared: Mapping[str, Axes | None]) -> dict[str, int]:
         for place, axis in enumerate([""] if axes is None else axes)
         if isinstance(axis, str)
     ]
-    names = {axis for _, _, axis in open_axes if names_a_batch(axis)}
-    names = names or {axis for _, place, axis in open_axes if place == 0}
+    names = (
+        {axis for _, _, axis in open_axes if names_a_batch(axis)}
+        or {axis for _, place, axis in open_axes if place == 0 and axis and not names_a_length(axis)}
+        or {str(axes[1]) for axes in declared.values() if axes is not None and _is_batch_after_length(axes)}
+    )
     found: dict[str, int] = {}
     for name, place, axis in open_axes:
-        if (axis and axis in names) or (place == 0 and not axis):
+        if axis in names or (place == 0 and not axis):
             found.setdefault(name, place)
     return found
 
 
-def with_batch(shape: Shape, place: int, batch_size: int) -> Shape:
-    """Return a shape with this size in the place of its batch axis."""
-    return (*shape[:place], batch_size, *shape[place + 1 :])
+def _is_batch_after_length(axes: Axes) -> bool:
+    return len(axes) > 1 and names_a_length(str(axes[0])) and str(axes[1]).lower() in _BATCH_LETTERS
 
 
 def _size(axis: int | str, place: int, sizes: Mapping[str, int]) -> int:
