@@ -175,6 +175,8 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
     counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
     counts += [f"{coverage.bridged} guessed from similar ones"] * bool(coverage.bridged)
+    throughput = "" if one.per_second is None else f": {milliseconds(one.per_second)} per second"
+    yield Text(f"{one.variant.in_words}{throughput}")
     yield Text(", ".join(counts))
     if coverage.own_carrier:
         own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
@@ -190,6 +192,11 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         yield Text(f"each composition includes one call of the runtime, {in_ms(composed.call_ms)}")
     if composed.by_prior:
         yield Text("not calibrated here: corrected by constants of other systems, with a wider interval")
+    elif composed.of_other_batch:
+        yield Text(
+            "calibrated at another batch size, which widens the interval: `dlbricks run` with --calibrate anew "
+            "calibrates this one"
+        )
     explained = residual(one)
     if explained is not None:
         parts = [f"sampling allows for {in_ms(explained.sampling_ms)}"]

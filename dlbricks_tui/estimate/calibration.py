@@ -6,7 +6,7 @@ MXNet to stored samples; docs/experiments.md has the figures of each host.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from statistics import median
 
@@ -38,6 +38,8 @@ def _share_by_latency(brick_ms: float) -> float:
 
 # The time of a runtime call that computes almost nothing: a model pays it once.
 CALL_MS = "call_ms"
+# The batch size of the networks, beside their constants. Calibrations without it were made with single images.
+BATCH_SIZE = "batch_size"
 # The share of each fitted constant that a brick pays, by its latency and whether it was timed cold.
 TERMS: Mapping[str, Callable[[float, bool], float]] = {
     # Data and code that other layers replace in the near caches between two runs of a layer.
@@ -47,6 +49,8 @@ TERMS: Mapping[str, Callable[[float, bool], float]] = {
     # Often negative: sweeping the caches removes more than the other layers of a model do.
     "cold_brick_ms": lambda brick_ms, cold: _share_by_latency(brick_ms) if cold else 0.0,
 }
+# The data that other layers replace grow with the batch; weights, nodes and calls stay as they are.
+_DEPENDING_ON_BATCH = ("warm_brick_ms",)
 # Networks with nearly the same terms, by the condition of their matrix, do not determine the constants.
 _ALIKE = 1e6
 # For each network there is a fit without it, which needs at least two others.
@@ -59,8 +63,8 @@ def is_applicable(names: Iterable[str]) -> bool:
 
 
 def found_by_fit(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the constants that a fit finds: the time of a call is measured."""
-    return tuple([name for name in names if name != CALL_MS])
+    """Return the constants that a fit finds: the time of a call is measured, and the batch size is given."""
+    return tuple([name for name in names if name not in (CALL_MS, BATCH_SIZE)])
 
 
 def density_of(paid: Iterable[tuple[int, float]]) -> float:
@@ -86,6 +90,8 @@ class Correction:
     residuals: tuple[float, ...] = ()
     densities: tuple[float, ...] = ()
     is_prior: bool = False
+    # True if the networks had another batch size than the model.
+    of_other_batch: bool = False
 
     @property
     def call_ms(self) -> float:
@@ -95,6 +101,13 @@ class Correction:
     def added_ms(self, brick_ms: float, *, cold: bool) -> float:
         """Return what a brick takes inside of its model beyond what it takes alone."""
         return sum(constant * TERMS[name](brick_ms, cold) for name, constant in self.constants if name != CALL_MS)
+
+    def unsure_ms(self, brick_ms: float, *, cold: bool) -> float:
+        """Return how much of `added_ms` depends on the batch size, if the networks had another one."""
+        if not self.of_other_batch:
+            return 0.0
+        known = [(name, constant) for name, constant in self.constants if name in _DEPENDING_ON_BATCH]
+        return sum(abs(constant) * TERMS[name](brick_ms, cold) for name, constant in known)
 
     def relative_doubt(self, density: float) -> float:
         """Return half of the 95 % interval of the method, as a share of the estimate of a model of a density."""
@@ -129,9 +142,12 @@ _PRIORS: Mapping[str, Correction] = {
 }
 
 
-def prior_of(traits: Traits, protocol: str) -> Correction:
+def prior_of(traits: Traits, protocol: str, batch_size: int = 1) -> Correction:
     """Return the prior for results of a method by a framework; nothing is corrected where there is none."""
-    return _PRIORS.get(traits.framework, UNCALIBRATED) if protocol.startswith(_ISOLATED) else UNCALIBRATED
+    if not protocol.startswith(_ISOLATED):
+        return UNCALIBRATED
+    # They were found with single images.
+    return replace(_PRIORS.get(traits.framework, UNCALIBRATED), of_other_batch=batch_size != 1)
 
 
 def _weight(density: float, dense: float) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import whole_model
@@ -44,6 +45,8 @@ class Composed:
     critical_path: tuple[int, ...]
     # True if the system is not calibrated: constants of other systems are used.
     by_prior: bool = False
+    # True if its constants were found at another batch size.
+    of_other_batch: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,13 +152,18 @@ def _compose(
         for part, sources in zip(parts, after, strict=True)
     ]
     # A model that computes nothing needs no call.
-    call_ms = correction.call_ms if any(part.counts and not part.free for part in parts) else 0.0
+    counted = [part for part in parts if part.counts and not part.free]
+    call_ms = correction.call_ms if counted else 0.0
     sequential_ms = milliseconds(sequential_ps(tasks)) + call_ms
     path = critical_path(tasks)
     # Without rules unlimited workers take exactly the critical path, which is faster to find.
     parallel_ps = schedule(tasks).latency_ps if options.rules.rules else path.latency_ps
     density = density_of((part.times, part.latency.value_ms) for part in parts if part.counts)
-    doubt = doubt_about(parts, sequential_ms, correction.relative_doubt(density))
+    unsure_ms = sum(
+        part.times * correction.unsure_ms(part.latency.value_ms, cold=is_cold_in(part.source[1])) for part in counted
+    )
+    relative = correction.relative_doubt(density) + (unsure_ms / sequential_ms if sequential_ms else 0.0)
+    doubt = doubt_about(parts, sequential_ms, relative)
     return Composed(
         sequential_ms,
         milliseconds(parallel_ps) + call_ms,
@@ -165,6 +173,7 @@ def _compose(
         doubt,
         path.tasks,
         correction.is_prior,
+        correction.of_other_batch,
     )
 
 

@@ -15,7 +15,7 @@ from tinydb import where
 from tinydb.queries import QueryInstance
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.estimate.calibration import Correction, is_applicable, prior_of
+from dlbricks_tui.estimate.calibration import BATCH_SIZE, Correction, is_applicable, prior_of
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Similar
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
@@ -66,13 +66,13 @@ class BrickResults:
 
     def knowledge(self, way: Way, with_similar: bool = False) -> Knowledge:
         """Return the measurements of one way; `with_similar`, also those of similar bricks of other models."""
-        measured = self._measured(way)
+        measured, graph = self._measured(way), self._decomposition.graph
         lacking = self._decomposition.suite - measured.keys()
         return Knowledge(
             measured,
             self._failed(way, lacking) if lacking else {},
             tuple(_similar(self._store, way, self._decomposition.suite)) if lacking and with_similar else (),
-            correction_of(self._store, way) or prior_of(self._decomposition.graph.traits, way.protocol),
+            correction_of(self._store, way, graph.batch_size) or prior_of(graph.traits, way.protocol, graph.batch_size),
         )
 
     def _measured(self, way: Way) -> dict[Pair, MeasuredLatency]:
@@ -109,32 +109,54 @@ class BrickResults:
         }
 
 
-def calibrations_of(store: ResultsDatabase, way: Way) -> tuple[Calibration, ...]:
+def calibrations_of(store: ResultsDatabase, way: Way, batch_size: int = 1) -> tuple[Calibration, ...]:
     """Return the calibrations of a way of measuring whose constants are averaged by their median, newest first.
 
     The newest calibration whose constants this version applies comes first. Others are added if they have the same
     constants, are at most one day older, and have more than half as many networks as the largest one.
     """
-    fitting = sorted(
-        (each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))),
-        key=lambda calibration: calibration.when,
-        reverse=True,
-    )
+    found = [each for each in _applicable(store, way) if batch_size_of(each) == batch_size]
+    fitting = sorted(found, key=lambda calibration: calibration.when, reverse=True)
     alike = [each for each in fitting if _of_one_day(each, fitting[0]) and _names(each) == _names(fitting[0])]
     most = max([len(each.residuals) for each in alike], default=0)
     return tuple([each for each in alike if 2 * len(each.residuals) > most][:MOST_CALIBRATIONS])
 
 
-def correction_of(store: ResultsDatabase, way: Way) -> Correction | None:
-    """Return the median of each constant, and all residuals; None without a calibration."""
-    found = calibrations_of(store, way)
-    if not found:
+def nearest_calibrated(store: ResultsDatabase, way: Way, batch_size: int) -> int | None:
+    """Return the batch size with calibrations that is most like this one; None without any calibration."""
+    sizes = {batch_size_of(each) for each in _applicable(store, way)}
+    return min(sizes, key=lambda size: (abs(math.log(size / max(1, batch_size))), size), default=None)
+
+
+def correction_of(store: ResultsDatabase, way: Way, batch_size: int = 1) -> Correction | None:
+    """Return the median of each constant, and all residuals; None without a calibration.
+
+    Without calibrations at this batch size, those at the nearest one count.
+    """
+    nearest = nearest_calibrated(store, way, batch_size)
+    if nearest is None:
         return None
+    found = calibrations_of(store, way, nearest)
     errors = [error for each in found for _, error in each.residuals]
     densities = [density for each in found for _, density in each.densities]
-    values = zip(*[[value for _, value in each.constants] for each in found], strict=True)
-    constants = tuple(zip(_names(found[0]), map(median, values), strict=True))
-    return Correction(constants, tuple(errors), tuple(densities) if len(densities) == len(errors) else ())
+    values = zip(*[constants_of(each).values() for each in found], strict=True)
+    constants = tuple(zip(constants_of(found[0]), map(median, values), strict=True))
+    known_densities = tuple(densities) if len(densities) == len(errors) else ()
+    return Correction(constants, tuple(errors), known_densities, of_other_batch=nearest != batch_size)
+
+
+def constants_of(calibration: Calibration) -> Mapping[str, float]:
+    """Return the constants of a calibration by their names."""
+    return {name: value for name, value in calibration.constants if name != BATCH_SIZE}
+
+
+def batch_size_of(calibration: Calibration) -> int:
+    """Return the batch size of the networks of a calibration."""
+    return max(1, int(dict(calibration.constants).get(BATCH_SIZE, 1)))
+
+
+def _applicable(store: ResultsDatabase, way: Way) -> list[Calibration]:
+    return [each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))]
 
 
 def _of_one_day(calibration: Calibration, newest: Calibration) -> bool:

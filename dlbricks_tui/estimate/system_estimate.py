@@ -31,8 +31,13 @@ class SystemEstimate:
 
     @property
     def per_second(self) -> float | None:
-        """The images, sentences or rows that the model computes in a second, by the sequential estimate."""
-        return self.variant.batch_size / self.sequential_ms * 1000 if self.sequential_ms else None
+        """The images, sentences or rows that the model computes in a second, by the sequential estimate.
+
+        None if layers are missing in that.
+        """
+        if not self.sequential_ms or self.estimate.is_partial:
+            return None
+        return self.variant.batch_size / self.sequential_ms * 1000
 
     @property
     def sequential_ms(self) -> float | None:

@@ -20,13 +20,13 @@ _OPSET, _IR_VERSION = 13, 8
 _FLOAT, _INT64 = 1, 7
 
 
-def calibration_nets(form: Format) -> Mapping[str, bytes]:
-    """Return the files of the networks by their names; always the same."""
-    return {name: _file(build, form) for name, build in _NETS.items()}
+def calibration_nets(form: Format, batch_size: int = 1) -> Mapping[str, bytes]:
+    """Return the files of the networks at a batch size by their names; always the same."""
+    return {name: _file(build, form, batch_size) for name, build in _NETS.items()}
 
 
-def _file(build: "Callable[[Net], NetTensor]", form: Format) -> bytes:
-    net = Net()
+def _file(build: "Callable[[Net], NetTensor]", form: Format, batch_size: int) -> bytes:
+    net = Net(batch_size)
     head = build(net)
     return net.symbol_file(head) if form is Format.MXNET else net.onnx_file(head)
 
@@ -42,7 +42,8 @@ class NetTensor(NamedTuple):
 class Net:
     """Adds each layer to a symbol of MXNet and to an ONNX graph. In the latter constant nodes make the weights."""
 
-    def __init__(self) -> None:
+    def __init__(self, batch_size: int) -> None:
+        self._batch_size = batch_size
         self._symbol = SymbolWriter()
         self._nodes: list[NodeProto] = []
         self._stored: list[TensorProto] = []
@@ -50,7 +51,7 @@ class Net:
 
     def image(self, channels: int, size: int) -> NetTensor:
         """Add the input."""
-        self._input_shape = (1, channels, size, size)
+        self._input_shape = (self._batch_size, channels, size, size)
         return NetTensor(self._symbol.input(_INPUT, self._input_shape), _INPUT, self._input_shape)
 
     def conv(self, data: NetTensor, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1) -> NetTensor:
@@ -73,13 +74,13 @@ class Net:
     def whole_mean(self, data: NetTensor) -> NetTensor:
         """Add global average pooling."""
         symbol = self._symbol.op("Pooling", data.symbol, kernel=(1, 1), global_pool=True, pool_type="avg")
-        return NetTensor(symbol, self._node("GlobalAveragePool", data.onnx), (1, data.shape[1], 1, 1))
+        return NetTensor(symbol, self._node("GlobalAveragePool", data.onnx), (data.shape[0], data.shape[1], 1, 1))
 
     def linear(self, data: NetTensor, units: int) -> NetTensor:
         """Add a fully connected layer with a bias."""
         weights = [self._weight((units, data.shape[1])), self._weight((units,))]
         onnx = self._node("Gemm", data.onnx, *weights, transB=1)
-        return NetTensor(self._symbol.op("FullyConnected", data.symbol, num_hidden=units), onnx, (1, units))
+        return NetTensor(self._symbol.op("FullyConnected", data.symbol, num_hidden=units), onnx, (data.shape[0], units))
 
     def norm(self, data: NetTensor) -> NetTensor:
         """Add batch normalisation."""
@@ -100,14 +101,14 @@ class Net:
         """Add a concatenation of channels."""
         symbol = self._symbol.op("Concat", *[each.symbol for each in branches], num_args=len(branches), dim=1)
         onnx = self._node("Concat", *[each.onnx for each in branches], axis=1)
-        _, _, *sizes = branches[0].shape
-        return NetTensor(symbol, onnx, (1, sum(each.shape[1] for each in branches), *sizes))
+        count, _, *sizes = branches[0].shape
+        return NetTensor(symbol, onnx, (count, sum(each.shape[1] for each in branches), *sizes))
 
     def flat(self, data: NetTensor) -> NetTensor:
         """Add a flattening to two axes."""
-        _, channels, height, width = data.shape
+        count, channels, height, width = data.shape
         onnx = self._node("Flatten", data.onnx)
-        return NetTensor(self._symbol.op("Flatten", data.symbol), onnx, (1, channels * height * width))
+        return NetTensor(self._symbol.op("Flatten", data.symbol), onnx, (count, channels * height * width))
 
     def softmax(self, data: NetTensor) -> NetTensor:
         return NetTensor(self._symbol.op("softmax", data.symbol), self._node("Softmax", data.onnx), data.shape)
@@ -152,7 +153,7 @@ def _window(kernel: int, stride: int, pad: int) -> dict[str, list[int]]:
 
 def _slid(data: NetTensor, channels: int, kernel: int, stride: int, pad: int) -> tuple[int, ...]:
     """Return the shape that a sliding window puts out."""
-    return (1, channels, *((size + 2 * pad - kernel) // stride + 1 for size in data.shape[2:]))
+    return (data.shape[0], channels, *((size + 2 * pad - kernel) // stride + 1 for size in data.shape[2:]))
 
 
 def _classes(net: Net, data: NetTensor, count: int) -> NetTensor:

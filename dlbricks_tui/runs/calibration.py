@@ -5,11 +5,13 @@ Constants are found on networks built for it, which are measured like the models
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.estimate.calibration import (
+    BATCH_SIZE,
     CALL_MS,
     TERMS,
     Correction,
@@ -19,7 +21,7 @@ from dlbricks_tui.estimate.calibration import (
     found_by_fit,
 )
 from dlbricks_tui.estimate.errors import CalibrationError
-from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of
+from dlbricks_tui.estimate.lookup import MOST_CALIBRATIONS, calibrations_of, constants_of, nearest_calibrated
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.measure.calibration_nets import NETWORKS, SUFFIXES, calibration_nets
 from dlbricks_tui.measure.events import Calibrated, Calibrating, CalibrationFailed
@@ -51,36 +53,49 @@ FEWEST_NETWORKS = 5
 MOST_ERROR = 0.15
 
 
-def levels_due(
+class Target(NamedTuple):
+    """A level to calibrate, and the batch size of the networks."""
+
+    level: Level
+    batch_size: int
+
+
+def targets_due(
     request: RunRequest,
     models: Iterable[CutModel],
     jobs: Iterable[Job],
     conditions: Conditions,
     store: ResultsDatabase,
     expected_seconds: float,
-) -> tuple[Level, ...]:
+) -> tuple[Target, ...]:
     """Return the levels of the jobs that lack a calibration with the current constants.
 
-    - With the policy `ANEW`: the levels of all models, even if no job is left.
+    A level is calibrated at the smallest batch size of the run; other batch sizes share these constants.
+
+    - With the policy `ANEW`: the levels of all models in all batch sizes, even if no job is left.
     - A long run without a time budget adds a calibration to a level that has only a few.
     """
     if request.calibration is CalibrationPolicy.NEVER or request.method is not Method.ALONE:
         return ()
-    levels = {job.graph.level for job in jobs}
+    needed = {Target(job.graph.level, job.graph.batch_size) for job in jobs}
     if request.calibration is CalibrationPolicy.ANEW:
-        return tuple(sorted(levels | {model.decomposition.graph.level for model in models}))
+        graphs = [model.decomposition.graph for model in models]
+        return tuple(sorted(needed | {Target(graph.level, graph.batch_size) for graph in graphs}))
+    smallest = {level: min(it.batch_size for it in needed if it.level is level) for level, _ in needed}
+    targets = sorted(Target(level, batch_size) for level, batch_size in smallest.items())
     today = request.runtime.traits.calibration_constants
     if not today:
         return ()
-    is_long = request.time_budget_seconds is None and expected_seconds >= calibration_seconds(levels)
+    is_long = request.time_budget_seconds is None and expected_seconds >= calibration_seconds(targets)
 
-    def is_due(level: Level) -> bool:
-        found = calibrations_of(store, way_of(conditions, level))
-        if not found or tuple(name for name, _ in found[0].constants) != today:
+    def is_due(target: Target) -> bool:
+        way = way_of(conditions, target.level)
+        nearest = nearest_calibrated(store, way, target.batch_size)
+        if nearest is None or constants_of(calibrations_of(store, way, nearest)[0]).keys() != set(today):
             return True
-        return is_long and len(found) < MOST_CALIBRATIONS
+        return is_long and len(calibrations_of(store, way, target.batch_size)) < MOST_CALIBRATIONS
 
-    return tuple(filter(is_due, sorted(levels)))
+    return tuple(filter(is_due, targets))
 
 
 def way_of(conditions: Conditions, level: Level) -> Way:
@@ -88,24 +103,24 @@ def way_of(conditions: Conditions, level: Level) -> Way:
     return Way(conditions.system, conditions.runtime, level, conditions.protocol)
 
 
-def calibration_seconds(levels: Iterable[Level]) -> float:
+def calibration_seconds(targets: Iterable[Target]) -> float:
     """Return about how long it takes to calibrate these levels."""
-    return SECONDS_PER_NETWORK * sum(len(NETWORKS) for _ in levels)
+    return SECONDS_PER_NETWORK * sum(len(NETWORKS) for _ in targets)
 
 
-def calibrate_levels(session: RunSession, levels: Sequence[Level], time_left: TimeLeft, store: ResultsDatabase) -> bool:
+def calibrate(session: RunSession, targets: Sequence[Target], time_left: TimeLeft, store: ResultsDatabase) -> bool:
     """Store the constants of these levels; return True if any were found."""
     found_any = False
-    for number, level in enumerate(levels, start=1):
-        time_left.expect_networks(len(NETWORKS) * (len(levels) - number + 1))
-        found = calibrate_level(session, level, time_left)
+    for number, target in enumerate(targets, start=1):
+        time_left.expect_networks(len(NETWORKS) * (len(targets) - number + 1))
+        found = calibrate_level(session, target, time_left)
         if found is not None:
             found_any = True
             store.add(found)
     return found_any
 
 
-def calibrate_level(session: RunSession, level: Level, time_left: TimeLeft) -> Calibration | None:
+def calibrate_level(session: RunSession, target: Target, time_left: TimeLeft) -> Calibration | None:
     """Measure the calibration networks and fit the constants of a level; tell and return None if that fails.
 
     Each network has a separate worker, because the placement of threads on cores differs from one process to the next.
@@ -117,7 +132,7 @@ def calibrate_level(session: RunSession, level: Level, time_left: TimeLeft) -> C
     examples: list[Example] = []
     reasons: list[str] = []
     try:
-        found = networks(session, level)
+        found = networks(session, target)
         for number, network in enumerate(in_time(found, end, clock), start=1):
             session.tell(Calibrating(network=network.name, number=number, of=len(found)))
             results = NetworkResults()
@@ -133,13 +148,15 @@ def calibrate_level(session: RunSession, level: Level, time_left: TimeLeft) -> C
         return None
     session.tell(Calibrated(error=sum(map(abs, correction.residuals)) / len(correction.residuals)))
     names = [example.name for example in examples]
+    # Without a batch size, earlier versions apply the constants too.
+    beside = () if target.batch_size == 1 else ((BATCH_SIZE, float(target.batch_size)),)
     return Calibration(
         when=utc_now(),
         run=session.folder.run,
-        constants=correction.constants,
+        constants=(*correction.constants, *beside),
         residuals=tuple(zip(names, correction.residuals, strict=True)),
         densities=tuple(zip(names, correction.densities, strict=True)),
-        **way_of(session.conditions, level)._asdict(),
+        **way_of(session.conditions, target.level)._asdict(),
     )
 
 
@@ -159,17 +176,17 @@ class NetworkResults(ResultSink):
         self.reasons.append(f"{job.label}: {reason}: {message}")
 
 
-def networks(session: RunSession, level: Level) -> tuple[CutModel, ...]:
+def networks(session: RunSession, target: Target) -> tuple[CutModel, ...]:
     """Return the calibration networks, written to the cache and cut."""
     folder, runtime = session.place.data.cache / "calibration", session.request.runtime
     folder.mkdir(parents=True, exist_ok=True)
     found = []
     with WorkerFramework(runtime, session.folder.worker_log, session.place.worker_program) as framework:
         loader = Loader(folder, framework, framework)
-        for name, content in calibration_nets(runtime.traits.format).items():
+        for name, content in calibration_nets(runtime.traits.format, target.batch_size).items():
             path = folder / f"{name.replace(' ', '_')}{SUFFIXES[runtime.traits.format]}"
             path.write_bytes(content)
-            graph = loader.load(source_of(path), level)
+            graph = loader.load(source_of(path), target.level)
             found.append(cut_model(decompose(replace(graph, name=name))))
     return tuple(found)
 

@@ -21,7 +21,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, unmeasurable_l
 from dlbricks_tui.models.input_shapes import ShapeMemory, listed, spelled
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runs.calibration import levels_due
+from dlbricks_tui.runs.calibration import Target, targets_due
 from dlbricks_tui.runs.events import (
     FailedBefore,
     LayerUnmeasurable,
@@ -36,6 +36,7 @@ from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.run_folder import Tally
 from dlbricks_tui.runs.work import KnownGraphs, RunSession
 from dlbricks_tui.runtime.errors import WorkerLostError
+from dlbricks_tui.runtime.variant import batch_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 
 
@@ -52,7 +53,7 @@ class PlannedRun:
     """The plan of a part of a run, the levels to calibrate for it, and the time left."""
 
     found: Plan
-    levels: tuple[Level, ...]
+    targets: tuple[Target, ...]
     time_left: TimeLeft
     # The expected time, as far as the time budget allows.
     seconds: float
@@ -141,13 +142,9 @@ def cut_models(
 
 
 def _label(source: ModelSource, batch_size: int | None, part: str) -> str:
-    words = [] if batch_size is None else [_batch(batch_size)]
+    words = [] if batch_size is None else [batch_in_words(batch_size)]
     words += [part] if part else []
     return f"{source.name} ({', '.join(words)})" if words else source.name
-
-
-def _batch(size: int) -> str:
-    return f"batch {size}"
 
 
 def _graph(
@@ -194,14 +191,14 @@ def plan_run(
     )
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
-    levels = levels_due(request, workload.models, jobs, conditions, store, seconds)
-    networks = len(NETWORKS) * len(levels)
+    targets = targets_due(request, workload.models, jobs, conditions, store, seconds)
+    networks = len(NETWORKS) * len(targets)
     time_left = TimeLeft(networks, lambda: session.control.seconds_left, session.place.clock, session.competing)
     total = time_left.total(seconds)
     if session.control.seconds_left is not None:
         total = min(total, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
-    return PlannedRun(replace(found, jobs=jobs), levels, time_left, total)
+    return PlannedRun(replace(found, jobs=jobs), targets, time_left, total)
 
 
 def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], plans: Sequence[PlannedRun]) -> RunCounts:
@@ -240,7 +237,7 @@ def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) 
     in_all = sum(expected.values())
     for number, (size, keys) in enumerate(parts.items()):
         bricks, models = _counts(found, keys)
-        words = ([] if size is None else [_batch(size)]) + ([session.part] if session.part else [])
+        words = ([] if size is None else [batch_in_words(size)]) + ([session.part] if session.part else [])
         yield Planned(
             system=session.conditions.system,
             runtime=session.conditions.runtime,

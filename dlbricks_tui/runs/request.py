@@ -18,7 +18,7 @@ from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import Precision, threads_in_words
 
 _SCHEMA = 1
 _RULES: Mapping[str, type[StoppingRule]] = {"adaptive": Adaptive, "fixed": FixedRuns}
@@ -117,7 +117,7 @@ class RunRequest:
         threads = part.runtime.settings.threads
         words = [part.runtime.name] if len({each.name for each in runtimes}) > 1 else []
         if len({each.settings.threads for each in runtimes}) > 1:
-            words.append("default threads" if threads is None else f"{threads} thread{'' if threads == 1 else 's'}")
+            words.append(threads_in_words(threads))
         return ", ".join(words)
 
     def sources(self, library: Library) -> tuple[ModelSource, ...]:

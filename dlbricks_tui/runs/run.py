@@ -18,7 +18,7 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.calibration import calibrate_levels
+from dlbricks_tui.runs.calibration import calibrate
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals, only_process
 from dlbricks_tui.runs.events import EventWriter, PartStarted, RunStarted
 from dlbricks_tui.runs.planning import PlannedRun, Workload, cut_models, plan_run, read_models, read_parts, tell_plans
@@ -133,7 +133,7 @@ def _measure(
                 session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
             counts = measure(session, workload.models, planned.jobs, counts, planned.time_left, store)
             # The answer comes first, corrected by the constants that are known.
-            if calibrate_levels(session, planned.levels, planned.time_left, store):
+            if calibrate(session, planned.targets, planned.time_left, store):
                 tell_estimates(session, workload.models, store)
     except RunStopped as early:
         return early

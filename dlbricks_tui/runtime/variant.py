@@ -10,6 +10,7 @@ MOST_IN_A_BATCH = 2**31 - 1
 # As the identity of a runtime spells them.
 _THREADS = re.compile(r"\bthreads-(\d{1,9})\b")
 _PRECISION = re.compile(r"\bprecision-(\w+)")
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 class Precision(str, Enum):
@@ -27,8 +28,25 @@ class Variant:
     batch_size: int = 1
     precision: Precision = Precision.F32
 
+    @property
+    def in_words(self) -> str:
+        """The variant as messages show it: `batch 8, 2 threads, f32`."""
+        return f"{batch_in_words(self.batch_size)}, {threads_in_words(self.threads)}, {self.precision.value}"
+
 
 USUAL_VARIANT = Variant()
+
+
+def batch_in_words(size: int) -> str:
+    """Return a batch size as messages show it."""
+    return f"batch {size}"
+
+
+def threads_in_words(threads: int | None) -> str:
+    """Return a number of threads as messages show it; None is the number that the framework starts by default."""
+    if threads is None:
+        return "default threads"
+    return f"{threads} thread{'' if threads == 1 else 's'}"
 
 
 def stated_threads(identity: str) -> int | None:
@@ -42,3 +60,14 @@ def stated_precision(identity: str) -> Precision:
     found = _PRECISION.search(identity)
     known = {each.value: each for each in Precision}
     return Precision.F32 if found is None else known.get(found[1], Precision.F32)
+
+
+def states(identity: str, threads: int | None, precision: Precision | None = None) -> bool:
+    """Return whether a runtime of this identity has these threads and this precision; None stands for any."""
+    return threads in (None, stated_threads(identity)) and precision in (None, stated_precision(identity))
+
+
+def numbers_in(text: str) -> tuple[int, ...] | None:
+    """Return the whole numbers between commas, each once; None for any other text."""
+    words = [word.strip() for word in text.split(",")]
+    return tuple(dict.fromkeys(map(int, words))) if all(map(_NUMBER.fullmatch, words)) else None

@@ -1,7 +1,7 @@
 """Numbers with their units, and lists of names, for the command line and the TUI."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dlbricks_tui.store.records import Peaks
 
@@ -57,6 +57,14 @@ def signed_percent(share: float) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: `1 layer`, `2,417 layers`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def too_many_threads(threads: Iterable[int | None], cores: int) -> str:
+    """Return the warning about more threads than cores; empty if there are none."""
+    most = max((number or 0 for number in threads), default=0)
+    if most <= cores:
+        return ""
+    return f"{most} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more"
 
 
 def duration(seconds: float) -> str:

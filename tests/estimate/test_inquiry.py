@@ -202,6 +202,21 @@ def test_the_medians_of_all_calibrations_of_a_day_are_applied(tmp_path: Path) ->
     assert correction == Correction((("warm_brick_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
 
 
+def test_calibrations_of_another_batch_size_are_shared_with_wider_intervals(tmp_path: Path) -> None:
+    way = Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot")
+    eight = (("warm_brick_ms", 0.5), ("batch_size", 8.0))
+    with store_of(tmp_path / "store", calibrated(21, 9, 0.3), calibrated(20, 9, 0.5, constants=eight)) as store:
+        found = {size: correction_of(store, way, size) for size in (1, 2, 8, 64)}
+    assert all(correction is not None for correction in found.values())
+    told = {size: (it.constants, it.of_other_batch, it.unsure_ms(1.0, cold=False)) for size, it in found.items() if it}
+    assert told == {
+        1: ((("warm_brick_ms", 0.3),), False, 0.0),
+        2: ((("warm_brick_ms", 0.3),), True, 0.3),
+        8: ((("warm_brick_ms", 0.5),), False, 0.0),
+        64: ((("warm_brick_ms", 0.5),), True, 0.5),
+    }
+
+
 def test_a_calibration_on_few_networks_does_not_count_beside_a_full_one(tmp_path: Path) -> None:
     many = tuple((f"net-{number}", 0.01) for number in range(4))
     records = [calibrated(21, 9, 0.1, residuals=many, densities=many), calibrated(21, 10, 5.0)]

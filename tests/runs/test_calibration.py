@@ -25,7 +25,6 @@ from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -33,11 +32,12 @@ from dlbricks_tui.runs.calibration import (
     FEWEST_NETWORKS,
     RULE,
     NetworkResults,
+    Target,
     example_of,
     fit,
     in_time,
     jobs_of,
-    levels_due,
+    targets_due,
     way_of,
 )
 from dlbricks_tui.runs.events import EstimateChanged, Planned, ProgramMeasured
@@ -129,10 +129,10 @@ def test_a_run_goes_on_if_its_calibration_fails(site: Site) -> None:
 
 
 def test_a_calibration_follows_the_estimates_and_updates_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    def found(session: RunSession, level: Level, _: object) -> Calibration:
+    def found(session: RunSession, target: Target, _: object) -> Calibration:
         constants = (("call_ms", 1.0), ("warm_brick_ms", 0.0), ("cold_brick_ms", 0.0))
         errors, densities = (("net", 0.01),), (("net", 1.0),)
-        way = way_of(session.conditions, level)._asdict()
+        way = way_of(session.conditions, target.level)._asdict()
         return Calibration(when=utc_now(), run="r", constants=constants, residuals=errors, densities=densities, **way)
 
     monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate_level", found)
@@ -209,19 +209,56 @@ def test_a_level_is_calibrated_once_unless_requested_again(site: Site) -> None:
     known = calibration(**way, when="2026-11-22T08:00:00.000000+00:00", constants=today, residuals=residuals)
     with ResultsDatabase(site.data.store) as store:
 
-        def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Level]:
-            return levels_due(site.request(calibration=policy), models, of, conditions, store, 5.0)
+        def due(policy: CalibrationPolicy, conditions: Conditions, of: Sequence[Job] = jobs) -> Sequence[Target]:
+            return targets_due(site.request(calibration=policy), models, of, conditions, store, 5.0)
 
-        assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
+        assert due(CalibrationPolicy.ONCE, here) == (Target(graph.level, 1),)
         store.add(outdated)
-        assert due(CalibrationPolicy.ONCE, here) == (graph.level,)
+        assert due(CalibrationPolicy.ONCE, here) == (Target(graph.level, 1),)
         store.add(known)
         assert due(CalibrationPolicy.ONCE, here) == ()
-        assert due(CalibrationPolicy.ONCE, elsewhere) == due(CalibrationPolicy.ANEW, here) == (graph.level,)
+        assert due(CalibrationPolicy.ONCE, elsewhere) == due(CalibrationPolicy.ANEW, here) == (Target(graph.level, 1),)
         assert due(CalibrationPolicy.NEVER, elsewhere) == ()
         # With nothing to measure it is found out only if somebody wants to know.
         assert due(CalibrationPolicy.ONCE, elsewhere, of=()) == ()
-        assert due(CalibrationPolicy.ANEW, here, of=()) == (graph.level,)
+        assert due(CalibrationPolicy.ANEW, here, of=()) == (Target(graph.level, 1),)
+
+
+def test_other_batch_sizes_share_a_calibration_until_they_are_calibrated_on_request(site: Site) -> None:
+    models = [cut_model(decompose(replace(chain("conv", "relu"), batch_size=size))) for size in (8, 4)]
+    jobs = [job for model in models for job in plan([model], Known(), Adaptive()).jobs]
+    level = jobs[0].graph.level
+    constants = tuple((name, 0.01) for name in MXNET.calibration_constants)
+    found: dict[str, Any] = {"system": "s1", "runtime": "x", "level": level, "protocol": "p"}
+    found |= {"when": "2026-11-22T08:00:00.000000+00:00", "residuals": tuple((name, 0.01) for name in NETWORKS)}
+    with ResultsDatabase(site.data.store) as store:
+
+        def due(policy: CalibrationPolicy, seconds: float = 5.0) -> Sequence[Target]:
+            here = Conditions("s1", "x", "p")
+            return targets_due(site.request(calibration=policy), models, jobs, here, store, seconds)
+
+        assert due(CalibrationPolicy.ONCE) == (Target(level, 4),)
+        store.add(calibration(**found, constants=constants))
+        assert due(CalibrationPolicy.ONCE) == ()
+        assert due(CalibrationPolicy.ANEW) == (Target(level, 4), Target(level, 8))
+        # A long run calibrates its own batch size.
+        assert due(CalibrationPolicy.ONCE, 1e6) == (Target(level, 4),)
+        for hour in range(MOST_CALIBRATIONS):
+            when = f"2026-11-22T1{hour}:00:00.000000+00:00"
+            store.add(calibration(**{**found, "when": when}, constants=(*constants, ("batch_size", 4.0))))
+        assert due(CalibrationPolicy.ONCE, 1e6) == ()
+
+
+def test_the_networks_have_the_batch_size_that_is_calibrated(tmp_path: Path) -> None:
+    loader = Loader(tmp_path / "cache", TableFramework())
+    for name, content in calibration_nets(Format.ONNX, 8).items():
+        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
+        path.write_bytes(content)
+        graph = loader.load(source_of(path))
+        assert graph.batch_size == 8
+        assert {(layer.outputs[0].shape or (0,))[0] for layer in graph.layers} == {8}, name
+    symbols = calibration_nets(Format.MXNET, 8)
+    assert all(b"(8, " in content for content in symbols.values())
 
 
 def test_a_long_run_adds_a_calibration_until_there_are_five(site: Site) -> None:
@@ -235,7 +272,7 @@ def test_a_long_run_adds_a_calibration_until_there_are_five(site: Site) -> None:
 
         def due(seconds: float, **fields: Any) -> bool:
             request = site.request(calibration=CalibrationPolicy.ONCE, **fields)
-            return bool(levels_due(request, models, jobs, Conditions("s1", "x", "p"), store, seconds))
+            return bool(targets_due(request, models, jobs, Conditions("s1", "x", "p"), store, seconds))
 
         for hour in range(1, MOST_CALIBRATIONS + 1):
             assert due(calibrating)

@@ -13,7 +13,7 @@ from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
-from dlbricks_tui.runs.calibration import calibration_seconds, levels_due
+from dlbricks_tui.runs.calibration import calibration_seconds, targets_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
@@ -21,6 +21,7 @@ from dlbricks_tui.share.running import start_detached
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
+from dlbricks_tui.wording.numbers import too_many_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class RunPreview:
     calibration_seconds: float = 0.0
     # The run that this one would wait for.
     holder: str = ""
+    # More threads than cores.
+    warning: str = ""
 
 
 def preview_run(
@@ -55,6 +58,7 @@ def preview_run(
         min(sum(each.seconds for each in parts), budget),
         min(sum(each.calibration_seconds for each in parts), budget),
         str(holder) if holder is not None and _is_there(holder) else "",
+        too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores),
     )
 
 
@@ -74,7 +78,7 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
     found = plan(models, known, request.rule, request.end_to_end, method=request.method)
     measuring = expected_seconds(request.method, request.rule, found.jobs, competing_threads())
     with session.store.held() as store:
-        uncalibrated = levels_due(request, models, found.jobs, conditions, store, measuring)
+        uncalibrated = targets_due(request, models, found.jobs, conditions, store, measuring)
     calibrating = calibration_seconds(uncalibrated)
     return RunPreview(
         tuple(unread),
