@@ -60,6 +60,7 @@ from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.records import Runtime, System
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
+from dlbricks_tui.wording.numbers import too_many_threads
 
 __all__ = [
     "BrickShare",
@@ -176,6 +177,8 @@ def measure(
         options or MeasureOptions(), library(folder).find_all(os.fspath(model) for model in named), folder
     )
     run = create_run(request, folder)
+    if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
+        _log.warning(warning)
     outcome = execute(
         run,
         request,

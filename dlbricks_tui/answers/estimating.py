@@ -21,7 +21,6 @@ from dlbricks_tui.estimate.selection import (
     find_runtime,
     find_system,
     format_of,
-    offers_for,
     preferred_level,
 )
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -35,7 +34,7 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import by_id, combinations
@@ -87,8 +86,7 @@ class EstimateOptions(CutOptions):
 
     def fits(self, identity: str) -> bool:
         """Return whether a runtime of this identity has the threads and the precision of these options."""
-        threads_fit = self.threads in (None, stated_threads(identity))
-        return threads_fit and self.precision in (None, stated_precision(identity))
+        return states(identity, self.threads, self.precision)
 
     def compositions(self) -> Options:
         """Return the compositions to make; this reads the file of rules."""
@@ -175,9 +173,15 @@ class Estimator:
             twin = None if alone else self._twin_of(asked.source, scope.level, scope.system)
             if twin is not None and (from_twin := self._by_usual(twin, scope)) is not None:
                 asked, found = twin, from_twin
-            found = found or asked.inquiry.empty(scope.system, wanted or "")
+            found = found or self._empty(asked.inquiry, scope.system, wanted or "")
             answers.append(ModelWithEstimate(asked.source, asked.inquiry.decomposition, found, wanted))
         return answers
+
+    def _empty(self, inquiry: Inquiry, system: str, runtime: str) -> SystemEstimate:
+        """Return the estimate without results, in the variant of the options."""
+        found, threads, precision = inquiry.empty(system, runtime), self.options.threads, self.options.precision
+        variant = found.variant if threads is None else replace(found.variant, threads=threads)
+        return replace(found, variant=variant if precision is None else replace(variant, precision=precision))
 
     def inquiries(self, sources: Sequence[ModelSource], level: Level, form: Format | None = None) -> list[Asked]:
         """Return the models with the results of their bricks.
@@ -266,17 +270,12 @@ class Estimator:
     def of_twin(self, source: ModelSource, level: Level, system: str) -> SystemEstimate | None:
         """Return the estimate from the model's file of another format, by the runtime that covers most on a system."""
         twin = self._twin_of(source, level, system)
-        return None if twin is None else twin.inquiry.on(system, None)
+        return None if twin is None else twin.inquiry.on(system, None, self.options.fits)
 
     def _by_usual(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate | None:
         """Return the estimate from the runtime that counts, or from another one of its framework."""
         inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
-        if wanted is None and not self.options.names_no_variant:
-            fitting = [it for it in inquiry.offers if self.options.fits(it.way.runtime)]
-            fitting = offers_for(fitting, inquiry.decomposition.graph.traits, by_id(self.store.runtimes()))
-            offer = best_offer(fitting, scope.system, None)
-            return None if offer is None else inquiry.by(offer.way)
-        found = inquiry.on(scope.system, wanted)
+        found = inquiry.on(scope.system, wanted, self.options.fits)
         usual = scope.usual.get(asked.source.format)
         if found is None and scope.named is None and usual is not None and self.options.names_no_variant:
             known = by_id(self.store.runtimes())

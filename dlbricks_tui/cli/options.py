@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,7 @@ from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import Precision, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import EstimateOptions
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
-
-
-_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
 
 def add_models_argument(parser: Parser, *, many: bool) -> None:
@@ -131,10 +127,10 @@ def add_variant_options(parser: Parser) -> None:
 
 def whole_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers between commas, each once; the type of an option."""
-    words = [word.strip() for word in text.split(",")]
-    if not all(map(_NUMBER.fullmatch, words)):
+    found = numbers_in(text)
+    if found is None:
         raise argparse.ArgumentTypeError(f"{text[:40]!r}: give a whole number, or several, such as 1,2,4")
-    return tuple(dict.fromkeys(map(int, words)))
+    return found
 
 
 def names(text: str) -> tuple[str, ...]:

@@ -39,10 +39,9 @@ from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.running import execute_any, start_detached
-from dlbricks_tui.wording.numbers import counted, in_ms
+from dlbricks_tui.wording.numbers import counted, in_ms, too_many_threads
 
 
 def register(parser: Parser) -> None:
@@ -147,7 +146,8 @@ def run_models(args: argparse.Namespace) -> int:
     )
     request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)
-    _warn_of_many_threads([part.runtime for part in request.parts])
+    if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
+        narrate(warning)
     return carry_out(folder, request, args.data, showing_of(args))
 
 
@@ -285,9 +285,3 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
         points.setdefault(decomposition.graph.name, []).append(point)
     for name, held in points.items():
         write_lines([name, "", *curve_lines(held, min(WIDEST_CURVE, data_console().width)), ""])
-
-
-def _warn_of_many_threads(runtimes: Sequence[Runtime]) -> None:
-    threads, cores = max(runtime.settings.threads or 0 for runtime in runtimes), fingerprint().cores
-    if threads > cores:
-        narrate(f"{threads} threads on {counted(cores, 'core')}: they wait for one another, and latencies vary more")

@@ -1,6 +1,6 @@
 """Estimates of a model from the results in a store: on one system, or on each system with results of it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -17,6 +17,11 @@ from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 
 
+def any_runtime(_: str) -> bool:
+    """Count the results of all runtimes."""
+    return True
+
+
 class Inquiry:
     """A model whose estimates are wanted; the results of its bricks are read from the store once."""
 
@@ -31,17 +36,20 @@ class Inquiry:
         """The ways in which any of its bricks was measured."""
         return self._results.offers
 
-    def on(self, system: str, runtime: str | None) -> SystemEstimate | None:
+    def on(
+        self, system: str, runtime: str | None, counts: Callable[[str], bool] = any_runtime
+    ) -> SystemEstimate | None:
         """Return the estimate on a system; None if there are no results.
 
-        Without a runtime it is by the one of the model's framework that covers most: models of several formats share
-        bricks. A model without measured bricks may still have been timed end to end.
+        Without a runtime it is by the one of the model's framework that covers most, of those that `counts` allows by
+        their identities: models of several formats share bricks. A model without measured bricks may still have been
+        timed end to end.
         """
-        offers: Sequence[Offer] = self.offers
+        offers = [it for it in self.offers if counts(it.way.runtime)]
         if runtime is None:
             offers = offers_for(offers, self.decomposition.graph.traits, by_id(self._store.runtimes()))
         offer = best_offer(offers, system, runtime)
-        way = self._only_timed(system, runtime) if offer is None else offer.way
+        way = self._only_timed(system, runtime, counts) if offer is None else offer.way
         return None if way is None else self.by(way)
 
     def everywhere(self) -> Iterator[SystemEstimate]:
@@ -59,14 +67,16 @@ class Inquiry:
         found = SystemEstimate(way, composed, variant=self._variant(way))
         return beside(found, end_to_end(self._store, end_to_end_keys(graph), graph.name, way))
 
-    def _only_timed(self, system: str, runtime: str | None) -> Way | None:
+    def _only_timed(self, system: str, runtime: str | None, counts: Callable[[str], bool]) -> Way | None:
         """Return the way in which the whole model was timed last on a system."""
         graph = self.decomposition.graph
         asked = equal(of="model", good=True, system=system)
         asked &= equal(runtime=runtime) if runtime is not None else noop()
         keys = end_to_end_keys(graph).values()
-        found = (self._store.select(asked & equal(model=key), order=OLDEST_FIRST) for key in keys)
-        newest = max((it[-1] for it in found if it), key=attrgetter("when"), default=None)
+        timed = [
+            it for key in keys for it in self._store.select(asked & equal(model=key), order=OLDEST_FIRST).summaries()
+        ]
+        newest = max((it for it in timed if counts(it.runtime)), key=attrgetter("when"), default=None)
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
     def empty(self, system: str, runtime: str) -> SystemEstimate:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads
 from dlbricks_tui.store.index import (
     REFERENCE_COLUMN,
     TEXT_COLUMNS,
@@ -50,6 +51,9 @@ COLUMNS: Mapping[str, Content] = {
     "level": Content.TEXT,
     "protocol": Content.TEXT,
     "batch_size": Content.NUMBER,
+    # Those of the runtime; 0: as many as the framework starts by default.
+    "threads": Content.NUMBER,
+    "precision": Content.TEXT,
     "dtype": Content.TEXT,
     "kernel_variant": Content.TEXT,
     "trimmed_mean_ms": Content.NUMBER,
@@ -111,6 +115,8 @@ class Summary:
     level: Level
     protocol: str
     batch_size: int
+    threads: int
+    precision: str
     dtype: str
     kernel_variant: str
     trimmed_mean_ms: float
@@ -126,6 +132,11 @@ class Summary:
     good: bool
     # The models of its run.
     models: str
+
+    @property
+    def variant(self) -> Variant:
+        """The variant in which it was measured."""
+        return Variant(self.threads or None, self.batch_size, stated_precision(self.runtime))
 
     @property
     def key(self) -> str:
@@ -231,6 +242,12 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
     if column == "models":
         # One text per run; results have the number of their run.
         return Texts(index.models_of_runs(), index.column("run")[rows])
+    if column in ("threads", "precision"):
+        # Each distinct runtime is read once.
+        identities, codes = index.vocabularies["runtime"].texts, index.column("runtime")[rows]
+        if column == "precision":
+            return Texts([stated_precision(identity).value for identity in identities], codes)
+        return Numbers(np.array([stated_threads(identity) or 0 for identity in identities], dtype=np.int64)[codes])
     if column in TEXT_COLUMNS:
         codes = _name_codes(index, rows) if column == "name" else index.column(column)[rows]
         return Texts(index.vocabularies[column].texts, codes, index.vocabularies[column].code)

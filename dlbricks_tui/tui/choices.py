@@ -12,6 +12,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.variant import stated_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 MOST_LAYERS = 999
 MOST_WORKERS = 64
+# The batch sizes to choose from, and those of a batch curve.
+BATCH_SIZES = (1, 2, 4, 8, 16, 32)
 
 Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
 
 
-CutAt: TypeAlias = "tuple[Level, Cutting, Format | None]"
+CutAt: TypeAlias = "tuple[Level, Cutting, Format | None, int | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,10 @@ class Choices:
     runtime: str | None = None
     workers: int = 2
     format: Format | None = None
+    # The images, sentences or rows in an inference; None: as many as the file says.
+    batch: int | None = None
+    # None: any number of threads that the framework computes with.
+    threads: int | None = None
 
     @property
     def cutting(self) -> Cutting:
@@ -54,7 +61,7 @@ class Choices:
     @property
     def cut_at(self) -> CutAt:
         """The choices on which the bricks of a model depend."""
-        return self.level, self.cutting, self.format
+        return self.level, self.cutting, self.format, self.batch
 
     def with_granularity(self, granularity: int) -> Choices:
         """Return the choices with another granularity, limited to the valid range."""
@@ -104,6 +111,8 @@ class Setting(Enum):
     ORDER = "order"
     WORKERS = "workers"
     SYSTEM = "system"
+    BATCH = "batch"
+    THREADS = "threads"
     RUNTIME = "runtime"
 
 
@@ -113,23 +122,31 @@ def change_setting(setting: Setting, choices: Choices, step: int, available: Ava
         return choices.with_granularity(choices.granularity + step)
     if setting is Setting.WORKERS:
         return replace(choices, workers=min(max(choices.workers + step, 1), MOST_WORKERS))
-    value = next_of(_values(setting, available), getattr(choices, setting.value), step)
+    value = next_of(_values(setting, choices, available), getattr(choices, setting.value), step)
     changed = replace(choices, **{setting.value: value})
+    if setting is Setting.THREADS:
+        # A runtime of the store has its own number of threads.
+        return replace(changed, runtime=None)
     if setting is Setting.RUNTIME:
         # Loaded here: the first screen needs no store.
         from dlbricks_tui.estimate.selection import format_of
 
         runtime = next((it for it in available.runtimes if it.id == value), None)
-        return replace(changed, format=None if runtime is None else format_of(runtime))
+        return replace(changed, threads=None, format=None if runtime is None else format_of(runtime))
     # Another system has other runtimes.
     return replace(changed, runtime=None, format=None) if setting is Setting.SYSTEM else changed
 
 
-def _values(setting: Setting, available: Available) -> tuple[Any, ...]:
+def _values(setting: Setting, choices: Choices, available: Available) -> tuple[Any, ...]:
     if setting is Setting.SYSTEM:
         return (None, *(it.id for it in available.systems if it.id != available.host))
     if setting is Setting.RUNTIME:
         return (None, *(it.id for it in available.runtimes))
+    if setting is Setting.BATCH:
+        return (None, *with_own(BATCH_SIZES, choices.batch))
+    if setting is Setting.THREADS:
+        measured = (stated_threads(it.id) for it in available.runtimes)
+        return (None, *with_own((it for it in measured if it is not None), choices.threads))
     return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: LayerOrder}[setting])
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
+from dlbricks_tui.runtime.variant import states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement, System
@@ -103,7 +105,10 @@ class ThreadSafeEstimator:
 
     def _answer(self, inquiry: Inquiry, choices: Choices) -> SystemEstimate:
         system = choices.system or self._this_host().id
-        return inquiry.on(system, choices.runtime) or inquiry.empty(system, choices.runtime or "")
+        # A runtime that was chosen has its own number of threads.
+        threads = choices.threads if choices.runtime is None else None
+        found = inquiry.on(system, choices.runtime, partial(states, threads=threads))
+        return found or inquiry.empty(system, choices.runtime or "")
 
     def _this_host(self) -> System:
         if self._host is None:

@@ -7,6 +7,7 @@ from threading import Lock
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
@@ -30,7 +31,8 @@ class ModelReader:
         self.library = Library(samples, data.path, registry.preferred_format)
         runtimes = registry.one_of_each_format()
         memory = ShapeMemory(data.path)
-        self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory)
+        most_bytes = fingerprint().memory_bytes
+        self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory, most_bytes)
         self._cache = Cache(data.cache)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()

@@ -85,7 +85,7 @@ class ListedModels:
     def spec(self, source: ModelSource, choices: Choices) -> ModelSpec:
         """Return the spec of a model under the current settings."""
         file = source if choices.format is None else source.in_format(choices.format)
-        return ModelSpec(file, choices.level, choices.cutting, self.shapes.get(id_of(source), {}))
+        return ModelSpec(file, choices.level, choices.cutting, self.shapes.get(id_of(source), {}), choices.batch)
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
         return [self.spec(source, choices) for source in self.sources]

@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
+from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
 from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
 
 # Wider charts say no more.
 WIDEST_CURVE = 100
-_CHART_LINES = 7
+_CHART_LINES, _LOWEST_CHART = 7, 3
+# The blank line, the titles, the ground, the values and the legend of the charts.
+_LINES_AROUND = 5
 _NARROWEST = 40
 _GAP = "  "
 # Marks of the estimates of several series; measured latencies have the same letters as capitals.
@@ -16,14 +19,21 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ESTIMATED, _MEASURED = "o", "x"
 
 
-def curve_lines(points: Sequence[Point], width: int, bound_ms: float | None = None) -> list[str]:
-    """Return the table of all variants, the charts of latency and throughput, and the best variant under a bound."""
+def curve_lines(
+    points: Sequence[Point], width: int, bound_ms: float | None = None, most_lines: int | None = None
+) -> list[str]:
+    """Return the table of all variants, the charts of latency and throughput, and the best variant under a bound.
+
+    The charts are lower if all would be more than `most_lines`.
+    """
     found = _table(points, width)
-    if drawn := _charts(points, width, bound_ms):
+    best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
+    height = _CHART_LINES
+    if most_lines is not None:
+        height = min(height, max(_LOWEST_CHART, most_lines - len(found) - len(best) - _LINES_AROUND))
+    if drawn := _charts(points, width, bound_ms, height):
         found += ["", *drawn]
-    if bound_ms is not None:
-        found += ["", best_line(points, bound_ms)]
-    return found
+    return [*found, *best]
 
 
 def best_line(points: Sequence[Point], bound_ms: float) -> str:
@@ -44,16 +54,10 @@ def _figures(point: Point) -> str:
 
 
 def _name(point: Point, points: Sequence[Point]) -> str:
-    words = [f"batch {point.batch_size}"]
-    words += [_threads(point)] if len({it.threads for it in points}) > 1 else []
+    words = [batch_in_words(point.batch_size)]
+    words += [threads_in_words(point.threads)] if len({it.threads for it in points}) > 1 else []
     words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
     return ", ".join(words)
-
-
-def _threads(point: Point) -> str:
-    if point.threads is None:
-        return "default threads"
-    return f"{point.threads} thread{'' if point.threads == 1 else 's'}"
 
 
 def _table(points: Sequence[Point], width: int) -> list[str]:
@@ -121,7 +125,7 @@ def _justified(row: Sequence[str], widths: Sequence[int]) -> str:
     return _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
 
 
-def _charts(points: Sequence[Point], width: int, bound_ms: float | None) -> list[str]:
+def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height: int) -> list[str]:
     """Return the latency and the throughput against batch sizes, or against threads at a single batch size."""
     by_batch = len({it.batch_size for it in points}) > 1
     if not by_batch and len({it.threads for it in points if it.threads}) < 2:
@@ -146,8 +150,8 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None) -> list
         return []
     values, against = [str(value) for value in axis], "batch" if by_batch else "threads"
     half = max(_NARROWEST, width) // 2
-    left = chart(f"ms against {against}", values, latencies, half - 2, _CHART_LINES, bound_ms)
-    right = chart(f"per second against {against}", values, throughputs, half - 1, _CHART_LINES)
+    left = chart(f"ms against {against}", values, latencies, half - 2, height, bound_ms)
+    right = chart(f"per second against {against}", values, throughputs, half - 1, height)
     legend = f"{_ESTIMATED} estimated   {_MEASURED} measured"
     if len(series) > 1:
         legend = f"{', '.join(names)}; capitals: measured"
@@ -157,7 +161,7 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None) -> list
 
 def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
     words = [point.runtime or "usual"] if len({it.runtime for it in points}) > 1 else []
-    words += [_threads(point)] if by_batch and len({it.threads for it in points}) > 1 else []
+    words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
     return ", ".join(words)
 
 

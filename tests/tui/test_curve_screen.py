@@ -1,5 +1,6 @@
 """The box with the batch curve of the open model."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.choices import BATCH_SIZES, Choices
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.curve import CurveScreen
-from dlbricks_tui.tui.workbench.work import BATCH_SIZES, BatchCurve, read_curve
+from dlbricks_tui.tui.workbench.work import BatchCurve, read_curve
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_curve import point
 from tests.models.table_framework import TableFramework
@@ -42,6 +43,25 @@ async def test_the_batch_curve_fits_a_narrow_terminal_with_a_reason_for_what_is_
         assert "BATCH" in shown and "ms against batch" in shown and "its file fixes the batch" in shown
         check_layout(pilot.app)
         check_sixteen_colours(pilot.app)
+
+
+async def test_keys_set_a_bound_of_the_latency_and_name_the_best_batch_under_it(measured: DataFolder) -> None:
+    async with running(app_on(measured), NARROW) as pilot:
+        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED))
+        await press(pilot)
+        assert "+ higher bound" in screen_text(pilot)
+        # The middle of the measured latencies is 33 ms.
+        await press(pilot, "plus")
+        shown = screen_text(pilot)
+        assert "best under 50 ms: batch 4, 33.00 ms, 121.2 per second" in shown and ".... 50 ms" in shown
+        assert "ms against batch" in shown and "x measured" in shown
+        check_layout(pilot.app)
+        await press(pilot, "plus")
+        assert "best under 100 ms: batch 8" in screen_text(pilot)
+        await press(pilot, "minus", "minus")
+        assert "best under 20 ms: batch 1" in screen_text(pilot)
+        await press(pilot, "n")
+        assert "best under" not in screen_text(pilot)
 
 
 async def test_a_key_opens_the_batch_curve_of_the_open_model(measured: DataFolder) -> None:
@@ -73,3 +93,25 @@ def test_the_curve_has_results_of_each_batch_size_that_was_measured(tmp_path: Pa
     assert [it.batch_size for it in found.points if it.estimate_ms is not None] == [4]
     assert next(it for it in found.points if it.batch_size == 4).measured_ms == 2.0
     assert found.points[0].cure.endswith("with batch size 1")
+
+
+def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
+    decomposition = decompose(Loader(tmp_path / "cache", TableFramework()).load(source, batch_size=4))
+    identities = {threads: f"onnxruntime-1.32.0 python-3.11 threads-{threads}" for threads in (1, 2)}
+    with ResultsDatabase(data.store) as store:
+        store.add(system("c5.xlarge"))
+        for identity in identities.values():
+            described = runtime(identity, framework="onnxruntime")
+            store.add(described, *brick_records(decomposition, system="c5.xlarge", runtime=identity))
+    session = Session(data, SAMPLE_MODELS)
+    for threads, wanted in ((1, identities[1]), (2, identities[2]), (8, "")):
+        choices = replace(CHOICES, runtime=None, threads=threads)
+        found = session.estimator.estimate(decomposition, choices)
+        assert found.way.runtime == wanted
+        assert (found.per_second is None) == (not wanted)
+    # A runtime that was chosen has its own threads.
+    found = session.estimator.estimate(decomposition, replace(CHOICES, runtime=identities[1]))
+    assert (found.variant.threads, found.variant.batch_size) == (1, 4)
+    session.close()

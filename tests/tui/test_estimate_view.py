@@ -37,10 +37,11 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 
 def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[:5] == [
+    assert shown_rows[:6] == [
         "sequential     14.24 ms 14.18 to 14.30",
         "parallel       12.64 ms 1.13x as fast",
         "2 workers      12.64 ms",
+        "per second     70.22    batch 1, f32",
         "measured       14.56 ms 14.49 to 14.63",
         "error         -2.2 %",
     ]
@@ -120,7 +121,10 @@ def test_every_setting_can_be_changed_and_changed_back(setting: Setting) -> None
 def test_settings_are_shown_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
-    assert told == ["2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "mxnet, 2 threads"]
+    assert told == [
+        *("2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "of the file", "any number"),
+        "mxnet, 2 threads",
+    ]
     assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
         "this host",
         "best covered",

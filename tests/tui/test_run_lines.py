@@ -29,7 +29,7 @@ from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
-from dlbricks_tui.tui.run.settings import RunSetting, request_for, settings_for
+from dlbricks_tui.tui.run.settings import RunSetting, choices_after, request_for, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PARTLY
@@ -244,6 +244,26 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
         "1,2",
         "1,8",
     ]
+
+
+def test_the_variant_in_view_is_that_of_the_next_run_and_of_the_last_one(data: DataFolder) -> None:
+    found = sources("alexnet")
+    settings = settings_for(Choices(batch=8, threads=2), found, data, Config())
+    assert (settings.batch_sizes, settings.threads) == ((8,), (2,))
+    # A list of the last run stays if the variant in view is one of it.
+    several = replace(settings, batch_sizes=(1, 8), threads=())
+    assert settings_for(Choices(batch=8), found, data, Config(), several).batch_sizes == (1, 8)
+    assert settings_for(Choices(batch=4), found, data, Config(), several).batch_sizes == (4,)
+    assert settings_for(Choices(), found, data, Config(), several).batch_sizes == ()
+    for asked, shown in (
+        (several, Choices(batch=8)),
+        (replace(several, batch_sizes=(2, 4), threads=(1, 2)), Choices(batch=2, threads=2)),
+        (replace(several, batch_sizes=(), threads=(1,)), Choices(threads=1)),
+    ):
+        assert choices_after(asked, data) == shown
+    one_thread = Choices(runtime="mxnet-1.9.1 python-3.11 threads-1")
+    assert choices_after(replace(several, choices=one_thread, batch_sizes=(), threads=(1,)), data) == one_thread
+    assert choices_after(replace(several, choices=one_thread, batch_sizes=(), threads=(2,)), data).threads == 2
 
 
 def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:

@@ -27,7 +27,9 @@ from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.messages import RunSeen
 from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.numbers import NumbersScreen
 from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.run.settings import RunSetting
 from dlbricks_tui.tui.run.start import StartRunScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -357,6 +359,25 @@ async def test_the_settings_of_a_run_cycle_both_ways(measured: DataFolder) -> No
         assert "granularity     4 " in screen_text(pilot)
         await press(pilot, "h", "left")
         assert "granularity     2 " in screen_text(pilot)
+
+
+async def test_threads_and_batch_sizes_of_a_run_can_be_written(measured: DataFolder) -> None:
+    cores = fingerprint().cores
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.BATCH), "e")
+        assert isinstance(pilot.app.screen, NumbersScreen)
+        await press(pilot, '"1, 3,x"', "enter")
+        assert "Write whole numbers from 1 to" in screen_text(pilot)
+        await press(pilot, *["backspace"] * 7, '"1,3,0"', "enter")
+        assert "Write whole numbers from 1 to" in screen_text(pilot)
+        await press(pilot, "backspace", "6", "enter")
+        assert "batch size      1,3,6 " in screen_text(pilot)
+        await press(pilot, "k", "e", f'"{4 * cores}"', "enter")
+        shown = screen_text(pilot)
+        assert f"threads         {4 * cores} " in shown
+        assert f"{4 * cores} threads on {cores} core" in shown
+        await press(pilot, "k", "e")
+        assert isinstance(pilot.app.screen, StartRunScreen)
 
 
 async def test_a_calibrated_runtime_adds_no_time_to_the_prediction(measured: DataFolder) -> None:

@@ -171,7 +171,9 @@ async def test_an_unmeasured_model_says_so(new: DataFolder) -> None:
         (("W", "W"), "workers     ◂ 1 ▸"),
         (("s", "j", "j", "j", "l"), "order       ◂ paper ▸"),
         (("s", "j", "j", "j", "j", "j", "l"), "system      ◂ c5.xlarge, 4 cores ▸"),
-        (("s", "j", "j", "j", "j", "j", "j", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
+        (("s", *"jjjjjj", "l"), "batch       ◂ 1 ▸"),
+        (("s", *"jjjjjjj", "l"), "threads     ◂ 2 ▸"),
+        (("s", *"jjjjjjjj", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
     ],
 )
 async def test_keys_change_the_settings(keys: tuple[str, ...], says: str, measured: DataFolder) -> None:

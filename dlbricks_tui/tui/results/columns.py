@@ -48,6 +48,8 @@ HEADINGS: Mapping[str, Heading] = {
     "level": Heading("level", 7, "written or fused layers"),
     "protocol": Heading("protocol", 13, "the method of measuring"),
     "batch_size": Heading("batch", 6, "the batch size"),
+    "threads": Heading("threads", 7, "the threads of the runtime; 0: its default"),
+    "precision": Heading("precision", 9, "the numbers that it computed with"),
     "dtype": Heading("type", 8, "the data type"),
     "kernel_variant": Heading("kernel", 10, "the kernel"),
     "trimmed_mean_ms": Heading("ms", _NUMBER, "the latency in estimates: the trimmed mean"),

@@ -52,7 +52,7 @@ def _way(summary: Summary) -> Iterator[Line]:
     yield fact("runtime", summary.runtime)
     yield fact("level", summary.level.value, Span(f", protocol {summary.protocol}", "muted"))
     kernel = f", kernel {summary.kernel_variant}" if summary.kernel_variant else ""
-    yield fact("batch", f"{summary.batch_size}", Span(f", {summary.dtype}{kernel}", "muted"))
+    yield fact("variant", summary.variant.in_words, Span(f", {summary.dtype}{kernel}", "muted"))
     yield fact("run", summary.run)
     yield fact("id", summary.id[:_KEY_DIGITS])
 

@@ -38,8 +38,17 @@ START_RUN = Scope(
         Action("start_run.begin", ("enter",), "start", "Start the run; it continues even if you quit.", footer=True),
         Action("start_run.next", ("l", "right", "space"), "next value", "Change to the next value.", footer=True),
         Action("start_run.previous", ("h", "left"), "previous value", "Change to the previous value.", footer=True),
+        Action("start_run.write", ("e",), "write", "Write threads or batch sizes, such as 1,2,4.", footer=True),
     ),
     IN_DIALOG,
+)
+
+NUMBERS = Scope(
+    "numbers",
+    "While you write numbers",
+    (Action("numbers.submit", ("enter",), "use", "Use these numbers.", footer=True),),
+    (DIALOG,),
+    typing=True,
 )
 
 CANCEL_RUN = Scope(
@@ -53,4 +62,4 @@ CANCEL_RUN = Scope(
     IN_DIALOG,
 )
 
-SCOPES = (RUN, RUNS, START_RUN, CANCEL_RUN)
+SCOPES = (RUN, RUNS, START_RUN, NUMBERS, CANCEL_RUN)

@@ -1,7 +1,7 @@
 """The settings of a run, and the request that follows from them."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -16,14 +16,14 @@ from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.tui.choices import Choices, next_of, with_own
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH, stated_threads
+from dlbricks_tui.tui.choices import BATCH_SIZES, Choices, next_of, with_own
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.wording.numbers import duration, percent
 
 TARGETS = (0.005, 0.01, 0.02, 0.05)
 _CORES = os.cpu_count() or 1
-# Several values are measured in one run. None of them: the batch size of each file, or the usual number of threads.
-BATCHES: tuple[tuple[int, ...], ...] = ((), (1,), (2,), (4,), (8,), (16,), (32,), (1, 2, 4, 8), (1, 2, 4, 8, 16, 32))
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 
 
@@ -47,7 +47,11 @@ class RunSettings:
 
     def stepped(self, name: str, values: Sequence[Any], step: int) -> "RunSettings":
         """Return the settings with one of them at the next of its values."""
-        return replace(self, **{name: next_of(tuple(values), getattr(self, name), step)})
+        return self.with_value(name, next_of(tuple(values), getattr(self, name), step))
+
+    def with_value(self, name: str, value: Any) -> "RunSettings":
+        """Return the settings with another value of one of them."""
+        return replace(self, **{name: value})
 
     def with_choices(self, **changed: Any) -> "RunSettings":
         """Return the settings with other choices."""
@@ -110,12 +114,14 @@ class RunSetting(Enum):
         "the threads of the framework",
         lambda it: _listed(it.threads) or "default",
         lambda it, step: it.stepped("threads", _threads(it.threads), step),
+        ("threads", MOST_THREADS),
     )
     BATCH = (
         "batch size",
         "images or sentences in an inference",
         lambda it: _listed(it.batch_sizes) or "of the file",
-        lambda it, step: it.stepped("batch_sizes", BATCHES, step),
+        lambda it, step: it.stepped("batch_sizes", _batches(it.batch_sizes), step),
+        ("batch_sizes", MOST_IN_A_BATCH),
     )
     KNOWN = (
         "known before",
@@ -136,11 +142,14 @@ class RunSetting(Enum):
         meaning: str,
         shown: Callable[[RunSettings], str],
         changed: Callable[[RunSettings, int], RunSettings],
+        numbers: tuple[str, int] | None = None,
     ) -> None:
         self.label = label
         self.meaning = meaning
         self.shown = shown
         self.changed = changed
+        # The field of a setting that takes several numbers, and the largest of them.
+        self.numbers = numbers
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -153,10 +162,22 @@ def _each_and_all(names: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def _threads(own: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Return the default, each number of threads up to the cores or the user's own, and powers of two together."""
-    single = with_own(range(1, _CORES + 1), own[0] if len(own) == 1 else None)
+    """Return the default, each number of threads up to the cores, and powers of two together, with the user's own."""
     doubled = tuple(2**power for power in range(_CORES.bit_length()))
-    return ((), *((number,) for number in single), *((doubled,) if len(doubled) > 1 else ()))
+    return _offered(range(1, _CORES + 1), (doubled,) if len(doubled) > 1 else (), own)
+
+
+def _batches(own: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the batch size of the file, single ones, and several together, with the user's own."""
+    return _offered(BATCH_SIZES, (BATCH_SIZES[:4], BATCH_SIZES), own)
+
+
+def _offered(
+    single: Iterable[int], together: tuple[tuple[int, ...], ...], own: tuple[int, ...]
+) -> tuple[tuple[int, ...], ...]:
+    numbers = with_own(single, own[0] if len(own) == 1 else None)
+    lists = (*together, own) if len(own) > 1 and own not in together else together
+    return ((), *((number,) for number in numbers), *lists)
 
 
 def settings_for(
@@ -175,15 +196,30 @@ def settings_for(
     few = len(sources) <= MOST_MODELS_END_TO_END
     # Repeating known measurements applies to one run only.
     kept = replace(before, end_to_end=few and before.end_to_end, again=False)
-    return replace(kept, choices=choices, chosen=chosen, runtimes=runtimes)
+    return _in_view(replace(kept, choices=choices, chosen=chosen, runtimes=runtimes))
+
+
+def _in_view(settings: RunSettings) -> RunSettings:
+    """Return the settings with the threads and the batch size in view, unless they have them among others."""
+    batch, threads = settings.choices.batch, settings.choices.threads
+    if threads is not None and threads not in settings.threads:
+        settings = replace(settings, threads=(threads,))
+    if batch not in (settings.batch_sizes or (None,)):
+        settings = replace(settings, batch_sizes=() if batch is None else (batch,))
+    return settings
 
 
 def choices_after(settings: RunSettings, data: DataFolder) -> Choices:
-    """Return the choices of a run that show the files that it measures."""
-    registry = Registry(data.path)
+    """Return the choices of a run that show what it measures: the files, a batch size and a number of threads."""
+    registry, shown = Registry(data.path), settings.choices
     measured = registry.find(settings.chosen[0]).traits.format
-    now = settings.choices.format or registry.preferred_format
-    return settings.choices if measured is now else replace(settings.choices, runtime=None, format=measured)
+    if measured is not (shown.format or registry.preferred_format):
+        shown = replace(shown, runtime=None, format=measured)
+    sizes, threads = settings.batch_sizes or (None,), settings.threads or (None,)
+    if shown.batch not in sizes:
+        shown = replace(shown, batch=sizes[0])
+    of_runtime = shown.threads if shown.runtime is None else stated_threads(shown.runtime)
+    return shown if of_runtime in threads else replace(shown, threads=threads[0], runtime=None)
 
 
 def request_for(

@@ -64,12 +64,29 @@ class StartRunScreen(Dialog[RunSettings]):
     def action_previous(self) -> None:
         self._change(-1)
 
+    def action_write(self) -> None:
+        """Ask for the numbers of a setting that takes several."""
+        setting = self._rows.selected
+        if setting is None or setting.numbers is None:
+            self.notify("Only threads and batch sizes are written; the other settings have a next value.")
+            return
+        from dlbricks_tui.tui.run.numbers import NumbersScreen
+
+        field, most = setting.numbers
+        self.ask(
+            NumbersScreen(setting.label.capitalize(), getattr(self._rows.settings, field), most),
+            lambda numbers: self._take(self._rows.settings.with_value(field, numbers)),
+        )
+
     def _change(self, step: int) -> None:
         if self._rows.selected is not None:
-            self._rows.settings = self._rows.selected.changed(self._rows.settings, step)
-            self._rows.refresh()
-            self._show_preview(None)
-            self._start_preview()
+            self._take(self._rows.selected.changed(self._rows.settings, step))
+
+    def _take(self, settings: RunSettings) -> None:
+        self._rows.settings = settings
+        self._rows.refresh()
+        self._show_preview(None)
+        self._start_preview()
 
     def _start_preview(self) -> None:
         self.run_in_thread(partial(self._preview_run, self._rows.settings), "preview", self._show_preview)
@@ -85,6 +102,8 @@ class StartRunScreen(Dialog[RunSettings]):
             found += wrapped(line(Span(told, "muted")), width)
         if self._preview is not None and self._preview.holder:
             found += wrapped(line(Span(f"It will wait for {self._preview.holder}", "warn")), width)
+        if self._preview is not None and self._preview.warning:
+            found += wrapped(line(Span(self._preview.warning, "warn")), width)
         return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
 
 

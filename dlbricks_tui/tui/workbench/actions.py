@@ -1,6 +1,6 @@
 """The actions of the workbench and its panels."""
 
-from dlbricks_tui.tui.keys.actions import EVERYWHERE, LIST, Action, Scope, panel_steps
+from dlbricks_tui.tui.keys.actions import EVERYWHERE, IN_DIALOG, LIST, Action, Scope, panel_steps
 
 WORKBENCH = Scope(
     "workbench",
@@ -84,4 +84,15 @@ ESTIMATE = Scope(
     _IN_PANEL,
 )
 
-SCOPES = (WORKBENCH, MODELS, TREE, DETAILS, ESTIMATE)
+CURVE = Scope(
+    "curve",
+    "In the batch curve",
+    (
+        Action("curve.raise_bound", ("+", "="), "higher bound", "Raise the bound of the latency.", footer=True),
+        Action("curve.lower_bound", ("-",), "lower bound", "Lower the bound of the latency.", footer=True),
+        Action("curve.drop_bound", ("n",), "no bound", "Show the curve without a bound."),
+    ),
+    IN_DIALOG,
+)
+
+SCOPES = (WORKBENCH, MODELS, TREE, DETAILS, ESTIMATE, CURVE)

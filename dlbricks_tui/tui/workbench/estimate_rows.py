@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from dlbricks_tui.runtime.variant import batch_in_words, stated_threads, threads_in_words
 from dlbricks_tui.tui.choices import Available, Choices, Setting
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped_lines
 from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of, percent, signed_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dlbricks_tui.estimate.explanation import Residual, Slice
     from dlbricks_tui.estimate.knowledge import Latency
@@ -26,12 +27,23 @@ def setting_text(setting: Setting, choices: Choices, available: Available) -> st
     if setting is Setting.SYSTEM:
         return "this host" if value is None else _name_of(value, available.systems)
     if setting is Setting.RUNTIME:
-        return "best covered" if value is None else _name_of(value, available.runtimes)
+        return "best covered" if value is None else _runtime_name(value, available.runtimes)
+    if setting is Setting.BATCH:
+        return "of the file" if value is None else f"{value}"
+    if setting is Setting.THREADS:
+        return "any number" if value is None else f"{value}"
     return str(value.value if isinstance(value, Enum) else value)
 
 
 def _name_of(id_: str, known: Iterable[System | Runtime]) -> str:
     return next((it.name for it in known if it.id == id_), id_)
+
+
+def _runtime_name(id_: str, known: Sequence[Runtime]) -> str:
+    """Return the name of a runtime, with its threads if others have the same name."""
+    name = _name_of(id_, known)
+    several = sum(it.name == name for it in known) > 1
+    return f"{name}, {threads_in_words(stated_threads(id_))}" if several else name
 
 
 _NAME = 12
@@ -89,9 +101,9 @@ def estimate_rows(
     return (
         *_plain(_latencies(content, under_way), width),
         EstimateRow(BLANK),
-        *settings,
-        EstimateRow(BLANK),
         *_plain(_coverage(content.system_estimate, width), width),
+        EstimateRow(BLANK),
+        *settings,
         *_selectable((*_breakdown(content, width), *_residual(content.residual)), width),
     )
 
@@ -128,6 +140,14 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
     if composed.workers_ms is not None:
         workers = estimate.options.workers or 0
         yield _figure(counted(workers, "worker"), composed.workers_ms, "", sign)
+    if (throughput := system_estimate.per_second) is not None:
+        variant = system_estimate.variant
+        yield line(
+            column("per second", _NAME),
+            column(milliseconds(throughput), _NUMBER, "strong", right=True),
+            # The threads are in the identity of the runtime below.
+            Span(f"    {batch_in_words(variant.batch_size)}, {variant.precision.value}", "muted"),
+        )
     if composed.call_ms > _TELLING_SHARE * composed.sequential_ms:
         yield _figure("call", composed.call_ms, "once per inference", "")
     if system_estimate.end_to_end is None:

@@ -12,6 +12,7 @@ from textual.worker import get_current_worker
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
+from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.workbench.models import KnownLatency, known_latency
 from dlbricks_tui.tui.workbench.parts import PartLatencies
@@ -33,6 +34,7 @@ SETTLED_SECONDS = 0.15
 # Yields the interpreter to the user interface during scans.
 BREATH_SECONDS = 0.02
 _SHOW_AS_WRITTEN = "Press {workbench.other_level} for layers as written."
+_WITH_OTHER_BATCH = "{workbench.show_settings} goes to the settings: choose another batch there."
 
 
 class Listing(NamedTuple):
@@ -80,7 +82,7 @@ def read_model(reader: ModelReader, spec: ModelSpec) -> OpenModel | Refusal:
     except FusionRefusedError as error:
         return Refusal(str(error), _SHOW_AS_WRITTEN)
     except UserError as error:
-        return Refusal(str(error))
+        return Refusal(str(error), "" if spec.batch_size is None else _WITH_OTHER_BATCH)
 
 
 class OpenModelEstimate(NamedTuple):
@@ -98,10 +100,6 @@ def estimate_model(session: Session, opened: OpenModel, choices: Choices, refres
     return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
 
 
-# The batch sizes of a curve.
-BATCH_SIZES = (1, 2, 4, 8, 16, 32)
-
-
 class BatchCurve(NamedTuple):
     """A model at each batch size that it can have, and the reason why others are left out."""
 
@@ -113,7 +111,7 @@ def read_curve(session: Session, spec: ModelSpec, choices: Choices) -> BatchCurv
     """Read a model at each batch size, and estimate it."""
     points: list[Point] = []
     refusal = ""
-    for batch_size in BATCH_SIZES:
+    for batch_size in with_own(BATCH_SIZES, choices.batch):
         try:
             decomposition = session.reader.decompose_model(replace(spec, batch_size=batch_size))
         except UserError as error:
