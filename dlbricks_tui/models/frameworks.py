@@ -72,7 +72,9 @@ class WorkerFramework:
         """The framework with its version and the settings that change what it fuses."""
         settings = [f"{name}={value}" for name, value in sorted(self._runtime.settings.environment)]
         chosen = [setting for setting in settings if setting.startswith(self.traits.graph_variable_prefixes)]
-        return " ".join([f"{self._runtime.framework}-{self._runtime.version}", *chosen])
+        return " ".join(
+            [f"{self._runtime.framework}-{self._runtime.version}", *self._runtime.stated_precision, *chosen]
+        )
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the types of all outputs."""

@@ -102,10 +102,14 @@ class Runtime:
         # Without the micro version: an update of Python's bug fixes would orphan all results of a host.
         python = ".".join(self.python_version.split(".")[:2])
         chosen = [f"{name}={value}" for name, value in sorted(self.settings.environment)]
-        # The usual precision is left out: results from before there were others keep their identity.
-        precision = [] if self.settings.precision is Precision.F32 else [f"precision-{self.settings.precision.value}"]
-        facts = [f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}", *precision]
-        return " ".join([*facts, *chosen])
+        facts = [f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}"]
+        return " ".join([*facts, *self.stated_precision, *chosen])
+
+    @property
+    def stated_precision(self) -> tuple[str, ...]:
+        """The precision as identities spell it; the usual one is left out, as results from before there were others."""
+        precision = self.settings.precision
+        return () if precision is Precision.F32 else (f"precision-{precision.value}",)
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """Return the environment of its processes: its settings, and no inherited variable that tunes a framework."""

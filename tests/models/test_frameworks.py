@@ -1,5 +1,6 @@
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import Precision
 
 FAKE_WORKER = Path(__file__).parents[1] / "runtime" / "fake_worker.py"
 SYMBOL = "{}"
@@ -20,6 +22,15 @@ def framework(folder: Path, manner: str) -> WorkerFramework:
     python.chmod(0o755)
     settings = Settings(environment=(("FAKE_WORKER", manner),))
     return WorkerFramework(Runtime("fake", str(python), "mxnet", "1.0", "3.7", settings), folder / "framework.log")
+
+
+def test_the_identity_of_a_framework_tells_another_precision_as_it_may_fuse_otherwise(tmp_path: Path) -> None:
+    runtime = Runtime("fake", sys.executable, "openvino", "2026.4", "3.11")
+    usual, other = (
+        WorkerFramework(replace(runtime, settings=Settings(precision=precision)), tmp_path / "framework.log").identity
+        for precision in (Precision.F32, Precision.BF16)
+    )
+    assert (usual, other) == ("openvino-2026.4", "openvino-2026.4 precision-bf16")
 
 
 def test_a_crash_while_fusing_counts_as_a_refusal(tmp_path: Path) -> None:

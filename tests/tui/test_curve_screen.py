@@ -15,7 +15,7 @@ from dlbricks_tui.tui.choices import BATCH_SIZES, Choices
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.curve import CurveScreen
-from dlbricks_tui.tui.workbench.work import BatchCurve, read_curve
+from dlbricks_tui.tui.workbench.work import VariantCurve, read_batch_curve, read_thread_curve
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_curve import point
 from tests.models.table_framework import TableFramework
@@ -23,13 +23,15 @@ from tests.store.samples import runtime, system
 from tests.tui.application import NARROW, app_on, press, running, screen_text
 from tests.tui.snapshots import check_all, check_layout, check_sixteen_colours
 
-MEASURED = BatchCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
+MEASURED = VariantCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
+REFUSED = MEASURED._replace(refusal="its file fixes the batch")
+BY_THREADS = VariantCurve((point(1, 20.0, 1), point(1, 12.5, 2), point(1, None, 4)))
 CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
 
 
 async def test_the_batch_curve_matches_its_snapshot(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED))
+        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED, lambda: BY_THREADS))
         await press(pilot)
         await check_all(pilot, "curve")
 
@@ -37,7 +39,7 @@ async def test_the_batch_curve_matches_its_snapshot(measured: DataFolder) -> Non
 async def test_the_batch_curve_fits_a_narrow_terminal_with_a_reason_for_what_is_missing(measured: DataFolder) -> None:
     measured.config.write_text('[workbench]\ntheme = "terminal"\n')
     async with running(app_on(measured), NARROW) as pilot:
-        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED._replace(refusal="its file fixes the batch")))
+        await pilot.app.push_screen(CurveScreen("net", lambda: REFUSED, lambda: BY_THREADS))
         await press(pilot)
         shown = screen_text(pilot)
         assert "BATCH" in shown and "ms against batch" in shown and "its file fixes the batch" in shown
@@ -47,7 +49,7 @@ async def test_the_batch_curve_fits_a_narrow_terminal_with_a_reason_for_what_is_
 
 async def test_keys_set_a_bound_of_the_latency_and_name_the_best_batch_under_it(measured: DataFolder) -> None:
     async with running(app_on(measured), NARROW) as pilot:
-        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED))
+        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED, lambda: BY_THREADS))
         await press(pilot)
         assert "+ higher bound" in screen_text(pilot)
         # The middle of the measured latencies is 33 ms.
@@ -62,6 +64,17 @@ async def test_keys_set_a_bound_of_the_latency_and_name_the_best_batch_under_it(
         assert "best under 20 ms: batch 1" in screen_text(pilot)
         await press(pilot, "n")
         assert "best under" not in screen_text(pilot)
+
+
+async def test_a_key_shows_numbers_of_threads_with_their_efficiency_instead(measured: DataFolder) -> None:
+    async with running(app_on(measured), NARROW) as pilot:
+        await pilot.app.push_screen(CurveScreen("net", lambda: MEASURED, lambda: BY_THREADS))
+        await press(pilot, "x")
+        shown = screen_text(pilot)
+        assert "Threads of net" in shown and "ms against threads" in shown and "EFFICIENCY" in shown
+        assert "80 %" in shown and "not measured: dlbricks run net" in shown
+        await press(pilot, "x")
+        assert "Batch sizes of net" in screen_text(pilot) and "ms against batch" in screen_text(pilot)
 
 
 async def test_a_key_opens_the_batch_curve_of_the_open_model(measured: DataFolder) -> None:
@@ -87,7 +100,7 @@ def test_the_curve_has_results_of_each_batch_size_that_was_measured(tmp_path: Pa
         timed = model_record(at_four, 2.0, **where)
         store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), timed)
     session = Session(data, SAMPLE_MODELS)
-    found = read_curve(session, ModelSpec(source, Level.WRITTEN, Choices().cutting), CHOICES)
+    found = read_batch_curve(session, ModelSpec(source, Level.WRITTEN, Choices().cutting), CHOICES)
     session.close()
     assert [it.batch_size for it in found.points] == list(BATCH_SIZES)
     assert [it.batch_size for it in found.points if it.estimate_ms is not None] == [4]
@@ -114,4 +127,9 @@ def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: 
     # A runtime that was chosen has its own threads.
     found = session.estimator.estimate(decomposition, replace(CHOICES, runtime=identities[1]))
     assert (found.variant.threads, found.variant.batch_size) == (1, 4)
+    spec = ModelSpec(source, Level.WRITTEN, Choices().cutting, batch_size=4)
+    points = {it.threads: it for it in read_thread_curve(session, spec, CHOICES).points}
+    assert points.keys() >= {1, 2}
+    assert [points[threads].found.way.runtime for threads in (1, 2)] == list(identities.values())
+    assert not points[1].cure
     session.close()

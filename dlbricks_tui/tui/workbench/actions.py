@@ -17,7 +17,7 @@ WORKBENCH = Scope(
         Action("workbench.other_cut", ("c",), "cut", "Select which windows of layers are sequences."),
         Action("workbench.more_workers", ("w",), "workers", "Compose for one worker more."),
         Action("workbench.fewer_workers", ("W",), "fewer workers", "Compose for one worker less."),
-        Action("workbench.show_curve", ("b",), "batch curve", "Show latency and throughput by batch size."),
+        Action("workbench.show_curve", ("b",), "batch curve", "Show the throughput by batch size or by threads."),
         Action("workbench.show_settings", ("s",), "settings", "Go to the settings of the estimate."),
         Action("workbench.go_to_models", ("1",), "models", "Go to the models."),
         Action("workbench.go_to_tree", ("2",), "tree", "Go to the decomposition."),
@@ -88,6 +88,7 @@ CURVE = Scope(
     "curve",
     "In the batch curve",
     (
+        Action("curve.other_axis", ("x",), "threads/batch", "Show numbers of threads, or batch sizes.", footer=True),
         Action("curve.raise_bound", ("+", "="), "higher bound", "Raise the bound of the latency.", footer=True),
         Action("curve.lower_bound", ("-",), "lower bound", "Lower the bound of the latency.", footer=True),
         Action("curve.drop_bound", ("n",), "no bound", "Show the curve without a bound."),

@@ -346,8 +346,9 @@ class WorkbenchScreen(RunHostScreen):
         if self._spec is None:
             self.notify("Open a model to see its batch sizes.")
             return
-        read = partial(work.read_curve, self.session, self._spec, self.choices)
-        self.app.push_screen(CurveScreen(self._spec.source.name, read))
+        asked = (self.session, self._spec, self.choices)
+        batches, threads = partial(work.read_batch_curve, *asked), partial(work.read_thread_curve, *asked)
+        self.app.push_screen(CurveScreen(self._spec.source.name, batches, threads))
 
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import defaultdict
 from dataclasses import replace
@@ -12,6 +13,7 @@ from textual.worker import get_current_worker
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
+from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.workbench.models import KnownLatency, known_latency
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
@@ -100,16 +103,16 @@ def estimate_model(session: Session, opened: OpenModel, choices: Choices, refres
     return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
 
 
-class BatchCurve(NamedTuple):
-    """A model at each batch size that it can have, and the reason why others are left out."""
+class VariantCurve(NamedTuple):
+    """A model in several variants, and the reason why others are left out."""
 
     points: tuple[Point, ...]
     refusal: str = ""
 
 
-def read_curve(session: Session, spec: ModelSpec, choices: Choices) -> BatchCurve:
+def read_batch_curve(session: Session, spec: ModelSpec, choices: Choices) -> VariantCurve:
     """Read a model at each batch size, and estimate it."""
-    points: list[Point] = []
+    found: list[SystemEstimate] = []
     refusal = ""
     for batch_size in with_own(BATCH_SIZES, choices.batch):
         try:
@@ -117,10 +120,36 @@ def read_curve(session: Session, spec: ModelSpec, choices: Choices) -> BatchCurv
         except UserError as error:
             refusal = str(error)
             continue
-        found = session.estimator.estimate(decomposition, choices)
-        cure = f"{key('workbench.start_run')} runs it, with batch size {batch_size}"
-        points.append(Point("", None, found, cure if found.estimate.remaining.pairs else ""))
-    return BatchCurve(tuple(points), refusal)
+        found.append(session.estimator.estimate(decomposition, choices))
+    # Without a choice, each batch size is estimated by the runtime that covers most of it.
+    threads = {it.variant.threads for it in found if it.estimate.composed}
+    usual = next(iter(threads)) if len(threads) == 1 else choices.threads
+    points = [
+        _point(it, it.variant.threads if it.estimate.composed else usual, f"batch size {it.variant.batch_size}")
+        for it in found
+    ]
+    return VariantCurve(tuple(points), refusal)
+
+
+def read_thread_curve(session: Session, spec: ModelSpec, choices: Choices) -> VariantCurve:
+    """Read a model, and estimate it with each number of threads: powers of two, and those that were measured."""
+    try:
+        decomposition = session.reader.decompose_model(spec)
+    except UserError as error:
+        return VariantCurve((), str(error))
+    available = session.estimator.available()
+    measured = {stated_threads(it.id) for it in available.runtimes}
+    powers = {2**power for power in range((os.cpu_count() or 1).bit_length())}
+    points = []
+    for threads in sorted(powers | {it for it in (*measured, choices.threads) if it is not None}):
+        found = session.estimator.estimate(decomposition, replace(choices, runtime=None, threads=threads))
+        points.append(_point(found, threads, f"threads {threads}"))
+    return VariantCurve(tuple(points))
+
+
+def _point(found: SystemEstimate, threads: int | None, variant: str) -> Point:
+    cure = f"{key('workbench.start_run')} runs it, with {variant}" if found.estimate.remaining.pairs else ""
+    return Point("", threads, found, cure)
 
 
 # The names of the models that contain each brick, in the order of the library.
