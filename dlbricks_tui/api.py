@@ -15,17 +15,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from logging import getLogger
 
+from dlbricks_tui.answers.comparing import CompareOptions
+from dlbricks_tui.answers.comparing import compare as ranking_of
 from dlbricks_tui.answers.estimating import EstimateOptions, Remarks, open_estimator
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
 from dlbricks_tui.answers.results import (
     BrickShare,
+    ComparedCombination,
+    Comparison,
     Counts,
     ModelEstimate,
     RegionShare,
     Remaining,
     RunResult,
     TypeShare,
+    comparison,
     model_estimate,
     run_result,
 )
@@ -55,6 +60,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.records import Runtime, System
@@ -65,6 +71,9 @@ from dlbricks_tui.wording.numbers import too_many_threads
 __all__ = [
     "BrickShare",
     "CalibrationPolicy",
+    "CompareOptions",
+    "ComparedCombination",
+    "Comparison",
     "Counts",
     "Coverage",
     "Cut",
@@ -95,7 +104,9 @@ __all__ = [
     "System",
     "TypeShare",
     "UserError",
+    "Verdict",
     "WorkerError",
+    "compare",
     "estimate",
     "load",
     "measure",
@@ -155,6 +166,17 @@ def estimate(
         scope = estimator.scope_of([source])
         (found,) = estimator.estimates([source], scope)
         return model_estimate(found.decomposition, found.found)
+
+
+def compare(
+    model: Model, options: CompareOptions | None = None, *, data: os.PathLike[str] | str | None = None
+) -> Comparison:
+    """Return what the store knows of a model by runtime, threads, batch size and precision, the best first."""
+    folder = _folder(data)
+    source, remarks = _source(model, folder), Remarks(_log.info, str, _given_before)
+    with ResultsDatabase(folder.store) as store:
+        found = ranking_of(source, options or CompareOptions(), folder, store, remarks, named=os.fspath(model))
+    return comparison(found)
 
 
 def measure(

@@ -111,6 +111,18 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
     assert "main thread" in refused[0]
 
 
+def test_combinations_of_a_model_are_compared(data: Path) -> None:
+    measured(data)
+    found = api.compare(MODEL, api.CompareOptions(runtime="fake", level=api.Level.WRITTEN, threads=(1, 2)), data=data)
+    assert found.model == MODEL
+    assert {it.threads for it in found.combinations} == {1, 2}
+    everything = api.compare(MODEL, data=data)
+    (best,) = everything.combinations
+    assert (best.best, best.level, best.verdict, best.command) == (True, api.Level.WRITTEN, None, None)
+    assert best.measured_ms
+    assert best.per_second == pytest.approx(1000 / best.measured_ms)
+
+
 def test_documents_of_commands_conform_to_the_printed_schemas(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def output(*arguments: str) -> object:
         capsys.readouterr()
@@ -128,6 +140,8 @@ def test_documents_of_commands_conform_to_the_printed_schemas(data: Path, capsys
 
     how = ("--runtime", "fake", "--level", "written")
     run = output("run", MODEL, *how, "--end-to-end", "--calibrate", "never", "--json")
+    compared = output("compare", MODEL, *how, "--json")
+    assert faults(compared, schema("compare"), schema("compare")) == []
     assert faults(run, schema("run"), schema("run")) == []
     estimate = output("estimate", MODEL, *how, "--json")
     assert faults(estimate, schema("estimate"), schema("estimate")) == []

@@ -169,7 +169,7 @@ def _rule(options: MeasureOptions) -> StoppingRule:
     return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
 
 
-Value = TypeVar("Value", str, int)
+Value = TypeVar("Value", Precision, str, int)
 
 
 def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:

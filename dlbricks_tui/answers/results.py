@@ -10,10 +10,12 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
+from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import RunState, State, Tally
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.store.contrast import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,76 @@ class RunSummary:
     started: str
     seconds: float
     pid: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCombination:
+    """A model by one runtime in one variant, beside the best of all; latencies are None where none is known."""
+
+    runtime: str
+    level: Level
+    protocol: str | None
+    batch: int
+    threads: int | None
+    precision: Precision
+    # The sequential estimate, if it has all layers, and its 95 % interval.
+    estimate_ms: float | None
+    interval_ms: tuple[float, float] | None
+    # The end-to-end latency.
+    measured_ms: float | None
+    # The images, sentences or rows in a second, by `measured_ms`, or else by `estimate_ms`.
+    per_second: float | None
+    # The time for one image, sentence or row over that of the best, which has 1.
+    ratio: float | None
+    # The probability of such a difference by chance; None for the best, and where samples are too few.
+    p_value: float | None
+    # The difference from the best; None for the best itself.
+    verdict: Verdict | None
+    best: bool
+    # The command that measures it, if it has no latency.
+    command: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A model in several combinations of runtime and variant on one system: the highest throughput first."""
+
+    model: str
+    system: str
+    combinations: tuple[ComparedCombination, ...]
+    # The number of combinations with results of only some of the model's layers, which are left out.
+    left_out: int
+    # The reasons why combinations that were asked for are left out.
+    refusals: tuple[str, ...]
+
+
+def comparison(found: Ranking) -> Comparison:
+    """Return a comparison as plain values."""
+    return Comparison(
+        found.model, found.system, tuple(map(_compared, found.combinations)), found.left_out, found.refusals
+    )
+
+
+def _compared(found: Ranked) -> ComparedCombination:
+    one, estimate_ms = found.point.found, found.point.estimate_ms
+    composed = None if estimate_ms is None else one.estimate.composed
+    return ComparedCombination(
+        runtime=one.way.runtime,
+        level=one.way.level,
+        protocol=one.way.protocol or None,
+        batch=one.variant.batch_size,
+        threads=one.variant.threads,
+        precision=one.variant.precision,
+        estimate_ms=estimate_ms,
+        interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
+        measured_ms=found.point.measured_ms,
+        per_second=found.per_second,
+        ratio=found.ratio,
+        p_value=found.p_value,
+        verdict=found.verdict,
+        best=found.is_best,
+        command=found.point.cure or None,
+    )
 
 
 def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEstimate:

@@ -51,6 +51,7 @@ COMMANDS = (
     _command("run", "measure the bricks of models on this host, and estimate the models"),
     _command("runs", "list the runs, watch, pause, cancel or resume one"),
     _command("estimate", "compose models' latencies from the results of their bricks"),
+    _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
     _command("results", "list, show, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),
     _command("systems", "list the systems of the store, or compare them for some models"),

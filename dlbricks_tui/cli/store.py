@@ -10,7 +10,7 @@ from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import EstimateOptions, Estimator
+    from dlbricks_tui.answers.estimating import EstimateOptions, Estimator, Remarks
     from dlbricks_tui.answers.opening import LoadedModel
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Level, Numbers, Shape
@@ -36,9 +36,16 @@ def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estim
     """Open the store to estimate models, and narrate its damage at the end."""
     from dlbricks_tui.answers import estimating
 
-    with estimating.open_estimator(options, data, estimating.Remarks(narrate, worded, _narrate_inputs)) as estimator:
+    with estimating.open_estimator(options, data, narrated_remarks()) as estimator:
         yield estimator
         narrate_damage(estimator.store.damage)
+
+
+def narrated_remarks() -> Remarks:
+    """Return remarks on estimates that are narrated."""
+    from dlbricks_tui.answers.estimating import Remarks
+
+    return Remarks(narrate, worded, _narrate_inputs)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads
+from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
@@ -62,10 +63,17 @@ class Inquiry:
     def by(self, way: Way) -> SystemEstimate:
         """Return the estimate from the measurements of one way."""
         knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
-        graph = self.decomposition.graph
         composed = estimate(self.decomposition, knowledge, self._options)
-        found = SystemEstimate(way, composed, variant=self._variant(way))
-        return beside(found, end_to_end(self._store, end_to_end_keys(graph), graph.name, way))
+        return beside(SystemEstimate(way, composed, variant=self._variant(way)), self._timed(way))
+
+    def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
+        """Return the samples of the model that was timed end to end in one way; none if it was not."""
+        timed = self._timed(way)
+        return () if timed is None else self._store.samples_ms(timed)
+
+    def _timed(self, way: Way) -> Summary | None:
+        graph = self.decomposition.graph
+        return end_to_end(self._store, end_to_end_keys(graph), graph.name, way)
 
     def _only_timed(self, system: str, runtime: str | None, counts: Callable[[str], bool]) -> Way | None:
         """Return the way in which the whole model was timed last on a system."""

@@ -11,6 +11,7 @@ MOST_IN_A_BATCH = 2**31 - 1
 _THREADS = re.compile(r"\bthreads-(\d{1,9})\b")
 _PRECISION = re.compile(r"\bprecision-(\w+)")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
+_VARIANT_WORDS = ("threads-", "precision-")
 
 
 class Precision(str, Enum):
@@ -71,3 +72,8 @@ def numbers_in(text: str) -> tuple[int, ...] | None:
     """Return the whole numbers between commas, each once; None for any other text."""
     words = [word.strip() for word in text.split(",")]
     return tuple(dict.fromkeys(map(int, words))) if all(map(_NUMBER.fullmatch, words)) else None
+
+
+def without_variant(identity: str) -> str:
+    """Return the identity of a runtime without threads and precision: equal for all variants of one runtime."""
+    return " ".join(word for word in identity.split(" ") if not word.startswith(_VARIANT_WORDS))

@@ -30,6 +30,15 @@ class Verdict(Enum):
     TOO_FEW = "too few samples"
 
 
+def verdict_on(ratio: float, p_value: float | None) -> Verdict:
+    """Return the result of a comparison: a latency over another one, and the p-value, None for too few samples."""
+    if p_value is None:
+        return Verdict.TOO_FEW
+    if p_value >= SIGNIFICANT or abs(ratio - 1.0) < LEAST_DIFFERENCE:
+        return Verdict.ALIKE
+    return Verdict.SLOWER if ratio > 1.0 else Verdict.FASTER
+
+
 @dataclass(frozen=True, slots=True)
 class Paired:
     """The newest good results of a brick in a context, or of a whole model, in both selections.
@@ -55,11 +64,7 @@ class Paired:
     @property
     def verdict(self) -> Verdict:
         """The result of the comparison."""
-        if self.p_value is None:
-            return Verdict.TOO_FEW
-        if self.p_value >= SIGNIFICANT or abs(self.ratio - 1.0) < LEAST_DIFFERENCE:
-            return Verdict.ALIKE
-        return Verdict.SLOWER if self.ratio > 1.0 else Verdict.FASTER
+        return verdict_on(self.ratio, self.p_value)
 
 
 @dataclass(frozen=True, slots=True)

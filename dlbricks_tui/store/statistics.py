@@ -129,6 +129,18 @@ def rank_sum_p_value(first: Sequence[float], second: Sequence[float]) -> float |
     return math.erfc(distance / math.sqrt(2.0 * variance))
 
 
+def interval_p_value(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
+    """Return the p-value for two values with 95 % intervals, each a value with its bounds, which are normal.
+
+    Of each interval, the half that faces the other value counts.
+    """
+    (small, _, high), (large, low, _) = sorted((first, second))
+    doubt = hypot(high - small, large - low) / _TWO_SIDED_95
+    if doubt <= 0.0:
+        return 1.0 if large == small else 0.0
+    return math.erfc((large - small) / doubt / math.sqrt(2.0))
+
+
 def adjusted(p_values: Sequence[float]) -> list[float]:
     """Return the p-values of many tests, adjusted by Benjamini and Hochberg's method.
 

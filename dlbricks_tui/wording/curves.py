@@ -6,6 +6,7 @@ from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_
 from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
 from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
+from dlbricks_tui.wording.tables import Column, Table, or_dash
 
 # Wider charts say no more.
 WIDEST_CURVE = 100
@@ -13,7 +14,6 @@ _CHART_LINES, _LOWEST_CHART = 7, 3
 # The blank line, the titles, the ground, the values and the legend of the charts.
 _LINES_AROUND = 5
 _NARROWEST = 40
-_GAP = "  "
 # Marks of the estimates of several series; measured latencies have the same letters as capitals.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ESTIMATED, _MEASURED = "o", "x"
@@ -64,65 +64,28 @@ def _table(points: Sequence[Point], width: int) -> list[str]:
     """Return a row for each variant, with a column for everything that varies."""
     several_runtimes = len({it.runtime for it in points}) > 1
     several_threads = len({it.threads for it in points}) > 1
-    titles = [*(["RUNTIME"] if several_runtimes else []), *(["THREADS"] if several_threads else []), "BATCH"]
-    known = ["ESTIMATE", "95 %", "MEASURED", "PER SECOND", *(["EFFICIENCY"] if several_threads else [])]
-    keys: list[list[str]] = []
-    cells: list[list[str]] = []
-    for it in points:
-        threads = "default" if it.threads is None else str(it.threads)
-        keys.append(
-            [
-                *([it.runtime or "usual"] if several_runtimes else []),
-                *([threads] if several_threads else []),
-                str(it.batch_size),
-            ]
-        )
-        if it.latency_ms is None:
-            cells.append([])
-            continue
-        efficiency = scaling_efficiency(it, points)
-        share = "-" if efficiency is None else percent(efficiency)
-        cells.append([*_latencies(it), *([share] if several_threads else [])])
-    left = _widths([titles, *keys])
-    right = _widths([known, *[row for row in cells if row]])
-    lines = [_GAP.join([_justified(titles, left), _justified(known, right)])]
-    for point, key, row in zip(points, keys, cells, strict=True):
-        begin = _justified(key, left)
-        if row:
-            lines.append(f"{begin}{_GAP}{_justified(row, right)}")
-            continue
-        reason, command = _missing(point)
-        whole = f"{begin}{_GAP}{reason}{command}"
-        lines += [whole] if len(whole) <= width else [f"{begin}{_GAP}{reason}".rstrip(), f"{_GAP}{command}"]
-    return lines
+    runtimes: Column[Point] = Column("RUNTIME", lambda it: it.runtime or "usual", holds_names=True)
+    threads: Column[Point] = Column("THREADS", lambda it: "default" if it.threads is None else str(it.threads))
+    batches: Column[Point] = Column("BATCH", lambda it: str(it.batch_size))
+    efficiency: Column[Point] = Column("EFFICIENCY", lambda it: or_dash(percent, scaling_efficiency(it, points)))
+    return Table(
+        [*[runtimes] * several_runtimes, *[threads] * several_threads, batches],
+        [
+            Column("ESTIMATE", lambda it: or_dash(in_ms, it.estimate_ms)),
+            Column("95 %", _interval),
+            Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
+            Column("PER SECOND", lambda it: or_dash(milliseconds, it.per_second)),
+            *[efficiency] * several_threads,
+        ],
+        lambda it: it if it.latency_ms is None else None,
+    ).lines(points, width)
 
 
-def _missing(point: Point) -> tuple[str, str]:
-    """Return why a variant has no latency, and the command that measures it."""
-    if point.found.estimate.obstacle:
-        return f"no estimate is possible: {point.found.estimate.obstacle}", ""
-    return ("not measured: ", point.cure) if point.cure else ("not measured", "")
-
-
-def _latencies(point: Point) -> list[str]:
-    composed, interval = point.found.estimate.composed, "-"
-    if composed is not None and point.estimate_ms is not None:
-        interval = f"{milliseconds(composed.interval.low_ms)} to {milliseconds(composed.interval.high_ms)}"
-    measured_ms, throughput = point.measured_ms, point.per_second
-    return [
-        "-" if point.estimate_ms is None else in_ms(point.estimate_ms),
-        interval,
-        "-" if measured_ms is None else in_ms(measured_ms),
-        "-" if throughput is None else milliseconds(throughput),
-    ]
-
-
-def _widths(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [max(map(len, column)) for column in zip(*rows, strict=True)]
-
-
-def _justified(row: Sequence[str], widths: Sequence[int]) -> str:
-    return _GAP.join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
+def _interval(point: Point) -> str:
+    composed = point.found.estimate.composed
+    if composed is None or point.estimate_ms is None:
+        return "-"
+    return f"{milliseconds(composed.interval.low_ms)} to {milliseconds(composed.interval.high_ms)}"
 
 
 def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height: int) -> list[str]:

@@ -55,7 +55,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "216704a8", Method.ALONE: "ec736cbc"}
+CONFIRMED = {Method.INSIDE: "9dded1ef", Method.ALONE: "facd52b6"}
 
 
 def code_of(source: str) -> str:

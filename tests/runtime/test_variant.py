@@ -4,7 +4,7 @@ import pytest
 
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads, without_variant
 
 RUNTIME = Runtime("here", sys.executable, "onnxruntime", "1.32.0", "3.11.9")
 
@@ -19,6 +19,13 @@ def test_an_identity_tells_threads_and_precision() -> None:
     assert stated_threads(RUNTIME.identity) is None
     assert stated_precision(RUNTIME.identity) is Precision.F32
     assert stated_precision("openvino-2026.4 python-3.11 threads-2 precision-bf16 OV_A=1") is Precision.BF16
+
+
+def test_all_variants_of_a_runtime_have_one_identity_without_the_variant() -> None:
+    assert {without_variant(it.identity) for it in (RUNTIME, RUNTIME.with_threads(2))} == {
+        "onnxruntime-1.32.0 python-3.11"
+    }
+    assert without_variant("openvino-2026.4 threads-2 precision-bf16 OV_A=1") == "openvino-2026.4 OV_A=1"
 
 
 def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line() -> None:

@@ -1,4 +1,5 @@
 import itertools
+import math
 import random
 import statistics
 from fractions import Fraction
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.store.statistics import (
     FEWEST_SAMPLES,
     adjusted,
+    interval_p_value,
     mean_ratio,
     quantile,
     rank_sum_p_value,
@@ -136,6 +138,15 @@ def test_false_positives_occur_at_the_stated_rate() -> None:
         for _ in range(400)
     ]
     assert 0.02 < sum(it is not None and it < 0.05 for it in found) / len(found) < 0.08
+
+
+def test_intervals_of_two_values_give_the_p_value_of_their_difference() -> None:
+    # Standard errors of 1 and 2.
+    first, second = (10.0, 10.0 - 1.96, 10.0 + 1.96), (14.0, 14.0 - 3.92, 14.0 + 3.92)
+    expected = math.erfc(4.0 / math.sqrt(1 + 4) / math.sqrt(2))
+    assert interval_p_value(first, second) == interval_p_value(second, first) == pytest.approx(expected)
+    assert interval_p_value(first, first) == 1.0
+    assert interval_p_value((10.0, 0.0, 10.0), (14.0, 14.0, 99.0)) == 0.0
 
 
 def test_p_values_of_many_tests_are_adjusted_as_published() -> None:

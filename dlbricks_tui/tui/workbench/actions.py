@@ -18,6 +18,7 @@ WORKBENCH = Scope(
         Action("workbench.more_workers", ("w",), "workers", "Compose for one worker more."),
         Action("workbench.fewer_workers", ("W",), "fewer workers", "Compose for one worker less."),
         Action("workbench.show_curve", ("b",), "batch curve", "Show the throughput by batch size or by threads."),
+        Action("workbench.show_comparison", ("v",), "compare", "Compare runtimes, threads and batch sizes."),
         Action("workbench.show_settings", ("s",), "settings", "Go to the settings of the estimate."),
         Action("workbench.go_to_models", ("1",), "models", "Go to the models."),
         Action("workbench.go_to_tree", ("2",), "tree", "Go to the decomposition."),

@@ -350,6 +350,15 @@ class WorkbenchScreen(RunHostScreen):
         batches, threads = partial(work.read_batch_curve, *asked), partial(work.read_thread_curve, *asked)
         self.app.push_screen(CurveScreen(self._spec.source.name, batches, threads))
 
+    def action_show_comparison(self) -> None:
+        from dlbricks_tui.tui.workbench.comparison import ComparisonScreen
+
+        if self._spec is None:
+            self.notify("Open a model to compare its runtimes, threads and batch sizes.")
+            return
+        compare = partial(work.compare_combinations, self.session, self._spec, self.choices)
+        self.app.push_screen(ComparisonScreen(self._spec.source.name, compare))
+
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)
         self._estimate.go_to_settings()

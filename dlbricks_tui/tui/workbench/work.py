@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
@@ -150,6 +151,29 @@ def read_thread_curve(session: Session, spec: ModelSpec, choices: Choices) -> Va
 def _point(found: SystemEstimate, threads: int | None, variant: str) -> Point:
     cure = f"{key('workbench.start_run')} runs it, with {variant}" if found.estimate.remaining.pairs else ""
     return Point("", threads, found, cure)
+
+
+def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) -> Ranking | str:
+    """Compare a model in all combinations that the store knows; return the reason where that is not possible."""
+    from dlbricks_tui.answers.comparing import CompareOptions, compare
+    from dlbricks_tui.answers.estimating import Remarks
+    from dlbricks_tui.store.database import ResultsDatabase
+
+    worker = get_current_worker()
+    options = CompareOptions(
+        granularity=choices.granularity,
+        cut=choices.cut,
+        order=choices.order,
+        inputs=spec.shapes,
+        system=choices.system,
+    )
+    silent = Remarks(lambda _: None, str, lambda *_: None)
+    try:
+        # A store of its own: reading models takes long, and other panels estimate meanwhile.
+        with ResultsDatabase(session.data.store) as store:
+            return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
+    except UserError as error:
+        return str(error)
 
 
 # The names of the models that contain each brick, in the order of the library.

@@ -1,0 +1,291 @@
+"""The comparison of one model in several combinations of runtime, threads, batch size and precision."""
+
+import shlex
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
+
+from tinydb import where
+
+from dlbricks_tui.answers.estimating import EstimateOptions, Estimator, Remarks
+from dlbricks_tui.answers.measuring import several
+from dlbricks_tui.answers.opening import CutOptions, open_loader, require_batch_size
+from dlbricks_tui.answers.results import next_step
+from dlbricks_tui.answers.runtime_variants import RuntimesOnSystem, RuntimeVariants
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
+from dlbricks_tui.estimate.selection import find_system, preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import by_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareOptions(CutOptions):
+    """Options of a comparison. None: all that the store knows of the model.
+
+    A runtime, a number of threads, a batch size or a precision that is given is compared even without results.
+    """
+
+    level: Level | None = None
+    # A system by its id, name or instance type. None: this host.
+    system: str | None = None
+    runtime: str | Sequence[str] | None = None
+    threads: int | Sequence[int] | None = None
+    batch: int | Sequence[int] | None = None
+    precision: Precision | Sequence[Precision] | None = None
+    # The settings that decide about a runtime and threads without results.
+    usual_runtime: str | None = None
+    usual_threads: int | None = None
+    # The cutting of runs whose command does not name it.
+    usual_cutting: Cutting = field(default_factory=Cutting)
+
+    def __post_init__(self) -> None:
+        for threads in several(self.threads):
+            if threads < 1:
+                raise EstimateError(f"threads {threads}: a framework computes with 1 thread or more")
+        for batch in several(self.batch):
+            require_batch_size(batch, EstimateError)
+
+    @property
+    def names_a_combination(self) -> bool:
+        """True if combinations without results are compared."""
+        return any(it is not None for it in (self.runtime, self.threads, self.batch, self.precision))
+
+
+def compare(
+    source: ModelSource,
+    options: CompareOptions,
+    data: DataFolder,
+    store: ResultsDatabase,
+    remarks: Remarks,
+    *,
+    named: str = "",
+    go_on: Callable[[], bool] = lambda: True,
+) -> Ranking:
+    """Compare a model in all combinations that the store knows or the options name; nothing is measured.
+
+    `named` is the model in the commands that measure what is missing. Stop early once `go_on` returns False.
+    """
+    with _Comparison(source, options, data, store, remarks) as comparison:
+        return comparison.ranking(named or source.name, go_on)
+
+
+class _Combination(NamedTuple):
+    runtime: RuntimeVariants
+    threads: int | None
+    precision: Precision
+    # None: that of the file.
+    batch: int | None
+
+    @property
+    def identity(self) -> str:
+        """The identity of the runtime in this variant."""
+        return self.runtime.identity_of(self.threads, self.precision)
+
+
+class _Comparison:
+    """Reads a model as each runtime has it, at each batch size once."""
+
+    def __init__(
+        self, source: ModelSource, options: CompareOptions, data: DataFolder, store: ResultsDatabase, remarks: Remarks
+    ) -> None:
+        self._source, self._options = source, options
+        self._data, self._store, self._remarks = data, store, remarks
+        systems, host = by_id(store.systems()), fingerprint()
+        self._system = host.id if options.system is None else find_system(options.system, systems)
+        self._most_bytes = {**systems, host.id: host}[self._system].memory_bytes or None
+        self._runtimes = RuntimesOnSystem(data, store, self._system)
+        self._open = ExitStack()
+        self._estimators: dict[Runtime | None, Estimator] = {}
+        self._inquiries: dict[tuple[str, Precision, int | None], Inquiry] = {}
+        self._refusals: list[UserError] = []
+
+    def __enter__(self) -> "_Comparison":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def ranking(self, named: str, go_on: Callable[[], bool]) -> Ranking:
+        """Return the combinations in order; raise the first refusal if there is nothing else."""
+        runtimes = []
+        for runtime in self._asked():
+            with self._refusals_kept():
+                self._inquiry(self._usual(runtime))
+                runtimes.append(runtime)
+        found = {each: one for runtime in runtimes for each, one in self._with_results(runtime, go_on)}
+        complete = {each: one for each, one in found.items() if _has_latency(one)}
+        wanted = self._wanted(runtimes, complete or found)
+        known: list[Comparable] = []
+        for each in wanted if go_on() else ():
+            with self._refusals_kept():
+                one = found.get(each) or self._estimate(each)
+                point = Point(self._label(each, wanted), each.threads, one, self._command(named, each, one))
+                known.append(Comparable(point, self._samples(each, one)))
+        if self._refusals and not known:
+            raise self._refusals[0]
+        refusals = tuple(dict.fromkeys(map(self._remarks.word_error, self._refusals)))
+        left_out = 0 if self._options.names_a_combination else len(found.keys() - set(wanted))
+        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals)
+
+    @contextmanager
+    def _refusals_kept(self) -> Iterator[None]:
+        """Go on after a model that cannot be read, or a precision that a runtime lacks."""
+        try:
+            yield
+        except (*UNLOADABLE, RegistryError) as refusal:
+            self._refusals.append(refusal)
+
+    # The combinations
+
+    def _asked(self) -> list[RuntimeVariants]:
+        """Return the runtimes that the options name, or else those with results, or else the usual one."""
+        named = [self._runtimes.named(each, self._source) for each in several(self._options.runtime)]
+        if named:
+            return list({it.identity: it for held in named for it in held}.values())
+        usual = self._options.usual_runtime
+        return self._runtimes.with_results(self._source) or [self._runtimes.usual(self._source, usual)]
+
+    def _with_results(
+        self, runtime: RuntimeVariants, go_on: Callable[[], bool]
+    ) -> Iterator[tuple[_Combination, SystemEstimate]]:
+        """Yield the combinations of a runtime in which any brick of the model was measured."""
+        counting = equal(system=self._system) & where("runtime").one_of(list(runtime.measured))
+        sizes = sorted({int(size) for size in self._store.select(counting, order=()).numbers("batch_size").tolist()})
+        for batch in dict.fromkeys([None, *(self._batch(runtime, size) for size in sizes)]):
+            for identity in runtime.measured if go_on() else ():
+                each = _Combination(runtime, stated_threads(identity), stated_precision(identity), batch)
+                one = None
+                # The size may be of other models.
+                with suppress(*UNLOADABLE):
+                    one = self._inquiry(each).on(self._system, identity)
+                if one is not None:
+                    yield each, one
+
+    def _wanted(self, runtimes: Sequence[RuntimeVariants], known: Collection[_Combination]) -> list[_Combination]:
+        """Return the known combinations, with each value of the options in place of theirs.
+
+        A runtime without known ones has the combination that a run without options would measure.
+        """
+        options, found = self._options, dict[_Combination, None]()
+        for runtime in runtimes:
+            own = [each for each in known if each.runtime == runtime]
+            if not own and (options.names_a_combination or not known):
+                own = [self._usual(runtime)]
+            for each in own:
+                for threads, precision, batch in product(
+                    several(options.threads) or (each.threads,),
+                    several(options.precision) or (each.precision,),
+                    several(options.batch) or (each.batch,),
+                ):
+                    found[_Combination(runtime, threads, precision, self._batch(runtime, batch))] = None
+        return list(found)
+
+    def _usual(self, runtime: RuntimeVariants) -> _Combination:
+        threads = self._options.usual_threads
+        if threads is None and runtime.here is not None:
+            threads = runtime.here.settings.threads
+        return _Combination(runtime, threads, Precision.F32, None)
+
+    def _batch(self, runtime: RuntimeVariants, batch: int | None) -> int | None:
+        """Return a batch size, None for that of the file."""
+        return None if batch == self._inquiry(self._usual(runtime)).decomposition.graph.batch_size else batch
+
+    # Their estimates
+
+    def _estimate(self, each: _Combination) -> SystemEstimate:
+        """Return the estimate of a combination, without latencies if it was not measured."""
+        identity, inquiry = each.identity, self._inquiry(each)
+        found = inquiry.on(self._system, identity) or inquiry.empty(self._system, identity)
+        return replace(found, variant=replace(found.variant, precision=each.precision))
+
+    def _inquiry(self, each: _Combination) -> Inquiry:
+        """Return the model as a runtime has it at a batch size, with the results of its bricks."""
+        key = each.runtime.identity, each.precision, each.batch
+        if key not in self._inquiries:
+            levels = [levels_measured(self._store, self._system, identity) for identity in each.runtime.measured]
+            level = self._options.level or preferred_level(sorted({level for held in levels for level in held}))
+            estimator = self._estimator(each)
+            at_size = replace(estimator, options=replace(estimator.options, batch=each.batch))
+            (asked,) = at_size.inquiries([self._source], level, each.runtime.form)
+            self._inquiries[key] = asked.inquiry
+        return self._inquiries[key]
+
+    def _estimator(self, each: _Combination) -> Estimator:
+        """Return an estimator that fuses models as this runtime does, or another one of its framework."""
+        alike = (it for it in self._runtimes.registered if it.framework == each.runtime.framework)
+        here = each.runtime.here or next(alike, None)
+        here = None if here is None else here.with_precision(each.precision)
+        if here not in self._estimators:
+            inputs_used, cut = self._remarks.inputs_used, self._options
+            loader = self._open.enter_context(open_loader(self._data, inputs_used, here, self._most_bytes))
+            options = EstimateOptions(
+                granularity=cut.granularity, cut=cut.cut, order=cut.order, inputs=cut.inputs, values=cut.values
+            )
+            self._estimators[here] = Estimator(
+                options, self._data, self._store, loader, self._remarks, options.compositions(), each.runtime.form
+            )
+        return self._estimators[here]
+
+    # Their rows
+
+    def _label(self, each: _Combination, wanted: Sequence[_Combination]) -> str:
+        """Return the framework of a runtime, with its version where several have it, or else its name."""
+        own, others = each.runtime.identity, {it.runtime.identity for it in wanted} - {each.runtime.identity}
+        version = own.partition(" ")[0]
+        for text in (each.runtime.framework, version):
+            if not any(other.startswith(text) for other in others):
+                return text
+        return each.runtime.name
+
+    def _samples(self, each: _Combination, one: SystemEstimate) -> tuple[float, ...]:
+        # The store reports damaged results.
+        with suppress(DamagedResultError):
+            return self._inquiry(each).end_to_end_samples_ms(one.way)
+        return ()
+
+    def _command(self, named: str, each: _Combination, one: SystemEstimate) -> str:
+        """Return the command that measures a combination without a latency; empty if there is none."""
+        runtime = None if _has_latency(one) else each.runtime.variant(each.threads, each.precision)
+        if runtime is None or runtime.identity != each.identity:
+            return ""
+        options, usual = self._options, self._options.usual_cutting
+        given = {
+            "--runtime": runtime.name,
+            "--threads": None if each.threads is None else str(each.threads),
+            "--batch": None if each.batch is None else str(each.batch),
+            "--precision": None if each.precision is Precision.F32 else each.precision.value,
+            "--level": None if one.way.level is Level.FUSED else one.way.level.value,
+            "--granularity": None if options.granularity == usual.granularity else str(options.granularity),
+            "--cut": None if options.cut is usual.cut else options.cut.value,
+            "--order": None if options.order is usual.order else options.order.value,
+        }
+        words = [word for option, value in given.items() if value is not None for word in (option, value)]
+        for option, numbers in (("--input", options.inputs), ("--value", options.values)):
+            words += [word for name, value in numbers.items() for word in (option, spelled({name: value}))]
+        _, *more = (next_step(one) or "run").split()
+        return shlex.join(["dlbricks", "run", named, *words, *more])
+
+
+def _has_latency(one: SystemEstimate) -> bool:
+    """Return whether a model has an estimate of all of its layers, or an end-to-end latency."""
+    return one.end_to_end is not None or (one.sequential_ms is not None and not one.estimate.is_partial)

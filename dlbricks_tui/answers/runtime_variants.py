@@ -1,0 +1,96 @@
+"""Runtimes in all of their variants: those with results on a system, and those of this host."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dlbricks_tui.answers.estimating import named_runtime, usual_runtimes
+from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.selection import format_of
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads, without_variant
+from dlbricks_tui.store import records
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import by_id, combinations
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeVariants:
+    """A runtime with any number of threads, in any precision."""
+
+    # Without threads and precision.
+    identity: str
+    name: str
+    framework: str
+    form: Format
+    # The runtime of this host.
+    here: Runtime | None
+    # The identities of the variants with results on the system.
+    measured: tuple[str, ...]
+
+    def variant(self, threads: int | None, precision: Precision) -> Runtime | None:
+        """Return the runtime of this host in a variant; raise RegistryError for a precision that it lacks."""
+        return None if self.here is None else self.here.with_threads(threads).with_precision(precision)
+
+    def identity_of(self, threads: int | None, precision: Precision) -> str:
+        """Return the identity of a variant: one with results, or one of this host."""
+        for each in self.measured:
+            if (stated_threads(each), stated_precision(each)) == (threads, precision):
+                return each
+        runtime = self.variant(threads, precision)
+        return self.identity if runtime is None else runtime.identity
+
+
+class RuntimesOnSystem:
+    """The runtimes whose results on a system may count for a model."""
+
+    def __init__(self, data: DataFolder, store: ResultsDatabase, system: str) -> None:
+        self._data = data
+        self._store = store
+        self.registered: Sequence[Runtime] = Registry(data.path).known()
+        self._stored: Mapping[str, records.Runtime] = by_id(store.runtimes())
+        ways = combinations(store.select(equal(system=system), order=()))
+        self._measured = tuple(dict.fromkeys(it.runtime for it in ways))
+
+    def with_results(self, source: ModelSource) -> list[RuntimeVariants]:
+        """Return the runtimes with results that run a model."""
+        return [it for it in self._of(self._measured) if it.form in source.formats]
+
+    def named(self, asked: str, source: ModelSource) -> list[RuntimeVariants]:
+        """Return the runtimes of a name that run a model: those with results, else the one of this host."""
+        found = named_runtime(asked, self._data, self._store)
+        if found.format not in source.formats:
+            raise EstimateError(
+                f"runtime {asked} runs {found.format.value} models, and {source.name} is one of "
+                f"{source.format.value}: name another --runtime, or none"
+            )
+        identities = {without_variant(each) for each in found.all_in(self._store)}
+        measured = [it for it in self._of(self._measured) if it.identity in identities]
+        # The registry says what to install.
+        return measured or self._of([(found.here or Registry(self._data.path).find(asked)).identity])
+
+    def usual(self, source: ModelSource, usual_runtime: str | None) -> RuntimeVariants:
+        """Return the runtime of this host that a run of a model would take."""
+        usual = usual_runtimes(self._data, usual_runtime, None)
+        found = usual.get(source.format) or Registry(self._data.path).runtime_for(source.formats)
+        return self._of([found.identity])[0]
+
+    def _of(self, identities: Iterable[str]) -> list[RuntimeVariants]:
+        variants: dict[str, list[str]] = {}
+        for each in identities:
+            variants.setdefault(without_variant(each), []).append(each)
+        return [self._runtime(identity, held) for identity, held in variants.items()]
+
+    def _runtime(self, identity: str, variants: Sequence[str]) -> RuntimeVariants:
+        here = next((it for it in self.registered if without_variant(it.identity) == identity), None)
+        measured = tuple([each for each in variants if each in self._measured])
+        if here is not None:
+            return RuntimeVariants(identity, here.name, here.framework, here.traits.format, here, measured)
+        stored = self._stored.get(variants[0])
+        name = identity if stored is None else stored.name
+        framework = identity.partition("-")[0] if stored is None else stored.framework
+        return RuntimeVariants(identity, name, framework, format_of(stored), None, measured)

@@ -1,0 +1,104 @@
+"""`dlbricks compare`: one model in several runtimes, threads, batch sizes and precisions, the best first."""
+
+import argparse
+
+from dlbricks_tui.answers.comparing import CompareOptions, compare
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.results import comparison
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    cutting_of,
+    names,
+    shapes_of,
+    values_given,
+    whole_numbers,
+)
+from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_schema_option
+from dlbricks_tui.cli.store import narrated_remarks, open_store
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
+
+
+def register(parser: Parser) -> None:
+    """Add the options of `compare`."""
+    add_models_argument(parser, many=False)
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        type=names,
+        default=(),
+        help="a runtime, a framework, or several with commas (default: all with results of the model)",
+    )
+    for option, metavar, about in (
+        ("--threads", "T", "a number of threads, or several: 1,2,4 (default: all that were measured)"),
+        ("--batch", "N", "a batch size, or several: 1,2,4,8 (default: all that were measured)"),
+    ):
+        parser.add_argument(option, metavar=metavar, type=whole_numbers, default=(), help=about)
+    parser.add_argument(
+        "--precision", metavar="P", type=_precisions, default=(), help="a precision, or several (default: all measured)"
+    )
+    parser.add_argument(
+        "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
+    )
+    add_cutting_options(parser, level=Level.FUSED)
+    # None leaves the level to the results of each runtime.
+    parser.set_defaults(level=None)
+    add_json_option(parser)
+    add_schema_option(parser, "Comparison")
+    parser.set_defaults(handler=compare_combinations)
+
+
+def compare_combinations(args: argparse.Namespace) -> int:
+    """Print the combinations of one model, and the runs that measure what is missing."""
+    found = library(args.data).find(args.model)
+    if len(found) != 1:
+        raise UsageError(f"{args.model} stands for {len(found)} models; name one, such as table1:14")
+    (source,) = found
+    cutting, config = cutting_of(args), args.config
+    options = CompareOptions(
+        granularity=cutting.granularity,
+        cut=cutting.cut,
+        order=cutting.order,
+        inputs=shapes_of(args),
+        values=values_given(args),
+        level=None if args.level is None else Level(args.level),
+        system=args.system,
+        runtime=args.runtime or None,
+        threads=args.threads or None,
+        batch=args.batch or None,
+        precision=args.precision or None,
+        usual_runtime=config.runtime,
+        usual_threads=config.threads,
+        usual_cutting=Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order)),
+    )
+    with open_store(args.data) as store:
+        ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
+    if args.json:
+        write_json(comparison(ranking))
+    else:
+        write_lines([ranking.model, ranking_heading(ranking), "", *ranking_lines(ranking, data_console().width)])
+    for refusal in ranking.refusals:
+        narrate(f"left out: {refusal}")
+    if ranking.left_out:
+        narrate(
+            f"{counted(ranking.left_out, 'combination')} with results of only some of the model's layers left out: "
+            "name the runtime, threads or batch size to see what measures the rest"
+        )
+    complete = not ranking.refusals and all(it.ratio is not None for it in ranking.combinations)
+    return Status.DONE if complete else Status.DONE_WITH_FAILURES
+
+
+def _precisions(text: str) -> tuple[Precision, ...]:
+    """Return the precisions between commas; the type of an option."""
+    known = {each.value: each for each in Precision}
+    given = names(text)
+    if not set(given) <= known.keys():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
+    return tuple([known[each] for each in given])

@@ -1,0 +1,122 @@
+"""The combinations of a model in order, the best first, and which of them differ from the best beyond noise."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlbricks_tui.estimate.curve import Point, per_second
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.store.contrast import Verdict, verdict_on
+from dlbricks_tui.store.statistics import FEWEST_SAMPLES, adjusted, interval_p_value, rank_sum_p_value
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """A combination with what it is compared by: its latency, and the samples if it was measured end to end."""
+
+    point: Point
+    samples_ms: tuple[float, ...] = ()
+
+    @property
+    def latency(self) -> Latency | None:
+        """The end-to-end latency, or where there is none the estimate; None where layers are missing in it."""
+        found = self.point.found
+        if found.end_to_end is not None or self.point.estimate_ms is None or found.estimate.composed is None:
+            return found.end_to_end
+        interval = found.estimate.composed.interval
+        return Latency(self.point.estimate_ms, interval.low_ms, interval.high_ms)
+
+    @property
+    def per_second(self) -> float | None:
+        """The images, sentences or rows in a second, by the latency."""
+        return None if self.latency is None else per_second(self.point.batch_size, self.latency.value_ms)
+
+    @property
+    def ms_each(self) -> Latency | None:
+        """The time for one image, sentence or row, by which combinations of several batch sizes are compared."""
+        found, size = self.latency, self.point.batch_size
+        return None if found is None else Latency(found.value_ms / size, found.low_ms / size, found.high_ms / size)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A combination beside the best one.
+
+    `ratio` is its time for one image, sentence or row over that of the best: 1 for the best itself, None without a
+    latency. `p_value` is adjusted for the number of combinations; None for the best, and where samples are too few.
+    """
+
+    comparable: Comparable
+    ratio: float | None
+    p_value: float | None = None
+    is_best: bool = False
+
+    @property
+    def point(self) -> Point:
+        """The model in this combination."""
+        return self.comparable.point
+
+    @property
+    def per_second(self) -> float | None:
+        """Its throughput."""
+        return self.comparable.per_second
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Its difference from the best; None for the best itself, and without a latency."""
+        return None if self.is_best or self.ratio is None else verdict_on(self.ratio, self.p_value)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A model in several combinations on one system, the best first."""
+
+    model: str
+    system: str
+    combinations: tuple[Ranked, ...]
+    # The number of combinations with results of only some of the model's layers, which are left out.
+    left_out: int = 0
+    # The reasons why combinations that were asked for are left out.
+    refusals: tuple[str, ...] = ()
+
+
+def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
+    """Return all combinations by throughput, and last those without a latency, in their order.
+
+    At one batch size that is the order of the latencies.
+    """
+    timed: list[tuple[float, Comparable]] = []
+    others: list[Ranked] = []
+    for each in combinations:
+        if each.ms_each is None:
+            others.append(Ranked(each, None))
+        else:
+            timed.append((each.ms_each.value_ms, each))
+    if not timed:
+        return tuple(others)
+    (best_ms, best), *rest = sorted(timed, key=lambda pair: pair[0])
+    p_values = [_p_value(best, each) for _, each in rest]
+    corrected = iter(adjusted([p_value for p_value in p_values if p_value is not None]))
+    compared = [
+        Ranked(each, ms / best_ms if best_ms > 0 else 1.0, None if p_value is None else next(corrected))
+        for (ms, each), p_value in zip(rest, p_values, strict=True)
+    ]
+    return (Ranked(best, 1.0, is_best=True), *compared, *others)
+
+
+def _p_value(best: Comparable, other: Comparable) -> float | None:
+    """Return the probability of such a difference by chance; None if either has too few samples.
+
+    Samples are compared where both were measured end to end, else the intervals.
+    """
+    first, second = best.ms_each, other.ms_each
+    if first is None or second is None or any(0 < len(it.samples_ms) < FEWEST_SAMPLES for it in (best, other)):
+        return None
+    if best.samples_ms and other.samples_ms:
+        return rank_sum_p_value(_each(best), _each(other))
+    return interval_p_value(
+        (first.value_ms, first.low_ms, first.high_ms), (second.value_ms, second.low_ms, second.high_ms)
+    )
+
+
+def _each(of: Comparable) -> list[float]:
+    return [sample / of.point.batch_size for sample in of.samples_ms]

@@ -1,0 +1,102 @@
+"""The combinations of a model as a table of plain characters, the best first."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.estimate.ranking import Ranked, Ranking
+from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
+from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
+from dlbricks_tui.wording.tables import Column, Table, or_dash
+
+# Smaller differences get a decimal.
+_GREAT_DIFFERENCE = 0.1
+# Short enough for a table.
+_VERDICTS = {Verdict.SLOWER: "slower", Verdict.ALIKE: "alike", Verdict.TOO_FEW: "?"}
+_LEGEND = {
+    Verdict.ALIKE: "alike: not significantly slower than the best",
+    Verdict.TOO_FEW: "?: too few samples to compare",
+}
+
+
+class _Axis(NamedTuple):
+    """What may differ between combinations: its column, and its words where it is the same in all of them."""
+
+    column: Column[Ranked]
+    words: Callable[[Ranked], str]
+
+
+_AXES = (
+    _Axis(Column("RUNTIME", lambda it: it.point.runtime, holds_names=True), lambda it: it.point.runtime),
+    _Axis(
+        Column("THREADS", lambda it: "default" if it.point.threads is None else str(it.point.threads)),
+        lambda it: threads_in_words(it.point.threads),
+    ),
+    _Axis(Column("BATCH", lambda it: str(it.point.batch_size)), lambda it: batch_in_words(it.point.batch_size)),
+    _Axis(
+        Column("PRECISION", lambda it: it.point.found.variant.precision.value),
+        lambda it: it.point.found.variant.precision.value,
+    ),
+    _Axis(
+        Column("LEVEL", lambda it: it.point.found.estimate.level.value),
+        lambda it: f"{it.point.found.estimate.level.value} layers",
+    ),
+)
+
+
+def ranking_heading(ranking: Ranking) -> str:
+    """Return the system, what all combinations have in common, and by what they are ordered."""
+    found = ranking.combinations
+    common = [axis.words(found[0]) for axis in _AXES if axis not in _differing(found)]
+    several_batches = len({it.point.batch_size for it in found}) > 1
+    order = f"; the best first, by {'throughput' if several_batches else 'latency'}"
+    return ", ".join([ranking.system, *common]) + (order if sum(it.ratio is not None for it in found) > 1 else "")
+
+
+def ranking_lines(ranking: Ranking, width: int) -> list[str]:
+    """Return a row for each combination, with a column for everything that differs, and what its words mean."""
+    found = ranking.combinations
+    keys = [axis.column for axis in _differing(found)]
+    lines = Table(keys, _FIGURES, _without_latency).lines(found, width)
+    if len(lines[0]) > width:
+        figures = [column for column in _FIGURES if column is not _INTERVAL]
+        lines = Table(keys, figures, _without_latency).lines(found, width)
+    verdicts = {it.verdict for it in found}
+    legend = [text for verdict, text in _LEGEND.items() if verdict in verdicts]
+    return [*lines, *(["", "; ".join(legend)] if legend else [])]
+
+
+def _differing(found: Sequence[Ranked]) -> list[_Axis]:
+    """Return what differs between the combinations; the runtime of a single one."""
+    return [axis for axis in _AXES if len({axis.column.cell(it) for it in found}) > 1] or [_AXES[0]]
+
+
+def _without_latency(it: Ranked) -> Point | None:
+    return it.point if it.ratio is None else None
+
+
+def _interval(it: Ranked) -> str:
+    """Return half of the 95 % interval of the estimate, as a share of it."""
+    composed, estimate_ms = it.point.found.estimate.composed, it.point.estimate_ms
+    if composed is None or not estimate_ms:
+        return "-"
+    return f"+-{percent((composed.interval.high_ms - composed.interval.low_ms) / 2 / estimate_ms, 1)}"
+
+
+def _against_best(it: Ranked) -> str:
+    if it.is_best:
+        return "best"
+    more = (it.ratio or 1.0) - 1.0
+    verdict = "" if it.verdict is None else _VERDICTS.get(it.verdict, it.verdict.value)
+    return f"+{percent(more, 0 if more >= _GREAT_DIFFERENCE else 1)} {verdict}"
+
+
+_INTERVAL = Column("95 %", _interval)
+_FIGURES: tuple[Column[Ranked], ...] = (
+    Column("ESTIMATE", lambda it: or_dash(in_ms, it.point.estimate_ms)),
+    _INTERVAL,
+    Column("MEASURED", lambda it: or_dash(in_ms, it.point.measured_ms)),
+    Column("PER SECOND", lambda it: or_dash(milliseconds, it.per_second)),
+    Column("AGAINST BEST", _against_best),
+)

@@ -1,0 +1,174 @@
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.store.records import Record
+from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.table1 import table1
+from tests.models.table_framework import TableFramework
+from tests.store.samples import runtime, system
+
+# SqueezeNet as MXNet has it; its types are delivered at level `written`.
+SQUEEZENET = decompose(table1()["16"])
+MXNET_1, MXNET_4 = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 4))
+ORT_1, ORT_2 = (f"onnxruntime-1.32.0 python-3.11 threads-{threads}" for threads in (1, 2))
+
+Compare = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
+    """Run `dlbricks compare ...` with these records in the store, and return its status and both outputs."""
+
+    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
+        store_of(tmp_path / "data" / "store", *records).close()
+        status = main(["--data-dir", str(tmp_path / "data"), "compare", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def onnx(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Decomposition]:
+    """Return a sample in its ONNX file, at a batch size."""
+    folder = tmp_path_factory.mktemp("cache")
+
+    def read(name: str, batch_size: int | None = None) -> Decomposition:
+        (source,) = Library(SAMPLE_MODELS, folder, Format.ONNX).find(name)
+        loaded = Loader(folder, TableFramework()).load(source, Level.WRITTEN, batch_size=batch_size)
+        return decompose(loaded.named(source.name))
+
+    return read
+
+
+def results(
+    decomposition: Decomposition, identity: str, measured_ms: float | None = None, **fields: Any
+) -> list[Record]:
+    """All bricks of a model by a runtime, and the whole model if it was timed."""
+    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity, "batch_size": decomposition.graph.batch_size}
+    where |= fields
+    described = runtime(identity, framework=identity.partition("-")[0])
+    timed = [] if measured_ms is None else [around(measured_ms, decomposition, where)]
+    return [system(where["system"]), described, *brick_records(decomposition, **where), *timed]
+
+
+def around(measured_ms: float, decomposition: Decomposition, where: dict[str, Any]) -> Record:
+    samples = tuple(measured_ms * (1 + number % 5 / 1000) for number in range(25))
+    return model_record(decomposition, measured_ms, samples_ms=samples, **where)
+
+
+def test_a_model_of_two_formats_is_compared_as_one(compare: Compare, onnx: Callable[..., Decomposition]) -> None:
+    records = [*results(SQUEEZENET, MXNET_4, 20.0), *results(onnx("table1:16"), ORT_2, 12.0)]
+    status, out, _ = compare(records, "table1:16", "--system", "c5.xlarge", "--json")
+    found = json.loads(out)
+    assert (status, found["system"], found["left_out"], found["refusals"]) == (0, "c5.xlarge", 0, [])
+    assert found["model"].startswith("SqueezeNet")
+    best, other = found["combinations"]
+    assert (best["runtime"], best["threads"], best["batch"], best["precision"]) == (ORT_2, 2, 1, "f32")
+    assert (best["measured_ms"], best["best"], best["verdict"], best["ratio"]) == (12.0, True, None, 1.0)
+    assert best["per_second"] == pytest.approx(1000 / 12)
+    low_ms, high_ms = best["interval_ms"]
+    assert low_ms < best["estimate_ms"] < high_ms
+    assert (other["runtime"], other["verdict"], other["ratio"]) == (MXNET_4, "slower", pytest.approx(20 / 12))
+    assert other["p_value"] < 0.001
+
+
+def test_without_options_all_that_was_measured_is_compared(compare: Compare) -> None:
+    records = [*results(SQUEEZENET, MXNET_1, 30.0), *results(SQUEEZENET, MXNET_4, 20.0)]
+    status, out, _ = compare(records, "table1:16", "--system", "c5.xlarge")
+    _, heading, _, titles, *rows = out.splitlines()
+    assert status == 0
+    assert heading == "c5.xlarge, mxnet, batch 1, f32, written layers; the best first, by latency"
+    assert titles.split()[0] == "THREADS"
+    assert [row.split()[0] for row in rows] == ["4", "1"]
+    assert [row.split()[-1] for row in rows] == ["best", "slower"]
+
+
+def test_batch_sizes_are_ordered_by_throughput(compare: Compare, onnx: Callable[..., Decomposition]) -> None:
+    at_one, at_four = onnx("tabular_network"), onnx("tabular_network", 4)
+    records = [*results(at_one, ORT_1, 1.0), *results(at_four, ORT_1, 2.0), *results(at_four, ORT_2, 1.5)]
+    status, out, _ = compare(records, "tabular_network", "--system", "c5.xlarge", "--json")
+    found = json.loads(out)["combinations"]
+    assert status == 0
+    assert [(it["batch"], it["threads"]) for it in found] == [(4, 2), (4, 1), (1, 1)]
+    assert [it["per_second"] for it in found] == [pytest.approx(4000 / 1.5), 2000.0, 1000.0]
+
+
+def test_a_combination_that_is_asked_for_says_which_run_measures_it(compare: Compare, tmp_path: Path) -> None:
+    ours = Registry(tmp_path / "data").default().with_threads(1)
+    records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
+    status, out, _ = compare(records, "table1:16", "--threads", "1,2", "--json")
+    first, second = json.loads(out)["combinations"]
+    assert (status, first["measured_ms"], first["command"]) == (1, 30.0, None)
+    assert (second["threads"], second["estimate_ms"], second["ratio"], second["verdict"]) == (2, None, None, None)
+    assert second["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
+    _, out, _ = compare([], "table1:16", "--threads", "1,2")
+    assert out.splitlines()[-1].split(maxsplit=1) == ["2", f"not measured: {second['command']}"]
+
+
+def test_a_model_without_results_says_which_run_measures_it(compare: Compare) -> None:
+    status, out, _ = compare([], "table1:16", "--level", "written")
+    assert status == 1
+    assert "not measured: dlbricks run table1:16 --runtime" in out
+    assert "best first" not in out
+
+
+def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compare: Compare) -> None:
+    pairs = sorted(SQUEEZENET.suite)
+    some = [
+        system("c5.xlarge"),
+        runtime(MXNET_1),
+        *brick_records(SQUEEZENET, pairs[:9], system="c5.xlarge", runtime=MXNET_1),
+    ]
+    status, out, _ = compare(some, "table1:16", "--system", "c5.xlarge", "--json")
+    (found,) = json.loads(out)["combinations"]
+    assert (status, found["threads"], found["estimate_ms"]) == (1, 1, None)
+    status, out, told = compare(results(SQUEEZENET, MXNET_4, 20.0), "table1:16", "--system", "c5.xlarge", "--json")
+    document = json.loads(out)
+    assert (status, document["left_out"]) == (0, 1)
+    assert [it["threads"] for it in document["combinations"]] == [4]
+    assert "1 combination with results of only some" in told
+
+
+def test_a_refused_combination_is_named_and_the_others_are_compared(compare: Compare) -> None:
+    asked = ("table1:16", "--system", "c5.xlarge", "--batch", "1,1000000")
+    status, out, told = compare(results(SQUEEZENET, MXNET_4, 20.0), *asked)
+    assert (status, out.splitlines()[-1].split()[-1]) == (1, "best")
+    assert "left out: " in told
+    assert "at batch size 1,000,000 needs about" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("table1:16", "--batch", "0"), "batch 0: give a whole number from 1 to"),
+        (("table1:16", "--threads", "0"), "threads 0: "),
+        (("table1:16", "--threads", "many"), "'many': give a whole number"),
+        (("table1:16", "--precision", "f8"), "'f8': give one of f32, bf16"),
+        (("table1:16", "--precision", "bf16", "--runtime", "default"), "computes in f32 and not in bf16"),
+        (("table1:16", "--runtime", "nothing"), "no runtime in the store is called 'nothing'"),
+        (("table1:16", "--system", "nowhere"), "no system in the store is called 'nowhere'"),
+        (
+            ("tabular_network", "--runtime", "mxnet"),
+            "runtime mxnet runs MXNet models, and tabular_network is one of ONNX",
+        ),
+        (("table1",), "table1 stands for 50 models; name one"),
+        (("nonsense",), "no model 'nonsense'"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(compare: Compare, options: tuple[str, ...], complaint: str) -> None:
+    status, out, told = compare([], *options)
+    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    assert complaint in told

@@ -1,0 +1,88 @@
+import random
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency
+from dlbricks_tui.estimate.ranking import Comparable, ranked
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.store.contrast import Verdict
+from tests.bricks.graphs import chain
+from tests.estimate.knowledge_of import measured
+from tests.estimate.test_curve import WAY, point
+
+
+def timed(batch_size: int, latency_ms: float, samples: int = 30) -> Comparable:
+    """A model that was timed end to end with samples that vary by 2 %."""
+    chance = random.Random(f"{batch_size} {latency_ms}")
+    found = tuple(latency_ms * chance.gauss(1.0, 0.02) for _ in range(samples))
+    return Comparable(point(batch_size, latency_ms), found)
+
+
+def estimated(share: float) -> Comparable:
+    """A model that was measured by its bricks only, each of which takes this share of a usual latency."""
+    decomposition = decompose(chain("conv", "relu"))
+    known = {
+        pair: it._replace(latency=Latency(*(share * each for each in it.latency)))
+        for pair, it in measured(decomposition).measured.items()
+    }
+    found = estimate(decomposition, Knowledge(known))
+    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(1, 1))))
+
+
+def verdicts(*combinations: Comparable) -> list[Verdict | None]:
+    return [it.verdict for it in ranked(combinations)]
+
+
+def test_combinations_of_one_batch_size_are_ordered_by_latency_and_those_without_one_come_last() -> None:
+    found = ranked([Comparable(point(1, None)), timed(1, 20.0), timed(1, 10.0)])
+    assert [it.point.measured_ms for it in found] == [10.0, 20.0, None]
+    assert [it.ratio for it in found] == [1.0, 2.0, None]
+    assert [it.is_best for it in found] == [True, False, False]
+    assert [it.verdict for it in found] == [None, Verdict.SLOWER, None]
+
+
+def test_combinations_of_several_batch_sizes_are_ordered_by_throughput() -> None:
+    found = ranked([timed(1, 10.0), timed(8, 40.0), timed(4, 30.0)])
+    assert [it.point.batch_size for it in found] == [8, 4, 1]
+    assert [it.per_second for it in found] == [200.0, pytest.approx(400 / 3), 100.0]
+    assert [it.ratio for it in found] == [1.0, 1.5, 2.0]
+
+
+def test_samples_decide_whether_measured_latencies_differ_beyond_noise() -> None:
+    assert verdicts(timed(1, 10.0), timed(1, 10.5)) == [None, Verdict.SLOWER]
+    noisy = tuple(10.0 + number % 7 for number in range(30))
+    assert verdicts(Comparable(point(1, 10.0), noisy), Comparable(point(1, 10.5), noisy)) == [None, Verdict.ALIKE]
+
+
+def test_a_difference_below_1_percent_is_no_difference() -> None:
+    first, second = (Comparable(point(1, ms), tuple(ms + number / 1e6 for number in range(30))) for ms in (10.0, 10.05))
+    _, other = ranked([first, second])
+    assert other.p_value is not None
+    assert other.p_value < 0.001
+    assert other.verdict is Verdict.ALIKE
+
+
+def test_too_few_samples_give_no_verdict() -> None:
+    _, other = ranked([timed(1, 10.0), timed(1, 20.0, samples=5)])
+    assert (other.p_value, other.verdict) == (None, Verdict.TOO_FEW)
+    assert verdicts(timed(1, 10.0, samples=5), estimated(1000.0)) == [None, Verdict.TOO_FEW]
+
+
+def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> None:
+    usual_ms = estimated(1.0).point.estimate_ms
+    assert usual_ms is not None
+    assert verdicts(estimated(1.0), estimated(2.0)) == [None, Verdict.SLOWER]
+    assert verdicts(estimated(1.0), estimated(1.011)) == [None, Verdict.ALIKE]
+    assert verdicts(timed(1, usual_ms / 2), estimated(1.0)) == [None, Verdict.SLOWER]
+
+
+def test_p_values_are_corrected_for_the_number_of_combinations() -> None:
+    best, *others = [timed(1, ms) for ms in (10.0, 10.08, 10.12, 10.3)]
+    alone = [ranked([best, other])[1].p_value or 0.0 for other in others]
+    together = [it.p_value or 0.0 for it in ranked([best, *others])[1:]]
+    assert all(corrected >= p_value for corrected, p_value in zip(sorted(together), sorted(alone), strict=True))
+    assert together != alone

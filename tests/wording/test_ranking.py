@@ -1,0 +1,75 @@
+from dataclasses import replace
+from typing import Any
+
+from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
+from tests.estimate.test_curve import point
+from tests.estimate.test_ranking import estimated, timed
+
+
+def called(comparable: Comparable, runtime: str, **variant: Any) -> Comparable:
+    """The same by a runtime of this name, in another variant."""
+    found = replace(comparable.point.found, variant=replace(comparable.point.found.variant, **variant))
+    return replace(comparable, point=replace(comparable.point, runtime=runtime, found=found))
+
+
+MIXED = Ranking(
+    "net",
+    "c5.xlarge",
+    ranked(
+        [
+            called(timed(1, 10.0), "onnxruntime"),
+            called(timed(8, 70.0), "onnxruntime"),
+            called(timed(8, 70.2), "openvino"),
+            called(timed(8, 90.0, samples=4), "mxnet"),
+            called(Comparable(point(16, None)), "mxnet"),
+        ]
+    ),
+)
+
+
+def rows(ranking: Ranking, width: int = 100) -> list[list[str]]:
+    return [line.split() for line in ranking_lines(ranking, width)]
+
+
+def test_a_ranking_fits_80_columns_in_plain_characters() -> None:
+    lines = ranking_lines(MIXED, 80)
+    assert max(map(len, lines)) <= 80
+    assert all(line.isascii() for line in lines)
+
+
+def test_a_column_is_shown_for_everything_that_differs_and_the_heading_tells_the_rest() -> None:
+    assert rows(MIXED)[0][:2] == ["RUNTIME", "BATCH"]
+    assert ranking_heading(MIXED) == "c5.xlarge, 1 thread, f32, written layers; the best first, by throughput"
+    both = [called(timed(1, 10.0), "openvino", precision=each) for each in Precision]
+    ranking = Ranking("net", "c5.xlarge", ranked(both))
+    assert rows(ranking)[0][0] == "PRECISION"
+    assert ranking_heading(ranking) == (
+        "c5.xlarge, openvino, 1 thread, batch 1, written layers; the best first, by latency"
+    )
+
+
+def test_the_rows_tell_latencies_throughput_and_significance() -> None:
+    titles, best, alike, *others = rows(MIXED)
+    assert titles[2:] == ["ESTIMATE", "95", "%", "MEASURED", "PER", "SECOND", "AGAINST", "BEST"]
+    assert best == ["onnxruntime", "8", "-", "-", "70.00", "ms", "114.3", "best"]
+    assert alike[:2] + alike[-3:] == ["openvino", "8", "+0.3", "%", "alike"]
+    assert others[0][:2] + others[0][-3:] == ["onnxruntime", "1", "+14", "%", "slower"]
+    assert others[1][:2] + others[1][-3:] == ["mxnet", "8", "+29", "%", "?"]
+    assert others[2] == ["mxnet", "16", "not", "measured:", "dlbricks", "run", "net"]
+    assert ranking_lines(MIXED, 80)[-1] == (
+        "alike: not significantly slower than the best; ?: too few samples to compare"
+    )
+
+
+def test_the_interval_of_estimates_is_left_out_where_the_width_is_short() -> None:
+    ranking = Ranking("net", "c5.xlarge", ranked([estimated(1.0), estimated(2.0)]))
+    assert rows(ranking, 100)[1][2:4] == ["+-1.0", "%"]
+    assert "95" not in rows(ranking, 50)[0]
+
+
+def test_a_single_combination_without_a_latency_has_no_order() -> None:
+    only = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
+    assert ranking_heading(only) == "c5.xlarge, 1 thread, batch 1, f32, written layers"
+    assert "best first" not in ranking_heading(only)
