@@ -112,6 +112,7 @@ class _Comparison:
         self._data, self._store, self._remarks = data, store, remarks
         systems, host = by_id(store.systems()), fingerprint()
         self._system = host.id if options.system is None else find_system(options.system, systems)
+        self._on_this_host = self._system == host.id
         self._most_bytes = {**systems, host.id: host}[self._system].memory_bytes or None
         self._runtimes = RuntimesOnSystem(data, store, self._system)
         self._open = ExitStack()
@@ -145,7 +146,7 @@ class _Comparison:
             raise self._refusals[0]
         refusals = tuple(dict.fromkeys(map(self._remarks.word_error, self._refusals)))
         left_out = 0 if self._options.names_a_combination else len(found.keys() - set(wanted))
-        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals)
+        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals, self._on_this_host)
 
     @contextmanager
     def _refusals_kept(self) -> Iterator[None]:

@@ -86,6 +86,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
         write_lines([ranking.model, ranking_heading(ranking), "", *ranking_lines(ranking, data_console().width)])
     for refusal in ranking.refusals:
         narrate(f"left out: {refusal}")
+    if not ranking.on_this_host and any(it.point.cure for it in ranking.combinations):
+        narrate(f"run what is missing on {ranking.system}")
     if ranking.left_out:
         narrate(
             f"{counted(ranking.left_out, 'combination')} with results of only some of the model's layers left out: "

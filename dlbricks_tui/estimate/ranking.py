@@ -77,6 +77,8 @@ class Ranking:
     left_out: int = 0
     # The reasons why combinations that were asked for are left out.
     refusals: tuple[str, ...] = ()
+    # False: the runs that measure what is missing belong on another system.
+    on_this_host: bool = True
 
 
 def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:

@@ -118,6 +118,15 @@ def test_a_combination_that_is_asked_for_says_which_run_measures_it(compare: Com
     assert out.splitlines()[-1].split(maxsplit=1) == ["2", f"not measured: {second['command']}"]
 
 
+def test_what_is_missing_on_another_system_is_to_be_run_there(compare: Compare, tmp_path: Path) -> None:
+    ours = Registry(tmp_path / "data").default().with_threads(1)
+    asked = ("table1:16", "--threads", "1,2")
+    _, _, told = compare(results(SQUEEZENET, ours.identity, 30.0), *asked, "--system", "c5.xlarge")
+    assert told == "run what is missing on c5.xlarge\n"
+    _, _, told = compare(results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id), *asked)
+    assert told == ""
+
+
 def test_a_model_without_results_says_which_run_measures_it(compare: Compare) -> None:
     status, out, _ = compare([], "table1:16", "--level", "written")
     assert status == 1

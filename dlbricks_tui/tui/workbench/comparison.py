@@ -67,5 +67,5 @@ class ComparisonScreen(TextDialog[None]):
         if found.left_out:
             some = counted(found.left_out, "combination")
             yield line(Span(f"{some} with results of only some layers left out", "muted"))
-        if any(it.ratio is None for it in found.combinations):
+        if found.on_this_host and any(it.ratio is None for it in found.combinations):
             yield Hint("{workbench.start_run} on the workbench runs what is missing", "muted").line
