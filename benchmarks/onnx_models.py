@@ -56,6 +56,7 @@ def encoder() -> ModelProto:
 class _Encoder:
     def __init__(self) -> None:
         self._nodes: list[NodeProto] = []
+        self._weights = 0
         self._stored: list[TensorProto] = []
 
     def model(self) -> ModelProto:
@@ -102,8 +103,12 @@ class _Encoder:
         return f"{name}_out"
 
     def _weight(self, shape: Sequence[int]) -> str:
-        """Made by the model itself, as in the networks of the onnx package: values make no difference."""
-        value = make_tensor("value", TensorProto.FLOAT, (1,), (0.01,))
+        """Made by the model itself, as in the networks of the onnx package.
+
+        Each has another value. OpenVINO runs equal operators on equal inputs only once.
+        """
+        self._weights += 1
+        value = make_tensor("value", TensorProto.FLOAT, (1,), (0.01 + 1e-5 * self._weights,))
         return self._add("ConstantOfShape", self._sizes(shape), value=value)
 
     def _number(self, value: float) -> str:

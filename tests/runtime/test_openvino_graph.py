@@ -115,6 +115,27 @@ def test_executed_nodes_that_openvino_adds_belong_to_a_neighbour() -> None:
     assert [it.leaves for it in found] == [False, False, False, True]
 
 
+def test_added_nodes_belong_to_a_neighbour_beyond_conversions() -> None:
+    """It runs an LSTM of both directions as two nodes of names of its own, each between conversions of the layout."""
+    nodes = [node(1, "Relu", "data0"), node(2, "LSTM", "t1_0"), node(3, "Transpose", "t2_0")]
+    data = _Op("data0", "Input")
+    relu = _Op("node1", "Eltwise", [data], "node1")
+    first = _Op("before", "Reorder", [relu])
+    passes = [_Op(f"LSTMSequence_{number}", "RNNSeq", [first], f"LSTMSequence_{number}") for number in (7, 8)]
+    after = [_Op(f"{it.name}_conversion", "Reorder", [it]) for it in passes]
+    found = executed([data, relu, first, *passes, *after, _Op("node3", "Transpose", after, "node3")], nodes)
+    assert [it.numbers for it in found] == [(1,), (), (2, 3), (2, 3), (), (), (2, 3)]
+
+
+def test_an_added_node_that_leaves_belongs_to_the_node_before_a_conversion() -> None:
+    nodes = [node(1, "Relu", "data0"), node(2, "Softmax", "t1_0")]
+    data = _Op("data0", "Input")
+    softmax = _Op("node2", "Softmax", [data], "node2")
+    added = _Op("Convert_9", "Convert", [_Op("conversion", "Reorder", [softmax])], "Convert_9")
+    found = executed([data, softmax, added.sources[0], added], nodes)
+    assert [it.numbers for it in found] == [(1, 2), (), (1, 2)]
+
+
 def test_what_reads_only_constants_runs_once_and_is_left_out() -> None:
     data, weight = _Op("data0", "Input"), _Op("w", "Const")
     reordered = _Op("w_abcd_acdb_node1", "Reorder", [weight])

@@ -190,16 +190,28 @@ def _place(node: Node, candidates: Iterable[int], placed: dict[int, int]) -> Non
 
 
 def _give_numbers(found: Sequence[Executed], behind: Sequence[set[int]]) -> None:
-    """Give executed nodes that OpenVINO has added the ONNX nodes of a neighbour, a reader if there is one."""
+    """Give executed nodes that OpenVINO has added the ONNX nodes of a neighbour, a reader if there is one.
+
+    Conversions between the two do not count.
+    """
+    sources = [_beyond_conversions(it.reads, found) for it in found]
     readers: list[list[int]] = [[] for _ in found]
     for place, it in enumerate(found):
-        for source in it.reads:
-            if source is not None:
-                readers[source].append(place)
+        for source in sources[place] if not it.is_conversion else ():
+            readers[source].append(place)
     added = [place for place, it in enumerate(found) if not it.is_conversion and not behind[place]]
     for place in reversed(added):
         behind[place].update(next((behind[it] for it in readers[place] if behind[it]), ()))
     for place in added:
         if not behind[place]:
-            sources = (behind[it] for it in found[place].reads if it is not None and behind[it])
-            behind[place].update(next(sources, ()))
+            behind[place].update(next((behind[it] for it in sources[place] if behind[it]), ()))
+
+
+def _beyond_conversions(places: Iterable[int | None], found: Sequence[Executed]) -> list[int]:
+    """Return the nodes that make these results, before any conversions."""
+    made: list[int] = []
+    for place in places:
+        if place is not None:
+            it = found[place]
+            made += _beyond_conversions(it.reads, found) if it.is_conversion else [place]
+    return made
