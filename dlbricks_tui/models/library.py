@@ -103,7 +103,7 @@ class Library:
         if name.startswith(f"{TABLE1_PREFIX}:"):
             return (self._table1(name.removeprefix(f"{TABLE1_PREFIX}:")),)
         if _looks_like_path(name):
-            return (source_of(Path(name)),)
+            return (self._at(Path(name)),)
         sources = self.sources()
         found = {source.path: source for source in sources if source.name == name}
         if len(found) > 1:
@@ -180,6 +180,13 @@ class Library:
 
         self._change(without_it)
 
+    def _at(self, path: Path) -> ModelSource:
+        """Return the model of a path, with the input shapes of the sample if it is one."""
+        given = source_of(path)
+        samples = (it for it in self.samples() if it.name == given.name and _is_same(it.path, path))
+        # The path says which of its files is meant.
+        return replace(next(samples, given), twin=None)
+
     def _table1(self, number: str) -> ModelSource:
         for source in self.samples():
             if source.table1_id == number:
@@ -220,6 +227,13 @@ def _is_folder(folder: Path) -> bool:
 
 def _is_file(path: Path) -> bool:
     return os.path.isfile(path)  # noqa: PTH113 - as above
+
+
+def _is_same(path: Path, other: Path) -> bool:
+    try:
+        return path.samefile(other)
+    except OSError:
+        return False
 
 
 def _is_below(path: Path, folder: Path) -> bool:

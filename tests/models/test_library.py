@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.library import Library, ModelSource, shared_formats, source_of
 from dlbricks_tui.runtime.traits import Format
@@ -120,6 +121,14 @@ def test_a_path_selects_a_model(library: Library, folder: Path, monkeypatch: pyt
 )
 def test_a_model_has_the_name_of_its_file(file: str, name: str) -> None:
     assert source_of(Path("some") / file).name == name
+
+
+def test_the_path_of_a_sample_selects_the_sample_with_its_input_shapes(tmp_path: Path) -> None:
+    library = Library(SAMPLE_MODELS, tmp_path, Format.ONNX)
+    (by_name,) = library.find("crnn")
+    relative = os.path.relpath(by_name.path)
+    assert by_name.inputs
+    assert library.find(str(by_name.path)) == library.find(relative) == (by_name,)
 
 
 def test_models_are_found_in_order_and_only_once(library: Library) -> None:
