@@ -3,6 +3,7 @@
 1. Time each whole model for about two seconds. The user sees its latency first.
 2. Run carriers in rounds; together they hold every brick that the store lacks. In each round a carrier runs once
    plainly and then under the profiler. A layer's sample is the plain latency times its share of the profiled time.
+   The whole models of these bricks run in the same rounds.
    The latency of a network depends a little on the addresses of its arrays. So carriers are loaded twice and their
    copies take turns, and whole models are loaded again for the rounds.
 3. Store the bricks of a carrier when its plain latency is known well enough.
@@ -33,8 +34,6 @@ from dlbricks_tui.store.statistics import mean_statistics
 
 # A whole model is timed at least and at most this often before anything else.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
-# Up to this many models are also timed in the rounds of their carriers.
-_FEW_MODELS = 3
 _NULL_CALLS = 10
 
 
@@ -54,6 +53,10 @@ class _Whole:
         """The samples that count: of the same minutes as the carriers' where there are any."""
         return self.at_first_ms if self.in_rounds_ms is None else self.in_rounds_ms
 
+    def shares_bricks_with(self, carriers: Sequence[CarrierJob]) -> bool:
+        models = {use.model for use in self.job.uses}
+        return any(use.model in models for it in carriers for job in it.bricks.values() for use in job.uses)
+
 
 class Inside:
     """Times whole models and carriers in a worker; results are stored before they are told."""
@@ -72,6 +75,8 @@ class Inside:
         self._control = control
         self._rule = rule
         self._tell = tell
+        # The whole models that were timed, and those that run in the rounds of the carriers now.
+        self._timed_wholes: list[_Whole] = []
         self._wholes: list[_Whole] = []
         self._references_ms: list[float] = []
         # The bricks that are already in the store.
@@ -82,8 +87,8 @@ class Inside:
     def time_models(self, models: Sequence[Job]) -> None:
         """Time each whole model for about two seconds, and store its latency.
 
-        A few models are timed in the rounds of the carriers too, so that an estimate and the latency it is compared
-        with come from the same minutes.
+        They are timed in the rounds of their carriers too, so that an estimate and the latency it is compared with come
+        from the same minutes.
         """
         for job in models:
             self._control.checkpoint()
@@ -94,8 +99,8 @@ class Inside:
             self._sample_for_a_while(whole)
             if whole.samples_ms:
                 self._keep_whole(whole)
-            if self._worker.holds(job.name) and len(models) <= _FEW_MODELS:
-                self._wholes.append(whole)
+            if self._worker.holds(job.name):
+                self._timed_wholes.append(whole)
             self._worker.clear()
 
     def _loaded(self, job: Job) -> _Whole | None:
@@ -119,8 +124,12 @@ class Inside:
         """The bricks that were timed well enough."""
         return self._kept
 
-    def time_carriers(self, carriers: Sequence[CarrierJob], of: int = 0) -> None:
-        """Time these carriers in the same rounds; `of` is the number of carriers of the whole run."""
+    def time_carriers(self, carriers: Sequence[CarrierJob], of: int = 0, most_bytes: float = math.inf) -> None:
+        """Time these carriers in the same rounds; `of` is the number of carriers of the whole run.
+
+        The whole models that are timed beside them may take `most_bytes` of memory together.
+        """
+        self._wholes = self._beside(carriers, most_bytes)
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
         try:
@@ -138,6 +147,17 @@ class Inside:
             if len(whole.samples_ms) >= FEWEST_OF_THE_LONGEST:
                 self._keep_whole(whole, again=True)
         self._worker.clear()
+
+    def _beside(self, carriers: Sequence[CarrierJob], most_bytes: float) -> list[_Whole]:
+        """Return the whole models that share bricks with these carriers, and were in no rounds before."""
+        left = most_bytes
+        found = []
+        for whole in self._timed_wholes:
+            is_new = whole.in_rounds_ms is None and whole.shares_bricks_with(carriers)
+            if is_new and whole.job.memory_bytes <= left:
+                left -= whole.job.memory_bytes
+                found.append(whole)
+        return found
 
     def _load(self, carriers: Sequence[CarrierJob], most_seconds: float) -> list[TimedCarrier]:
         bricks = dict.fromkeys(job for it in carriers for job in it.bricks.values())
@@ -192,7 +212,8 @@ class Inside:
         if (now_ms := reference_ms(self._worker)) is not None:
             self._references_ms.append(now_ms)
         for whole in self._wholes:
-            if self._worker.holds(whole.job.name) and self._sample_whole(whole):
+            shares = whole.shares_bricks_with([it.what for it in running])
+            if shares and self._worker.holds(whole.job.name) and self._sample_whole(whole):
                 samples[whole.job.number].append(whole.samples_ms[-1])
         for it in running:
             for job, sample_ms in self._sample_carrier(it):

@@ -188,8 +188,9 @@ def _measure_inside(
         reference = reference_program(request.runtime.traits.format)
         inside = Inside(worker, results, session.control, request.rule, session.tell, reference)
         inside.time_models([job for job in jobs if job.whole])
-        for group in groups(carriers, session.batch_limits.memory_bytes):
-            inside.time_carriers(group, of=len(carriers))
+        most_bytes = session.batch_limits.memory_bytes
+        for group in groups(carriers, most_bytes):
+            inside.time_carriers(group, len(carriers), most_bytes)
     left = [job for job in bricks.values() if job not in inside.kept]
     for job in left:
         if not can_be_alone(request.runtime, job.graph.level):

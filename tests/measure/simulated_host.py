@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import CarrierOccurrence, ResultSink
-from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.stopping import Adaptive, Samples
 from dlbricks_tui.measure.supervised_worker import Loss
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.protocol import ArrayType, Loaded, Network, Profiled, Program
@@ -36,7 +37,7 @@ class SimulatedHost:
 
     An operator truly takes what `latencies_ms` says of its kind. The profiler makes it longer by the share `profiler`.
     `placement` is the standard deviation of what a network takes from one load to the next. `files_ms` has the
-    latency of each model file that runs.
+    latency of each model file that runs. `noisy` has the operators that have a noise of their own.
     """
 
     latencies_ms: Mapping[str, float]
@@ -47,6 +48,7 @@ class SimulatedHost:
     placement: float = PLACEMENT_SHARE / 1.96
     broken: Collection[str] = ()
     files_ms: Mapping[str, float] = field(default_factory=dict)
+    noisy: Mapping[str, float] = field(default_factory=dict)
     _speed: float = 0.0
     _programs: dict[str, dict[int, str]] = field(default_factory=dict)
     _factors: dict[str, float] = field(default_factory=dict)
@@ -73,10 +75,7 @@ class SimulatedHost:
 
     def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
         operators = self._programs[name]
-        rows = tuple(
-            tuple(self._ns(name, self._kernel_ms(it) * (1 + self.profiler)) for it in operators.values())
-            for _ in range(repeat)
-        )
+        rows = tuple(tuple(self._ns(name, it, 1 + self.profiler) for it in operators.values()) for _ in range(repeat))
         return Profiled(tuple(operators), rows, rows)
 
     def null_calls(self, count: int) -> tuple[float, ...]:
@@ -102,11 +101,11 @@ class SimulatedHost:
         return self.files_ms.get(operator) or self.latencies_ms.get(operator, 0.05)
 
     def _plain_ns(self, name: str) -> int:
-        return sum(self._ns(name, self._kernel_ms(it)) for it in self._programs[name].values())
+        return sum(self._ns(name, it) for it in self._programs[name].values())
 
-    def _ns(self, name: str, latency_ms: float) -> int:
-        factor = self._factors[name] * math.exp(self._speed + self._chance.gauss(0, self.noise))
-        return round(latency_ms * factor * 1e6)
+    def _ns(self, name: str, operator: str, longer: float = 1.0) -> int:
+        noise = self._chance.gauss(0, self.noisy.get(operator, self.noise))
+        return round(self._kernel_ms(operator) * longer * self._factors[name] * math.exp(self._speed + noise) * 1e6)
 
 
 @dataclass
@@ -114,8 +113,14 @@ class Notes(ResultSink):
     """A stand-in for results and control that notes what is kept."""
 
     kept: dict[Job, list[CarrierOccurrence]] = field(default_factory=dict)
+    # The numbers of samples of each whole model, each time that it was kept.
+    wholes: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     events: list[Event] = field(default_factory=list)
     seconds_left: float | None = None
+
+    def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
+        for job, samples in finished:
+            self.wholes[job.uses[0].model].append(len(samples.samples_ms))
 
     def keep_occurrences(
         self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
@@ -125,14 +130,17 @@ class Notes(ResultSink):
     def checkpoint(self) -> None: ...
 
 
-def measured_inside(host: SimulatedHost, graphs: Sequence[LayerGraph], file: Path | None = None) -> Notes:
+def measured_inside(
+    host: SimulatedHost, graphs: Sequence[LayerGraph], file: Path | None = None, *, end_to_end: bool = False
+) -> Notes:
     """Return the results of the method `inside` for these models, all in the same file if one is given."""
     models = [cut_model(decompose(graph), file) for graph in graphs]
-    jobs = plan(models, Known(), Adaptive(), method=Method.INSIDE).jobs
-    bricks = {job.key.brick: job for job in jobs}
+    jobs = plan(models, Known(), Adaptive(), method=Method.INSIDE, end_to_end=end_to_end).jobs
+    bricks = {job.key.brick: job for job in jobs if not job.whole}
     notes = Notes()
     worker: Any = host
     inside = Inside(worker, notes, notes, Adaptive(), notes.events.append, REFERENCE)
+    inside.time_models([job for job in jobs if job.whole])
     inside.time_carriers(carrier_jobs(models, bricks))
     return notes
 

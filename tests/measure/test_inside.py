@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -102,6 +103,26 @@ def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() ->
     rounds = sum(isinstance(event, RoundDone) for event in notes.events)
     assert {job.graph.layers[job.layers[0]].op for job in notes.kept} == set(OPERATORS)
     assert {len(it.samples.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
+
+
+def test_every_whole_model_is_timed_again_in_the_rounds_of_its_bricks() -> None:
+    """However many they are: an estimate and the latency beside it come from the same minutes."""
+    models = [replace(network(blocks), name=f"m{blocks}") for blocks in range(2, 8)]
+    notes = measured_inside(host(1), models, end_to_end=True)
+    rounds = sum(isinstance(event, RoundDone) for event in notes.events)
+    assert notes.wholes.keys() == {model.name for model in models}
+    assert all(len(kept) == 2 and kept[1] <= rounds for kept in notes.wholes.values())
+    assert max(kept[1] for kept in notes.wholes.values()) == rounds
+
+
+def test_a_whole_model_is_timed_only_beside_carriers_with_its_bricks() -> None:
+    steady, noisy = (
+        replace(chain(*ops), name=name) for ops, name in ((("conv", "pool"), "steady"), (("add", "sub"), "noisy"))
+    )
+    where = SimulatedHost(dict.fromkeys(OPERATORS, 1.0), 1, noise=0.001, drift=0.0, placement=0.0, noisy={"sub": 0.2})
+    notes = measured_inside(where, [steady, noisy], end_to_end=True)
+    rounds = sum(isinstance(event, RoundDone) for event in notes.events)
+    assert notes.wholes["steady"][1] < notes.wholes["noisy"][1] == rounds
 
 
 def test_samples_record_their_carrier_and_whether_it_was_the_whole_model() -> None:
