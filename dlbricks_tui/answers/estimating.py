@@ -8,13 +8,15 @@ from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions, InputsUsed, load_all, open_loader, require_batch_size
+from dlbricks_tui.answers.opening import CutOptions, InputsUsed, library, load_all, open_loader, require_batch_size
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.prediction.score import Score, scores_on
+from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 from dlbricks_tui.estimate.selection import (
     best_offer,
@@ -23,7 +25,7 @@ from dlbricks_tui.estimate.selection import (
     format_of,
     preferred_level,
 )
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
@@ -63,7 +65,9 @@ class EstimateOptions(CutOptions):
     workers: int | None = None
     # A TOML file that says which layers may run in parallel.
     rules: Path | None = None
-    # Let guesses from similar bricks stand in for missing ones; the interval grows accordingly.
+    # Predict no missing brick.
+    measured_only: bool = False
+    # Without effect: predictions once had to be asked for.
     bridge: bool = False
 
     def __post_init__(self) -> None:
@@ -90,7 +94,7 @@ class EstimateOptions(CutOptions):
 
     def compositions(self) -> Options:
         """Return the compositions to make; this reads the file of rules."""
-        return Options(self.workers, read_rules(self.rules) if self.rules else NO_RULES, self.bridge)
+        return Options(self.workers, read_rules(self.rules) if self.rules else NO_RULES, self.measured_only)
 
 
 class Remarks(NamedTuple):
@@ -159,6 +163,8 @@ class Estimator:
     compositions: Options
     # The format of models that have several, unless the options name a runtime.
     preferred: Format
+    # None: nothing is predicted.
+    predictors: Predictors | None = None
 
     def estimates(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[ModelWithEstimate]:
         """Return the estimate of each model from the runtime that counts for it.
@@ -167,7 +173,7 @@ class Estimator:
         same framework, or else one that reads the model's file of another format.
         """
         answers: list[ModelWithEstimate] = []
-        for asked in self.inquiries(sources, scope.level, scope.format):
+        for asked in self.inquiries(sources, scope.level, scope.format, self.predictors):
             wanted, found = scope.runtime_for(asked.source), self._by_usual(asked, scope)
             alone = found is not None or scope.format is not None
             twin = None if alone else self._twin_of(asked.source, scope.level, scope.system)
@@ -179,12 +185,19 @@ class Estimator:
 
     def _empty(self, inquiry: Inquiry, system: str, runtime: str) -> SystemEstimate:
         """Return the estimate without results, in the variant of the options."""
-        found, threads, precision = inquiry.empty(system, runtime), self.options.threads, self.options.precision
+        found = inquiry.empty(system, runtime, self.options.fits)
+        threads, precision = self.options.threads, self.options.precision
         variant = found.variant if threads is None else replace(found.variant, threads=threads)
         return replace(found, variant=variant if precision is None else replace(variant, precision=precision))
 
-    def inquiries(self, sources: Sequence[ModelSource], level: Level, form: Format | None = None) -> list[Asked]:
-        """Return the models with the results of their bricks.
+    def inquiries(
+        self,
+        sources: Sequence[ModelSource],
+        level: Level,
+        form: Format | None = None,
+        predictors: Predictors | None = None,
+    ) -> list[Asked]:
+        """Return the models with the results of their bricks; without predictors, nothing is predicted.
 
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
@@ -193,7 +206,7 @@ class Estimator:
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
-        return [Asked(source, Inquiry(self.store, found, self.compositions)) for source, found in cut]
+        return [Asked(source, Inquiry(self.store, found, self.compositions, predictors)) for source, found in cut]
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
@@ -222,6 +235,12 @@ class Estimator:
                 for offer in offers:
                     if system in (None, offer.way.system) and scope.named in (None, offer.way.runtime):
                         yield inquiry.by(offer.way)
+
+    def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[tuple[Way, Score]]:
+        """Return how well each model that was measured in full would have been predicted, by way of measuring."""
+        asked = self.inquiries(sources, scope.level, scope.format)
+        models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
+        return scores_on(self.store, scope.system, models)
 
     def level_on(self, system: str) -> Level:
         """Return the level to estimate at on a system."""
@@ -290,7 +309,7 @@ class Estimator:
         if twin is None or twin.format not in self._measured_formats(system):
             return None
         try:
-            return self.inquiries([source], level, twin.format)[0]
+            return self.inquiries([source], level, twin.format, self.predictors)[0]
         except UNLOADABLE:
             return None
 
@@ -347,6 +366,14 @@ def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> 
     return {form: runtime.with_threads(threads) for form, runtime in found.items()}
 
 
+def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:
+    """Return the models of the library that were measured, by their bricks or end to end."""
+    with ResultsDatabase(data.store) as store:
+        names = {name for run in store.runs() for name in run.models}
+        names |= store.select(equal(of="model"), order=()).distinct("name")
+    return tuple([source for source in library(data).sources() if source.name in names])
+
+
 def estimates_here(
     data: DataFolder, usual_runtime: str | None, threads: int | None, models: Sequence[Decomposition]
 ) -> list[SystemEstimate | None]:
@@ -374,7 +401,8 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
         preferred = Registry(data.path).preferred_format if runtime is None else runtime.traits.format
         most_bytes = _memory_bytes(options, store)
         with open_loader(data, remarks.inputs_used, runtime, most_bytes) as loader:
-            yield Estimator(options, data, store, loader, remarks, compositions, preferred)
+            predictors = Predictors(store, data.cache)
+            yield Estimator(options, data, store, loader, remarks, compositions, preferred, predictors)
 
 
 def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:

@@ -9,7 +9,14 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import Coverage
-from dlbricks_tui.estimate.explanation import Residual, by_region, by_type, costliest, residual
+from dlbricks_tui.estimate.explanation import (
+    Residual,
+    by_region,
+    by_type,
+    costliest,
+    residual,
+    unpredicted_operators,
+)
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
@@ -50,6 +57,8 @@ class BrickShare:
     uses: int
     latency_ms: float
     share: float
+    # True if its latency was not measured.
+    predicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,10 @@ class ModelEstimate:
     complete: bool
     # True if the sums leave layers out; the model may then take more or less.
     partial: bool
+    # The share of predicted latencies in `sequential_ms`.
+    predicted_share: float
+    # The operators of layers without a latency that the stored results tell too little about.
+    unpredicted: tuple[str, ...]
     # True if the layers are those of the file; a runtime that fuses layers takes less.
     unfused: bool
     # The reason why no estimate is possible.
@@ -245,6 +258,8 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
         coverage=found.coverage,
         complete=found.coverage.complete,
         partial=found.is_partial,
+        predicted_share=found.predicted_share,
+        unpredicted=unpredicted_operators(graph, found),
         unfused=found.is_unfused,
         obstacle=found.obstacle or None,
         next_step=next_step(one),
@@ -258,7 +273,15 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
             for it in by_region(graph, found)
         ),
         costliest=tuple(
-            BrickShare(it.part.brick.key, it.part.context, it.part.layers[0], it.uses, it.latency_ms, it.share)
+            BrickShare(
+                it.part.brick.key,
+                it.part.context,
+                it.part.layers[0],
+                it.uses,
+                it.latency_ms,
+                it.share,
+                it.part.predicted,
+            )
             for it in costliest(found)
         ),
         remaining=Remaining(len(found.remaining.pairs), found.remaining.seconds),

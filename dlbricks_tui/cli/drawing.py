@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.wording.histogram import bar
-from dlbricks_tui.wording.numbers import in_ms, percent
+from dlbricks_tui.wording.numbers import PREDICTED, in_ms, percent
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
@@ -124,6 +124,7 @@ def titled(title: str, *parts: RenderableType) -> Group:
     return Group(Text(f"\n{title}", style="bold"), *parts)
 
 
-def partly(latency_ms: float, *, part: bool) -> str:
-    """Return a latency, marked if it is a sum that leaves layers out."""
-    return f"{PART} {in_ms(latency_ms)}" if part else in_ms(latency_ms)
+def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
+    """Return a latency, marked if it is a sum that leaves layers out, and if some of it is predicted."""
+    marked = f"{PREDICTED}{in_ms(latency_ms)}" if predicted else in_ms(latency_ms)
+    return f"{PART} {marked}" if part else marked

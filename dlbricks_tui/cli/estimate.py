@@ -8,7 +8,13 @@ from itertools import groupby, product
 from typing import Any
 
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.answers.estimating import EstimateOptions, Estimator, MeasurementScope, ModelWithEstimate
+from dlbricks_tui.answers.estimating import (
+    EstimateOptions,
+    Estimator,
+    MeasurementScope,
+    ModelWithEstimate,
+    measured_models,
+)
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import ModelEstimate, model_estimate
 from dlbricks_tui.cli.options import (
@@ -28,7 +34,10 @@ from dlbricks_tui.config.config import Config
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
 from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.estimate.explanation import unpredicted_operators
+from dlbricks_tui.estimate.prediction.score import Score
 from dlbricks_tui.estimate.selection import what_is_there
+from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import listed
@@ -40,6 +49,7 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.selections import combinations
 from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
 from dlbricks_tui.wording.numbers import counted, duration, names_of
+from dlbricks_tui.wording.scores import NOTHING_TO_SCORE, score_lines
 
 # The gaps of more models share a line.
 _MOST_TOLD = 5
@@ -47,7 +57,7 @@ _CSV_COLUMNS = (
     *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
     *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
     *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
-    *("batch", "threads", "precision", "per_second"),
+    *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share"),
 )
 
 
@@ -112,7 +122,7 @@ class _Cures:
 
 def register(parser: Parser) -> None:
     """Add the options of `estimate`."""
-    add_models_argument(parser, many=True)
+    add_models_argument(parser, many=True, needed=False)
     add_cutting_options(parser, level=Level.FUSED)
     # None leaves the level to the results of the system.
     parser.set_defaults(level=None)
@@ -147,6 +157,11 @@ def register(parser: Parser) -> None:
         action="store_true",
         help="print how well estimates agree with end-to-end results, per system, runtime and level",
     )
+    parser.add_argument(
+        "--score",
+        action="store_true",
+        help="print how well models that were measured since would have been predicted; without a MODEL, all of them",
+    )
     add_format_options(parser)
     add_schema_option(parser, "ModelEstimate", many=True)
     parser.set_defaults(handler=estimate_models)
@@ -154,7 +169,9 @@ def register(parser: Parser) -> None:
 
 def estimate_models(args: argparse.Namespace) -> int:
     """Estimate each model in each variant, or judge the estimates of all of them."""
-    sources = library(args.data).find_all(args.models)
+    if not args.models and not args.score:
+        raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
+    sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
     output = "json" if args.json else "csv" if args.csv else "text"
     if args.bound_ms is not None and not args.bound_ms > 0:
         raise UsageError("--bound-ms: give more than 0 milliseconds")
@@ -163,12 +180,15 @@ def estimate_models(args: argparse.Namespace) -> int:
         replace(options, runtime=runtime, threads=threads, batch=batch)
         for runtime, threads, batch in product(args.runtime or (None,), args.threads or (None,), args.batch or (None,))
     ]
-    if len(variants) > 1 and args.accuracy:
-        raise UsageError("--accuracy judges one variant: give one --runtime, one --threads and one --batch")
+    if len(variants) > 1 and (args.accuracy or args.score):
+        option = "--score" if args.score else "--accuracy"
+        raise UsageError(f"{option} judges one variant: give one --runtime, one --threads and one --batch")
     cures = _Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
         return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
     with open_estimator(variants[0], args.data) as estimator:
+        if args.score:
+            return _score(estimator, sources, output)
         return _judge(estimator, sources, output) if args.accuracy else _estimate(estimator, sources, output, cures)
 
 
@@ -231,14 +251,20 @@ def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str,
     _tell_others(answers)
     for answer in answers:
         _tell_unmeasurable(answer)
+    _tell_unpredicted(answers)
     impossible = [it for it in answers if it.found.estimate.obstacle]
     _tell_impossible(cures, scope, impossible)
     incomplete = [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
-    _tell_gaps(cures, scope, incomplete)
+    _tell_gaps(cures, scope, [it for it in incomplete if _is_measured(it)])
     without = [it for it in answers if it.found.estimate.composed is None and it not in impossible]
-    if without:
-        _tell_nothing_fits(estimator, cures, scope, without)
+    predicted = [it for it in incomplete if not _is_measured(it)]
+    _tell_nothing_fits(estimator, cures, scope, predicted, "nothing measured fits")
+    _tell_nothing_fits(estimator, cures, scope, without, "nothing fits")
     return Status.DONE_WITH_FAILURES if without or impossible or len(answers) < len(sources) else Status.DONE
+
+
+def _is_measured(answer: ModelWithEstimate) -> bool:
+    return any(part.measured is not None for part in answer.found.estimate.parts)
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
@@ -255,6 +281,30 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
         "no model was measured both end to end and in all of its bricks: `dlbricks run MODEL... --end-to-end` does both"
     )
     return Status.DONE_WITH_FAILURES
+
+
+def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
+    found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
+    if output != "text":
+        _write_documents([_score_document(way, score) for way, score in found], output)
+    elif found:
+        write_lines(score_lines([score for _, score in found], data_console().width))
+    if found:
+        return Status.DONE
+    narrate(NOTHING_TO_SCORE)
+    return Status.DONE_WITH_FAILURES
+
+
+def _score_document(way: Way, score: Score) -> dict[str, Any]:
+    return {
+        "system": way.system,
+        "runtime": way.runtime,
+        "level": way.level.value,
+        "protocol": way.protocol,
+        **document(score),
+        "error": score.error,
+        "holds": score.holds,
+    }
 
 
 def _accuracy_document(group: SharedSettings, found: Accuracy) -> dict[str, Any]:
@@ -330,6 +380,19 @@ def _tell_unmeasurable(answer: ModelWithEstimate) -> None:
         )
 
 
+def _tell_unpredicted(answers: Sequence[ModelWithEstimate]) -> None:
+    refused = [
+        (answer, unpredicted_operators(answer.decomposition.graph, answer.found.estimate))
+        for answer in answers
+        if answer.found.estimate.coverage.predicted
+    ]
+    without = [answer for answer, operators in refused if operators]
+    if without:
+        operators = dict.fromkeys(operator for _, found in refused for operator in found)
+        known = f"too little is known of {names_of(list(operators), _MOST_TOLD)}"
+        narrate(f"not all missing layers of {_names(without)} are predicted: {known}")
+
+
 def _tell_impossible(cures: _Cures, scope: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
     for answer in answers:
         timed = answer.found.end_to_end is not None
@@ -346,14 +409,15 @@ def _tell_gaps(cures: _Cures, scope: MeasurementScope, incomplete: Sequence[Mode
     for answer in incomplete:
         coverage, remaining = answer.found.estimate.coverage, answer.found.estimate.remaining
         takes = "" if remaining.seconds is None else f", about {duration(max(1.0, remaining.seconds))}"
+        known = f", {coverage.predicted} of them predicted" if coverage.predicted else ""
         narrate(
-            f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing "
+            f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing{known} "
             f"({counted(len(remaining.pairs), 'brick')} to run{takes}): {cures.of(scope, [answer])}"
         )
 
 
 def _tell_nothing_fits(
-    estimator: Estimator, cures: _Cures, scope: MeasurementScope, without: Sequence[ModelWithEstimate]
+    estimator: Estimator, cures: _Cures, scope: MeasurementScope, without: Sequence[ModelWithEstimate], what: str
 ) -> None:
     system = f"this host, {scope.system}," if scope.is_host else scope.system
     for held in _by_format(without):
@@ -361,7 +425,7 @@ def _tell_nothing_fits(
         runtime = f" by {wanted}" if wanted else ""
         there = what_is_there(combinations(estimator.store.select(order=())), scope.system, wanted)
         narrate(
-            f"nothing fits {_names(held)}: none of its bricks was measured at level {scope.level.value} on "
+            f"{what} {_names(held)}: none of its bricks was measured at level {scope.level.value} on "
             f"{system}{runtime}; {there}; {cures.of(scope, held)}"
         )
 

@@ -22,7 +22,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
+from dlbricks_tui.wording.numbers import PREDICTED, counted, in_ms, milliseconds, percent, signed_percent
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
@@ -74,8 +74,10 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
+    if any(one.estimate.composed and one.estimate.coverage.predicted for one in estimates):
+        yield Text(f"\n{PREDICTED} not all measured: the latency of some layers is predicted")
     if any(one.estimate.composed and one.estimate.is_partial for one in estimates):
-        yield Text(f"\n{PART} a sum of the measured layers only; the model may take more or less")
+        yield Text(f"\n{PART} a sum of the layers with a latency only; the model may take more or less")
     yield from _other_hours(estimates)
     if judged := judged_by_way(estimates):
         yield accuracy_view(judged)
@@ -131,6 +133,11 @@ def _heading(one: SystemEstimate) -> Text:
     lines = [_where(one)]
     if found.is_unfused and found.composed is not None:
         lines.append("an estimate of unfused layers, as the file has them: a runtime that fuses them takes less")
+    if found.coverage.predicted and found.composed is not None:
+        of = f"{found.coverage.predicted} of {counted(found.coverage.layers, 'layer')}"
+        lines.append(
+            f"{PREDICTED} not all measured: {of}, {percent(found.predicted_share)} of the latency, are predicted"
+        )
     if found.is_partial and found.composed is not None:
         of = f"{found.coverage.layers - _left_out(found)} of {found.coverage.layers} layers"
         lines.append(f"a sum of {of} only: the model may take more or less")
@@ -172,9 +179,9 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
 def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> Iterable[Text]:
     found, coverage = one.estimate, one.estimate.coverage
     counts = [f"{coverage.measured} of {coverage.layers} layers measured"]
+    counts += [f"{coverage.predicted} predicted"] * bool(coverage.predicted)
     counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
     counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
-    counts += [f"{coverage.bridged} guessed from similar ones"] * bool(coverage.bridged)
     throughput = "" if one.per_second is None else f": {milliseconds(one.per_second)} per second"
     yield Text(f"{one.variant.in_words}{throughput}")
     yield Text(", ".join(counts))
@@ -201,6 +208,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     if explained is not None:
         parts = [f"sampling allows for {in_ms(explained.sampling_ms)}"]
         parts += [f"the method for {in_ms(explained.method_ms)}"] * bool(explained.method_ms)
+        parts += [f"predictions for {in_ms(explained.predicted_ms)}"] * bool(explained.predicted_ms)
         parts += [f"layers without results for {in_ms(explained.lacking_ms)}"] * bool(explained.lacking_ms)
         parts += [f"the change of the host for {in_ms(explained.host_ms)}"] * bool(explained.host_ms)
         rest = (
@@ -225,7 +233,9 @@ def _bricks(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
     table = plain_table("BRICK", "USES", "LATENCY", "SHARE", "")
     for it in costliest(found):
         label = label_of(it.part.brick.canonical) or graph.layers[it.part.layers[0]].op
-        table.add_row(name_cell(label), str(it.uses), *_part(it.latency_ms, it.share, pen))
+        latency, share, bar = _part(it.latency_ms, it.share, pen)
+        sign = PREDICTED if it.part.predicted else ""
+        table.add_row(name_cell(label), str(it.uses), f"{sign}{latency}", share, bar)
     return titled("Costliest bricks", table)
 
 
@@ -264,4 +274,4 @@ def _named(graph: LayerGraph, path: Sequence[int]) -> str:
 
 
 def _sum(found: Estimate, latency_ms: float) -> str:
-    return partly(latency_ms, part=found.is_partial)
+    return partly(latency_ms, part=found.is_partial, predicted=bool(found.coverage.predicted))

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from dlbricks_tui.runtime.runtime import Runtime
 
 
-def add_models_argument(parser: Parser, *, many: bool) -> None:
+def add_models_argument(parser: Parser, *, many: bool, needed: bool = True) -> None:
     """Take one MODEL or several, and the shapes and values of their inputs."""
     explained = "a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID"
     if many:
         explained += "; `table1` stands for all fifty"
-        parser.add_argument("models", metavar="MODEL", nargs="+", help=explained)
+        parser.add_argument("models", metavar="MODEL", nargs="+" if needed else "*", help=explained)
     else:
         parser.add_argument("model", metavar="MODEL", help=explained)
     add_input_options(parser)
@@ -142,7 +142,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def add_composition_options(parser: Parser) -> None:
-    """Take workers, rules and bridging."""
+    """Take workers, rules, and whether missing bricks are predicted."""
     parser.add_argument(
         "--workers", metavar="K", type=int, default=FromConfig("estimate.workers"), help="compose for K workers too"
     )
@@ -150,10 +150,12 @@ def add_composition_options(parser: Parser) -> None:
         "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
     )
     parser.add_argument(
-        "--bridge",
+        "--measured-only",
         action="store_true",
-        help="let guesses from similar bricks stand in for missing ones; the interval grows accordingly",
+        help="predict no missing brick: without predictions, the sum of a model with missing bricks is a part only",
     )
+    # Predictions once had to be asked for.
+    parser.add_argument("--bridge", action="store_true", help=argparse.SUPPRESS)
 
 
 def cutting_of(args: argparse.Namespace) -> Cutting:
@@ -206,5 +208,5 @@ def estimate_options_of(
         precision=_precision_of(args),
         workers=args.workers,
         rules=args.rules,
-        bridge=args.bridge,
+        measured_only=args.measured_only or not args.config.predicts,
     )

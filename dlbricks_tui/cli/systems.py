@@ -113,7 +113,7 @@ def _estimates(
         systems_at.setdefault(estimator.level_on(system), []).append(system)
     found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
     for level, of_level in systems_at.items():
-        for source, inquiry in estimator.inquiries(sources, level):
+        for source, inquiry in estimator.inquiries(sources, level, predictors=estimator.predictors):
             for system in of_level:
                 estimate = inquiry.on(system, None) or estimator.of_twin(source, level, system)
                 found[source.name] += [] if estimate is None else [estimate]
@@ -238,7 +238,8 @@ def _grid(ranked: Mapping[str, Sequence[Candidate]], compared: Sequence[str]) ->
 
 
 def _latency(it: Candidate) -> str:
-    return partly(it.latency_ms, part=not it.complete)
+    found = it.estimate.estimate
+    return partly(it.latency_ms, part=found.is_partial, predicted=found.coverage.predicted > 0)
 
 
 def _system(found: Candidate | None) -> str:

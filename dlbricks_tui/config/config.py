@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from dlbricks_tui.config.options import OPTIONS, Value
+from dlbricks_tui.config.options import ON, OPTIONS, Value
 from dlbricks_tui.errors import UserError
 
 
@@ -67,6 +67,7 @@ class Config:
     cut = _Setting("cutting.cut", str)
     order = _Setting("cutting.order", str)
     workers = _OpenSetting("estimate.workers", int)
+    predicts = _Setting("estimate.predictions", lambda value: value == ON)
     runtime = _OpenSetting("run.runtime", str)
     threads = _OpenSetting("run.threads", int)
     target_ci = _Setting("run.target_ci", float)

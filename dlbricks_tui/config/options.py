@@ -118,6 +118,12 @@ OPTIONS: tuple[Option, ...] = (
         "The number of workers of the composition, unless --workers is given.",
     ),
     Option(
+        "estimate.predictions",
+        one_of(ON, OFF),
+        ON,
+        "Predict the latencies of bricks that were not measured, unless --measured-only is given.",
+    ),
+    Option(
         "run.runtime",
         text("the name of a runtime that `dlbricks runtimes` lists", None),
         None,

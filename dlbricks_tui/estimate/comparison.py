@@ -77,7 +77,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 class Candidate:
     """A model on a system: its latency there, and the cost of a million inferences.
 
-    `complete` is False if the latency lacks layers: such a candidate is never the best.
+    `complete` is False if not all layers were measured: such a candidate is never the best.
     """
 
     estimate: SystemEstimate
@@ -119,9 +119,12 @@ def cheapest(found: Iterable[Candidate]) -> Candidate | None:
 
 
 def remarks_on(found: Sequence[Candidate]) -> list[str]:
-    """Return a remark on each candidate: quickest, cheapest, incomplete, or nothing."""
+    """Return a remark on each candidate: quickest, cheapest, incomplete, predicted in part, or nothing."""
     best, thrifty = quickest(found), cheapest(found)
-    return [
-        ", ".join(["quickest"] * (it is best) + ["cheapest"] * (it is thrifty) + ["incomplete"] * (not it.complete))
-        for it in found
-    ]
+    return [", ".join(["quickest"] * (it is best) + ["cheapest"] * (it is thrifty) + _lacking(it)) for it in found]
+
+
+def _lacking(it: Candidate) -> list[str]:
+    if it.complete:
+        return []
+    return ["incomplete" if it.estimate.estimate.is_partial else "predicted"]

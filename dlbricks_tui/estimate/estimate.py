@@ -9,11 +9,11 @@ from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut, LayerSequence, sequence_edges
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
 from dlbricks_tui.bricks.identity import whole_model
-from dlbricks_tui.estimate.calibration import Correction, density_of
+from dlbricks_tui.estimate.calibration import density_of
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, sequential_ps
 from dlbricks_tui.estimate.intervals import Doubt, Interval, doubt_about
 from dlbricks_tui.estimate.knowledge import Knowledge, Pair
-from dlbricks_tui.estimate.parts import Part, Standing, parts_of
+from dlbricks_tui.estimate.parts import Part, parts_of
 from dlbricks_tui.estimate.rules import NO_RULES, Rules
 from dlbricks_tui.estimate.scheduling import schedule
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -24,11 +24,11 @@ _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_wh
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options: a composition for some workers, rules for parallel layers, and predictions for missing bricks."""
+    """Options: a composition for some workers, rules for parallel layers, and whether missing bricks are predicted."""
 
     workers: int | None = None
     rules: Rules = NO_RULES
-    bridge: bool = False
+    measured_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,19 @@ class Composed:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Counts of layers.
+    """Counts of layers: each is measured, missing or unmeasurable.
 
-    `bridged`: missing and unmeasurable layers with a predicted latency. `own_carrier`: measured layers that were timed
-    in this very model, so that its end-to-end latency is no independent check of them.
+    `predicted`: missing and unmeasurable layers with a predicted latency; `bridged` is the same number under its old
+    name. `own_carrier`: measured layers that were timed in this very model, so that its end-to-end latency is no
+    independent check of them.
     """
 
     measured: int
     missing: int
     unmeasurable: int
-    bridged: int
+    bridged: int = 0
     own_carrier: int = 0
+    predicted: int = 0
 
     @property
     def layers(self) -> int:
@@ -104,6 +106,12 @@ class Estimate:
         """True if its sums leave layers out. Such a sum is no bound: its layers may be too slow."""
         return any(not part.counts for part in self.parts)
 
+    @cached_property
+    def predicted_share(self) -> float:
+        """The share of predicted latencies in the sequential sum."""
+        paid_ps = sum(part.paid_ps for part in self.parts if part.counts)
+        return sum(part.paid_ps for part in self.parts if part.predicted) / paid_ps if paid_ps else 0.0
+
     @property
     def is_unfused(self) -> bool:
         """True if it is of the layers in the file. A runtime that fuses layers takes less."""
@@ -125,14 +133,14 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
     """Compose a model's latency from the measurements of its bricks."""
     options = options or Options()
     graph = decomposition.graph
-    parts = parts_of(decomposition, knowledge, options.bridge)
+    parts = parts_of(decomposition, knowledge)
     edges = decomposition.edges
     if decomposition.cutting.cut is Cut.OVERLAP:
         # The parts are some of the sequences.
         edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
     obstacle = obstacle_in(graph, parts)
     numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
-    composed = _compose(graph, parts, edges, knowledge.correction, options) if numbered and not obstacle else None
+    composed = _compose(graph, parts, edges, knowledge, options) if numbered and not obstacle else None
     coverage = coverage_of(parts, graph)
     return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage, composed, obstacle)
 
@@ -141,9 +149,10 @@ def _compose(
     graph: LayerGraph,
     parts: Sequence[Part],
     edges: Iterable[tuple[int, int]],
-    correction: Correction,
+    knowledge: Knowledge,
     options: Options,
 ) -> Composed:
+    correction = knowledge.correction
     after: list[list[int]] = [[] for _ in parts]
     for source, reader in edges:
         after[reader].append(source)
@@ -163,7 +172,8 @@ def _compose(
         part.times * correction.unsure_ms(part.latency.value_ms, cold=is_cold_in(part.source[1])) for part in counted
     )
     relative = correction.relative_doubt(density) + (unsure_ms / sequential_ms if sequential_ms else 0.0)
-    doubt = doubt_about(parts, sequential_ms, relative)
+    predictor = knowledge.predictor if any(part.predicted for part in parts) else None
+    doubt = doubt_about(parts, sequential_ms, relative, 1.0 if predictor is None else predictor().shared)
     return Composed(
         sequential_ms,
         milliseconds(parallel_ps) + call_ms,
@@ -183,15 +193,22 @@ def coverage_of(parts: Iterable[Part], graph: LayerGraph) -> Coverage:
     measured: set[int] = set()
     unmeasurable: set[int] = set()
     missing: set[int] = set()
-    bridged: set[int] = set()
+    predicted: set[int] = set()
     for part in parts:
         (measured if part.known else unmeasurable if part.reason else missing).update(part.layers)
-        if part.standing is Standing.BRIDGED:
-            bridged.update(part.layers)
+        if part.predicted:
+            predicted.update(part.layers)
         if part.measured is not None and part.measured.carrier:
             carriers[part.measured.carrier].update(part.layers)
     own = carriers.get(whole_model(graph).key, ()) if carriers else ()
-    return Coverage(len(measured), len(missing), len(unmeasurable), len(bridged), len(own))
+    return Coverage(
+        measured=len(measured),
+        missing=len(missing),
+        unmeasurable=len(unmeasurable),
+        bridged=len(predicted),
+        own_carrier=len(own),
+        predicted=len(predicted),
+    )
 
 
 def obstacle_in(graph: LayerGraph, parts: Sequence[Part]) -> str:

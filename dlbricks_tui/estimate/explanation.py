@@ -60,6 +60,7 @@ class Residual:
     sampling_ms: float
     method_ms: float
     lacking_ms: float
+    predicted_ms: float
     # The part due to bricks that were measured while the host was slower or faster than for the model.
     host_ms: float
     # The slowdown of the host for the model compared with its bricks; 1 if the host was the same.
@@ -134,6 +135,14 @@ def layer_latencies(estimate: Estimate) -> dict[int, float]:
     return dict(found)
 
 
+def unpredicted_operators(graph: LayerGraph, estimate: Estimate) -> tuple[str, ...]:
+    """Return the operators of layers that a run would measure and that cannot be predicted."""
+    if estimate.options.measured_only:
+        return ()
+    without = (index for part in estimate.parts if not part.counts and not part.reason for index in part.layers)
+    return tuple(dict.fromkeys(layer.op for layer in map(graph.layers.__getitem__, without) if layer.operators))
+
+
 def parallel_gain(composed: Composed) -> float:
     """Return the speed-up of a model if all data-independent sequences ran at the same time."""
     return composed.sequential_ms / composed.parallel_ms if composed.parallel_ms else 1.0
@@ -149,16 +158,18 @@ def residual(one: SystemEstimate) -> Residual | None:
     # The side of each interval on which the measured latency is.
     if beyond_ms >= 0:
         sampling_ms = math.hypot(doubt.sampling_above_ms, end_to_end.value_ms - end_to_end.low_ms)
-        lacking_ms = doubt.lacking_ms
+        lacking_ms, predicted_ms = doubt.lacking_ms, doubt.predicted_above_ms
     else:
         sampling_ms = math.hypot(doubt.sampling_below_ms, end_to_end.high_ms - end_to_end.value_ms)
-        lacking_ms = 0.0
+        lacking_ms, predicted_ms = 0.0, doubt.predicted_below_ms
     moved_ms = _host_change_ms(one)
     times_slower = 1.0 + moved_ms / composed.sequential_ms if composed.sequential_ms else 1.0
     host_ms = abs(moved_ms) if moved_ms * beyond_ms > 0 else 0.0
-    explained_ms = math.hypot(sampling_ms, doubt.method_ms) + lacking_ms + host_ms
+    explained_ms = math.hypot(sampling_ms, predicted_ms, doubt.method_ms) + lacking_ms + host_ms
     unexplained_ms = math.copysign(max(0.0, abs(beyond_ms) - explained_ms), beyond_ms)
-    return Residual(beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, host_ms, times_slower, unexplained_ms)
+    return Residual(
+        beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, predicted_ms, host_ms, times_slower, unexplained_ms
+    )
 
 
 def _host_change_ms(one: SystemEstimate) -> float:

@@ -1,13 +1,16 @@
 """Estimates of a model from the results in a store: on one system, or on each system with results of it."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
-from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
+from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.runtime.traits import TRAITS
@@ -15,7 +18,7 @@ from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threa
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
 
 
 def any_runtime(_: str) -> bool:
@@ -26,10 +29,17 @@ def any_runtime(_: str) -> bool:
 class Inquiry:
     """A model whose estimates are wanted; the results of its bricks are read from the store once."""
 
-    def __init__(self, store: ResultsDatabase, decomposition: Decomposition, options: Options | None = None) -> None:
+    def __init__(
+        self,
+        store: ResultsDatabase,
+        decomposition: Decomposition,
+        options: Options | None = None,
+        predictors: Predictors | None = None,
+    ) -> None:
         self.decomposition = decomposition
         self._store = store
         self._options = options or Options()
+        self._predictors = None if self._options.measured_only else predictors
         self._results = BrickResults(store, decomposition)
 
     @property
@@ -62,7 +72,7 @@ class Inquiry:
 
     def by(self, way: Way) -> SystemEstimate:
         """Return the estimate from the measurements of one way."""
-        knowledge = self._results.knowledge(way, with_similar=self._options.bridge)
+        knowledge = self._with_predictor(self._results.knowledge(way), way)
         composed = estimate(self.decomposition, knowledge, self._options)
         return beside(SystemEstimate(way, composed, variant=self._variant(way)), self._timed(way))
 
@@ -87,12 +97,29 @@ class Inquiry:
         newest = max((it for it in timed if counts(it.runtime)), key=attrgetter("when"), default=None)
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
-    def empty(self, system: str, runtime: str) -> SystemEstimate:
-        """Return the estimate of a model without results: it has the bricks that there are to run."""
-        way = Way(system, runtime, self.decomposition.graph.level, "")
-        return SystemEstimate(
-            way, estimate(self.decomposition, NOTHING_KNOWN, self._options), variant=self._variant(way)
-        )
+    def empty(self, system: str, runtime: str, counts: Callable[[str], bool] = any_runtime) -> SystemEstimate:
+        """Return the estimate of a model without results there: of predictions, or of nothing."""
+        graph = self.decomposition.graph
+        way = self._way_of_others(system, runtime, counts) or Way(system, runtime, graph.level, "")
+        composed = estimate(self.decomposition, self._with_predictor(NOTHING_KNOWN, way), self._options)
+        return SystemEstimate(way, composed, variant=self._variant(way))
+
+    def _with_predictor(self, knowledge: Knowledge, way: Way) -> Knowledge:
+        if self._predictors is None:
+            return knowledge
+        return replace(knowledge, predictor=partial(self._predictors.of, way, self.decomposition.graph.traits))
+
+    def _way_of_others(self, system: str, runtime: str, counts: Callable[[str], bool]) -> Way | None:
+        """Return the way in which most bricks of other models were measured on a system, by this runtime or by any."""
+        if self._predictors is None:
+            return None
+        level, traits = self.decomposition.graph.level, self.decomposition.graph.traits
+        asked = equal(of="brick", good=True, system=system, level=level.value)
+        asked &= equal(runtime=runtime) if runtime else noop()
+        ways = [it for it in combinations(self._store.select(asked, order=())) if counts(it.runtime)]
+        offers = [Offer(Way(it.system, it.runtime, level, it.protocol), it.pairs, 0) for it in ways]
+        offer = best_offer(offers_for(offers, traits, by_id(self._store.runtimes())), system, runtime or None)
+        return None if offer is None else offer.way
 
     def _variant(self, way: Way) -> Variant:
         threads = stated_threads(way.runtime)

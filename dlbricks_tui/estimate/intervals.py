@@ -39,36 +39,51 @@ class Doubt:
     method_ms: float
     # The latency that layers without results may add.
     lacking_ms: float
+    # The errors of predicted latencies.
+    predicted_below_ms: float = 0.0
+    predicted_above_ms: float = 0.0
 
     def around(self, latency_ms: float) -> Interval:
-        """Return the interval of an estimate; errors of sampling and method are independent."""
-        below = math.hypot(self.sampling_below_ms, self.method_ms)
-        above = math.hypot(self.sampling_above_ms, self.method_ms) + self.lacking_ms
+        """Return the interval of an estimate; errors of sampling, method and predictions are independent."""
+        below = math.hypot(self.sampling_below_ms, self.predicted_below_ms, self.method_ms)
+        above = math.hypot(self.sampling_above_ms, self.predicted_above_ms, self.method_ms) + self.lacking_ms
         return Interval(max(0.0, latency_ms - below), latency_ms + above)
 
 
-def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float) -> Doubt:
+def doubt_about(parts: Iterable[Part], latency_ms: float, relative_doubt: float, shared: float = 1.0) -> Doubt:
     """Return the parts of the uncertainty of a sequential estimate.
 
     Bricks of the same rounds share an error, since a host is slower for some seconds. Shared errors add up; the errors
-    of single bricks are independent. If the shared part is not known, all of it counts as shared.
+    of single bricks are independent. If the shared part is not known, all of it counts as shared. The errors of
+    predictions have a part in common, too: `shared` of each half interval.
     """
     parts = tuple(parts)
-    known = [part for part in parts if part.counts]
+    known = [part for part in parts if part.known]
+    predicted = [part for part in parts if part.predicted]
     shared_ms = _by_source(
         (part.source, part.times * part.latency.value_ms * part.measured.shared)
         for part in known
         if part.measured is not None and part.measured.shared is not None
     )
-    below_ms = _by_source((part.source, part.times * (part.latency.value_ms - part.latency.low_ms)) for part in known)
-    above_ms = _by_source((part.source, part.times * (part.latency.high_ms - part.latency.value_ms)) for part in known)
     lacking_ms = _by_source((part.source, part.times * part.most_ms) for part in parts if not part.counts)
     return Doubt(
-        _together(below_ms, shared_ms),
-        _together(above_ms, shared_ms),
+        _together(_below_ms(known), shared_ms),
+        _together(_above_ms(known), shared_ms),
         math.hypot(relative_doubt * latency_ms, _doubt_between_hours_ms(known)),
         math.fsum(lacking_ms.values()),
+        *(
+            _together(halves_ms, {source: shared * half_ms for source, half_ms in halves_ms.items()})
+            for halves_ms in (_below_ms(predicted), _above_ms(predicted))
+        ),
     )
+
+
+def _below_ms(parts: Iterable[Part]) -> dict[Pair, float]:
+    return _by_source((part.source, part.times * (part.latency.value_ms - part.latency.low_ms)) for part in parts)
+
+
+def _above_ms(parts: Iterable[Part]) -> dict[Pair, float]:
+    return _by_source((part.source, part.times * (part.latency.high_ms - part.latency.value_ms)) for part in parts)
 
 
 def _by_source(found: Iterable[tuple[Pair, float]]) -> dict[Pair, float]:

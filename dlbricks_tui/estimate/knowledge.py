@@ -1,8 +1,8 @@
 """The measurements of bricks on one system and runtime: the input of an estimate."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
 
@@ -40,11 +40,22 @@ class MeasuredLatency(NamedTuple):
     carrier: str = ""
 
 
-class Similar(NamedTuple):
-    """A measured brick, by its canonical form, from which others can be predicted."""
+class Unmeasured(NamedTuple):
+    """A brick in a context whose latency is to be predicted, by its canonical form."""
 
     canonical: str
-    latency: Latency
+    context: str
+
+
+class Predictor(Protocol):
+    """Predicts latencies of bricks from measured ones."""
+
+    @property
+    def shared(self) -> float:
+        """The share of the half intervals that all predictions of a model have in common."""
+
+    def predict(self, bricks: Sequence[Unmeasured]) -> Sequence[Latency | None]:
+        """Return the latency of each brick; None if it is unlike all measured ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +65,9 @@ class Knowledge:
     measured: Mapping[Pair, MeasuredLatency] = field(default_factory=dict)
     # Bricks that failed, with the reason.
     failed: Mapping[Pair, str] = field(default_factory=dict)
-    # Measured bricks of other models, for predictions.
-    similar: tuple[Similar, ...] = ()
     correction: Correction = UNCALIBRATED
+    # Called if bricks lack a measurement; None: nothing is predicted.
+    predictor: Callable[[], Predictor] | None = None
 
 
 NOTHING_KNOWN = Knowledge()

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
@@ -16,7 +16,7 @@ from tinydb.queries import QueryInstance
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import BATCH_SIZE, Correction, is_applicable, prior_of
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Similar
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
 from dlbricks_tui.estimate.selection import Offer
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
@@ -25,8 +25,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.index import SHARED_COLUMN
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Failure
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, newest_by_pair
+from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 from dlbricks_tui.store.statistics import mean_latency
 
 # The constants of one calibration vary by chance, on a noisy host by as much as their size.
@@ -64,14 +64,13 @@ class BrickResults:
         ]
         return tuple(offer for offer in offers if offer.sequences)
 
-    def knowledge(self, way: Way, with_similar: bool = False) -> Knowledge:
-        """Return the measurements of one way; `with_similar`, also those of similar bricks of other models."""
+    def knowledge(self, way: Way) -> Knowledge:
+        """Return the measurements of one way."""
         measured, graph = self._measured(way), self._decomposition.graph
         lacking = self._decomposition.suite - measured.keys()
         return Knowledge(
             measured,
             self._failed(way, lacking) if lacking else {},
-            tuple(_similar(self._store, way, self._decomposition.suite)) if lacking and with_similar else (),
             correction_of(self._store, way, graph.batch_size) or prior_of(graph.traits, way.protocol, graph.batch_size),
         )
 
@@ -274,11 +273,3 @@ def _mean_of_newest_run(brick: str, results: Sequence[_Result]) -> MeasuredLaten
         newest.when,
         newest.carrier if len({each.carrier for each in found}) == 1 else "",
     )
-
-
-def _similar(store: ResultsDatabase, way: Way, own: Collection[Pair]) -> Iterator[Similar]:
-    """Yield the newest result of each other brick, and of own bricks in other contexts."""
-    newest = newest_by_pair(store.select(_of_way(way) & equal(of="brick", good=True), order=()))
-    for pair, summary in newest.items():
-        for form in store.records(BrickForm, equal(key=pair.brick))[:1] if pair not in own else ():
-            yield Similar(form.canonical, Latency(summary.trimmed_mean_ms, summary.low_ms, summary.high_ms))

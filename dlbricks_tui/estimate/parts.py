@@ -1,6 +1,7 @@
 """The sequences that an estimate is composed of, each with its latency and where that comes from."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -9,22 +10,22 @@ from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
-from dlbricks_tui.estimate.bridging import Bridge
+from dlbricks_tui.estimate.bounds import UpperBounds
 from dlbricks_tui.estimate.compositions import picoseconds
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Similar
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.models.graph import LayerGraph
 
 
 class Standing(str, Enum):
     """The source of a part's latency.
 
-    `free`: a stored array, which takes no time. `bridged`: predicted from similar bricks. `missing`: not measured yet.
+    `free`: a stored array, which takes no time. `predicted`: derived from other bricks. `missing`: not measured yet.
     `unmeasurable`: the runtime cannot run it.
     """
 
     MEASURED = "measured"
     FREE = "free"
-    BRIDGED = "bridged"
+    PREDICTED = "predicted"
     MISSING = "missing"
     UNMEASURABLE = "unmeasurable"
 
@@ -69,9 +70,14 @@ class Part:
         return self.free or self.standing is Standing.MEASURED
 
     @property
+    def predicted(self) -> bool:
+        """True if its latency is derived from other bricks."""
+        return self.standing is Standing.PREDICTED
+
+    @property
     def counts(self) -> bool:
         """True if it has a latency, predicted or not."""
-        return self.known or self.standing is Standing.BRIDGED
+        return self.known or self.predicted
 
     @property
     def paid_ps(self) -> int:
@@ -79,7 +85,7 @@ class Part:
         return self.times * picoseconds(self.latency.value_ms)
 
 
-def parts_of(decomposition: Decomposition, knowledge: Knowledge, bridge_gaps: bool = False) -> tuple[Part, ...]:
+def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, ...]:
     """Return the sequences that cover the model, in order; of overlapping ones those with the least cost."""
     graph = decomposition.graph
     found = [_part(graph, occurrence, knowledge) for occurrence in decomposition.occurrences]
@@ -87,8 +93,10 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge, bridge_gaps: bo
         found = list(_covering(graph, found))
     if all(part.known for part in found):
         return tuple(found)
-    bridge = Bridge(_examples(found, knowledge))
-    return tuple([part if part.known else _guessed(graph, part, bridge, knowledge, bridge_gaps) for part in found])
+    if knowledge.predictor is not None:
+        found = list(_with_predictions(graph, found, knowledge, knowledge.predictor()))
+    bounds = UpperBounds((part.brick.canonical, part.latency.high_ms) for part in found if part.counts)
+    return tuple([part if part.counts else _bounded(graph, part, bounds, knowledge) for part in found])
 
 
 def _part(graph: LayerGraph, occurrence: Occurrence, knowledge: Knowledge) -> Part:
@@ -164,22 +172,40 @@ def _covering(graph: LayerGraph, parts: Sequence[Part]) -> Iterator[Part]:
             yield replace(parts[begin], layers=layers, times=times_paid(graph, layers))
 
 
-def _examples(parts: Iterable[Part], knowledge: Knowledge) -> Iterator[Similar]:
-    own = {part.pair: (part.brick, part.measured) for part in parts if part.measured is not None}
-    for brick, measured in own.values():
-        yield Similar(brick.canonical, measured.latency)
-    yield from knowledge.similar
+def _with_predictions(
+    graph: LayerGraph, parts: Sequence[Part], knowledge: Knowledge, predictor: Predictor
+) -> Iterator[Part]:
+    """Yield the parts, of which those without a measurement have a predicted latency if one is possible.
+
+    A sequence of several layers takes as long as its layers.
+    """
+    unknown = {part.pair: _unmeasured(graph, part) for part in parts if not part.known}
+    wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
+    found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
+    for part in parts:
+        latencies = [found[brick] for brick in unknown.get(part.pair, ())]
+        known = [latency for latency in latencies if latency is not None]
+        if part.known or len(known) < len(latencies) or not known:
+            yield part
+        else:
+            whole = Latency(*map(math.fsum, zip(*known, strict=True)))
+            latency = _corrected(whole, part.context, part.layers, graph, knowledge)
+            yield replace(part, standing=Standing.PREDICTED, latency=latency)
 
 
-def _guessed(graph: LayerGraph, part: Part, bridge: Bridge, knowledge: Knowledge, bridge_gaps: bool) -> Part:
-    # Of a window that is reduced to one layer, only that layer is predicted.
-    whole = brick_of(graph, part.layers).canonical
+def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
+    """Return the layers of a part that compute something, each as a brick."""
+    if len(part.layers) == 1:
+        return (Unmeasured(brick_of(graph, part.layers).canonical, part.context),)
+    layers = [layer for layer in part.layers if graph.layers[layer].operators]
+    return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
+
+
+def _bounded(graph: LayerGraph, part: Part, bounds: UpperBounds, knowledge: Knowledge) -> Part:
+    """Return a part without a latency, with an upper bound of it."""
+    # Of a window that is reduced to one layer, only that layer counts.
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]
-    predicted = bridge.predict(whole, layers) if bridge_gaps else None
-    if predicted is not None:
-        latency = _corrected(predicted, part.context, part.layers, graph, knowledge)
-        return replace(part, standing=Standing.BRIDGED, latency=latency)
-    most_ms = bridge.most_ms(whole, layers)
+    most_ms = math.fsum(map(bounds.most_ms, layers))
     most = _corrected(Latency(most_ms, most_ms, most_ms), part.context, part.layers, graph, knowledge)
     return replace(part, most_ms=most.value_ms)
 

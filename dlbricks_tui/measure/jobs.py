@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import as_optimised, whole_model
-from dlbricks_tui.estimate.bridging import features_of
+from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
+from dlbricks_tui.store.records import ANY_CONTEXT
 
 # The throughput of any current machine with two cores, within a factor of some tens.
 _MULTIPLICATIONS_PER_MS = 5e7
-_ELEMENTS_PER_MS = 1e6
+_BYTES_PER_MS = 4e6
 _CALL_MS = 0.01
 
 # The programs before a model leave the caches in a foreign state, and wide vector units slow down the processor for a
@@ -143,12 +144,11 @@ def cut_model(
 
 def expected_ms(canonical: str) -> float:
     """Guess the latency of a brick from its shapes: to order jobs, to share out memory, to detect hanging programs."""
-    features = features_of(canonical)
+    features = features_of(canonical, ANY_CONTEXT)
     if features is None:
         return _CALL_MS
-    # Without a matrix of weights the work is as many elements as the data has.
-    work_ms = math.exp(features.work) / _MULTIPLICATIONS_PER_MS
-    return _CALL_MS + work_ms + (math.exp(features.data) + math.exp(features.weights)) / _ELEMENTS_PER_MS
+    arithmetic, *moved_bytes = map(math.exp, features.sizes[:4])
+    return _CALL_MS + arithmetic / _MULTIPLICATIONS_PER_MS + sum(moved_bytes) / _BYTES_PER_MS
 
 
 def memory_bytes(layers: Sequence[Layer]) -> int:

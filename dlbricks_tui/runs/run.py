@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.contention import competing_threads
@@ -104,7 +105,7 @@ def execute(
                 estimates = tuple(
                     each
                     for session, workload in zip(sessions, workloads, strict=True)
-                    for each in _estimates(workload.models, store, system.id, session.request.runtime.identity)
+                    for each in _estimates(workload.models, store, place.data, session.request.runtime.identity)
                 )
         except RunStopped as early:
             stopped = early
@@ -154,14 +155,15 @@ def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:
         library = Library(SAMPLE_MODELS, data.path, part.runtime.traits.format)
         models = cut_models(part, library, data.cache, folder.worker_log, lambda _: None, known=known)
         with ResultsDatabase(data.store) as store:
-            estimates += _estimates(models, store, fingerprint().id, part.runtime.identity)
+            estimates += _estimates(models, store, data, part.runtime.identity)
     return RunOutcome(request, state, tuple(estimates))
 
 
-def _estimates(models: Sequence[CutModel], store: ResultsDatabase, system: str, runtime: str) -> Estimates:
+def _estimates(models: Sequence[CutModel], store: ResultsDatabase, data: DataFolder, runtime: str) -> Estimates:
     found = []
+    system, predictors = fingerprint().id, Predictors(store, data.cache)
     for model in models:
-        inquiry = Inquiry(store, model.decomposition)
+        inquiry = Inquiry(store, model.decomposition, None, predictors)
         estimate = inquiry.on(system, runtime) or inquiry.empty(system, runtime)
         found.append(EstimatedModel(model.decomposition, estimate))
     return tuple(found)

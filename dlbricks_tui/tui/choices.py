@@ -53,6 +53,8 @@ class Choices:
     batch: int | None = None
     # None: any number of threads that the framework computes with.
     threads: int | None = None
+    # Predict the latencies of bricks that were not measured.
+    predictions: bool = True
 
     @property
     def cutting(self) -> Cutting:
@@ -77,6 +79,7 @@ def choices_from(config: Config, data: DataFolder) -> Choices:
         cut=Cut(config.cut),
         order=LayerOrder(config.order),
         workers=by_default.workers if config.workers is None else config.workers,
+        predictions=config.predicts,
     )
 
 
@@ -114,6 +117,7 @@ class Setting(Enum):
     BATCH = "batch"
     THREADS = "threads"
     RUNTIME = "runtime"
+    PREDICTIONS = "predictions"
 
 
 def change_setting(setting: Setting, choices: Choices, step: int, available: Available = NONE_AVAILABLE) -> Choices:
@@ -147,6 +151,8 @@ def _values(setting: Setting, choices: Choices, available: Available) -> tuple[A
     if setting is Setting.THREADS:
         measured = (stated_threads(it.id) for it in available.runtimes)
         return (None, *with_own((it for it in measured if it is not None), choices.threads))
+    if setting is Setting.PREDICTIONS:
+        return (True, False)
     return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: LayerOrder}[setting])
 
 

@@ -17,6 +17,8 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.prediction.score import Score, scores_on
+from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
@@ -33,6 +35,8 @@ from dlbricks_tui.tui.workbench.models import KnownLatency
 from dlbricks_tui.tui.workbench.parts import Measurements
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.tui.open_model import ModelSpec
 
@@ -40,8 +44,11 @@ if TYPE_CHECKING:
 class ThreadSafeEstimator:
     """Estimates one model at a time, from any thread."""
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(self, store: SharedStore, cache: Path) -> None:
         self._store = store
+        self._cache = cache
+        # Kept for the store in use, as training takes time.
+        self._predictors: tuple[ResultsDatabase, Predictors] | None = None
         self._host: System | None = None
 
     def available(self) -> Available:
@@ -63,12 +70,12 @@ class ThreadSafeEstimator:
     def estimate(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
         """Estimate a model from the measurements that the choices select."""
         with self._store.held() as store:
-            return self._answer(_inquiry(store, decomposition, choices), choices)
+            return self._answer(self._inquiry(store, decomposition, choices), choices)
 
     def explain(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
         """Estimate a model with its breakdown, and name the other systems that have results of it."""
         with self._store.held() as store:
-            inquiry = _inquiry(store, decomposition, choices)
+            inquiry = self._inquiry(store, decomposition, choices)
             system_estimate = self._answer(inquiry, choices)
             others = {offer.way.system for offer in inquiry.offers} - {system_estimate.way.system}
             known = by_id(store.systems()) if others else {}
@@ -98,6 +105,13 @@ class ThreadSafeEstimator:
             store.refresh()
             return known_in(store, conditions, targets, since)
 
+    def scores(self, models: Iterable[Decomposition], choices: Choices) -> list[Score]:
+        """Return how well models that were measured in full would have been predicted."""
+        with self._store.held() as store:
+            store.refresh()
+            system = choices.system or self._this_host().id
+            return [score for _, score in scores_on(store, system, ((model, choices.runtime) for model in models))]
+
     def refresh(self) -> bool:
         """Read what other processes have stored since, and return whether there was anything."""
         with self._store.held() as store:
@@ -107,17 +121,20 @@ class ThreadSafeEstimator:
         system = choices.system or self._this_host().id
         # A runtime that was chosen has its own number of threads.
         threads = choices.threads if choices.runtime is None else None
-        found = inquiry.on(system, choices.runtime, partial(states, threads=threads))
-        return found or inquiry.empty(system, choices.runtime or "")
+        counts = partial(states, threads=threads)
+        found = inquiry.on(system, choices.runtime, counts)
+        return found or inquiry.empty(system, choices.runtime or "", counts)
+
+    def _inquiry(self, store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
+        if self._predictors is None or self._predictors[0] is not store:
+            self._predictors = store, Predictors(store, self._cache)
+        options = Options(workers=choices.workers, measured_only=not choices.predictions)
+        return Inquiry(store, decomposition, options, self._predictors[1])
 
     def _this_host(self) -> System:
         if self._host is None:
             self._host = fingerprint()
         return self._host
-
-
-def _inquiry(store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
-    return Inquiry(store, decomposition, Options(workers=choices.workers))
 
 
 _MOST_KEPT = 5000

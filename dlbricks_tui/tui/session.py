@@ -73,7 +73,7 @@ class Session:
         from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 
         with self._lock:
-            self._estimator = self._estimator or ThreadSafeEstimator(self.store)
+            self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data.cache)
             return self._estimator
 
     @property

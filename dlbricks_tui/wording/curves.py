@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
 from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
 from dlbricks_tui.wording.chart import beside, chart
-from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
+from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 
 # Wider charts say no more.
@@ -27,6 +27,8 @@ def curve_lines(
     The charts are lower if all would be more than `most_lines`.
     """
     found = _table(points, width)
+    if any(it.found.estimate.coverage.predicted for it in points):
+        found.append(f"{PREDICTED} not all measured: the latency of some layers is predicted")
     best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
     height = _CHART_LINES
     if most_lines is not None:
@@ -50,7 +52,12 @@ def best_line(points: Sequence[Point], bound_ms: float) -> str:
 
 
 def _figures(point: Point) -> str:
-    return f"{in_ms(point.latency_ms or 0.0)}, {milliseconds(point.per_second or 0.0)} per second"
+    return f"{_sign(point)}{in_ms(point.latency_ms or 0.0)}, {milliseconds(point.per_second or 0.0)} per second"
+
+
+def _sign(point: Point) -> str:
+    """Return the mark of predictions, if the estimate has any."""
+    return PREDICTED if point.estimate_ms is not None and point.found.estimate.coverage.predicted else ""
 
 
 def _name(point: Point, points: Sequence[Point]) -> str:
@@ -71,10 +78,10 @@ def _table(points: Sequence[Point], width: int) -> list[str]:
     return Table(
         [*[runtimes] * several_runtimes, *[threads] * several_threads, batches],
         [
-            Column("ESTIMATE", lambda it: or_dash(in_ms, it.estimate_ms)),
+            Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
             Column("95 %", _interval),
             Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
-            Column("PER SECOND", lambda it: or_dash(milliseconds, it.per_second)),
+            Column("PER SECOND", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
             *[efficiency] * several_threads,
         ],
         lambda it: it if it.latency_ms is None else None,

@@ -7,10 +7,17 @@ from dlbricks_tui.store.records import Peaks
 
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
 PARTLY = "…"
+# Stands before a latency that is predicted, in full or in part.
+PREDICTED = "~"
 
 # A picosecond. Smaller latencies are rounding errors.
 _LEAST_MS = 1e-9
 _GIBIBYTE = 1 << 30
+
+
+def sign_of(*, partial: bool, predicted: bool) -> str:
+    """Return what stands before a sum: nothing if each layer in it was measured."""
+    return (PARTLY if partial else "") + (PREDICTED if predicted else "")
 
 
 def milliseconds(latency_ms: float, *, precise: bool = False) -> str:

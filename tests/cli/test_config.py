@@ -95,7 +95,7 @@ def test_the_list_names_the_origin_of_each_setting(
 
 def test_the_list_is_a_table_without_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config"]) == 0
-    assert 'workbench.theme      "dark"' in capsys.readouterr().out
+    assert 'workbench.theme       "dark"' in capsys.readouterr().out
 
 
 GRANULARITIES: Mapping[str, tuple[list[str], int]] = {

@@ -12,12 +12,14 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.estimate.calibration import CALL_MS
+from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.records import Record
 from tests.estimate.knowledge_of import latency_of
+from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import calibration, failure, runtime, system
@@ -67,7 +69,10 @@ def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
     assert found["parallel_ms"] <= found["workers_ms"] <= found["sequential_ms"]
     low, high = found["interval_ms"]
     assert low < found["sequential_ms"] < high
-    assert found["coverage"] == {"measured": LAYERS, "missing": 0, "unmeasurable": 0, "bridged": 0, "own_carrier": 0}
+    assert found["coverage"] == {
+        "measured": LAYERS, "missing": 0, "unmeasurable": 0, "bridged": 0, "own_carrier": 0, "predicted": 0
+    }  # fmt: skip
+    assert found["predicted_share"] == 0.0
     assert found["measured_ms"] == 40.0
     assert found["error"] == pytest.approx(found["sequential_ms"] / 40.0 - 1)
     assert found["critical_path"][0] == 0
@@ -174,7 +179,7 @@ def test_a_partial_sum_is_marked_in_every_column_and_has_no_error(dlbricks: Comm
     gone = sorted(SQUEEZENET.suite)[::2]
     whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
     records = [*on_c5(SQUEEZENET, without=gone), *brick_records(VGG, **ON_C5), *whole_models]
-    arguments = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--workers", "2")
+    arguments = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--workers", "2", "--measured-only")
     _, out, _ = dlbricks(records, *arguments)
     lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
     assert lacking.count("part:") == 3
@@ -191,7 +196,7 @@ def test_a_partial_sum_is_marked_in_every_column_and_has_no_error(dlbricks: Comm
 
 def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(dlbricks: Command) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
-    arguments = ("estimate", "table1:16", "--system", "c5.xlarge")
+    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--measured-only")
     status, out, err = dlbricks(on_c5(SQUEEZENET, without=gone), *arguments, "--json")
     (found,) = json.loads(out)
     assert status == 0
@@ -215,7 +220,7 @@ def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command
     shape = "data=1,3,224,224"
     asked = ("-g", "2", "--cut", "runnable", "--order", "paper", "--level", "written", "--input", shape)
     status, _, err = dlbricks([], "estimate", str(file), *asked)
-    assert status == 1
+    assert status == 0
     (command,) = re.findall("`dlbricks (run .*)`", err)
     assert command.startswith(f"run '{file}' ")
     assert shlex.split(command)[2:] == [
@@ -230,20 +235,135 @@ def test_gaps_of_many_models_are_named_in_one_line(dlbricks: Command) -> None:
     _, _, err = dlbricks(some, "estimate", *models, "--system", "c5.xlarge", "--json")
     assert "models are incomplete" in err
     assert "`dlbricks run table1:2 table1:3 table1:5 " in err
-    assert len(err.splitlines()) <= 3
+    assert len(err.splitlines()) <= 4
 
 
-def test_bridged_gaps_are_filled_and_still_reported(dlbricks: Command) -> None:
+def test_missing_bricks_are_predicted_marked_and_still_reported(dlbricks: Command) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
-    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
-    _, plain, _ = dlbricks(on_c5(SQUEEZENET, without=gone), *arguments)
-    status, out, err = dlbricks([], *arguments, "--bridge")
-    (without,), (found,) = json.loads(plain), json.loads(out)
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
+    records = [*PAPER, *brick_records(VGG, **ON_C5), *on_c5(SQUEEZENET, without=gone)]
+    status, out, err = dlbricks(records, *asked, "--json")
+    (found,) = json.loads(out)
+    _, plain, _ = dlbricks([], *asked, "--json", "--measured-only")
+    (measured,) = json.loads(plain)
     assert status == 0
-    assert found["coverage"]["bridged"] > 0
-    assert not found["complete"]
-    assert found["sequential_ms"] > without["sequential_ms"]
-    assert "bricks to run" in err
+    assert found["coverage"]["missing"] >= found["coverage"]["predicted"] == found["coverage"]["bridged"] > 0
+    assert 0 < found["predicted_share"] < 1
+    assert not found["complete"] and found["next_step"] == "run"
+    assert found["sequential_ms"] > measured["sequential_ms"]
+    assert (measured["coverage"]["predicted"], measured["predicted_share"], measured["partial"]) == (0, 0.0, True)
+    assert f"{found['coverage']['predicted']} of them predicted" in err and "bricks to run" in err
+    _, text, _ = dlbricks([], *asked)
+    assert re.search(r"~ not all measured: \d+ of \d+ layers, \d+ % of the latency, are predicted", text)
+    for line in text.splitlines():
+        if line.startswith(("sequential", "parallel")):
+            assert "~" in line
+
+
+def test_several_models_are_marked_as_predicted_in_a_list(dlbricks: Command) -> None:
+    records = [*brick_records(VGG, **ON_C5), *on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[::2])]
+    _, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
+    lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
+    assert "~" in lacking and "~" not in whole
+    assert "~ not all measured: the latency of some layers is predicted" in out
+
+
+def test_the_setting_turns_predictions_off(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DLBRICKS_ESTIMATE_PREDICTIONS", "off")
+    records = [*brick_records(VGG, **ON_C5), *on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[::2])]
+    _, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    assert json.loads(out)[0]["coverage"]["predicted"] == 0
+
+
+def test_the_option_that_once_asked_for_predictions_is_still_taken(dlbricks: Command) -> None:
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    _, plain, _ = dlbricks(on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[::2]), *asked)
+    status, out, _ = dlbricks([], *asked, "--bridge")
+    assert (status, out) == (0, plain)
+
+
+def test_a_model_without_any_result_is_predicted_and_said_to_be(dlbricks: Command) -> None:
+    status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:38", "--system", "c5.xlarge", "--json")
+    (vdsr,) = json.loads(out)
+    assert status == 0
+    assert (vdsr["coverage"]["measured"], vdsr["predicted_share"]) == (0, 1.0)
+    assert vdsr["sequential_ms"] > 0
+    assert "nothing measured fits Very Deep Net" in err
+    assert "`dlbricks run table1:38 --level written` there, on c5.xlarge" in err
+
+
+def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(dlbricks: Command) -> None:
+    asked = ("estimate", "table1:16", "--level", "written")
+    status, out, err = dlbricks([], *asked, "--json")
+    (found,) = json.loads(out)
+    low_ms, high_ms = found["interval_ms"]
+    assert (status, found["coverage"]["measured"], found["predicted_share"]) == (0, 0, 1.0)
+    assert low_ms < found["sequential_ms"] < high_ms
+    assert found["coverage"]["predicted"] == LAYERS
+    assert "nothing measured fits SqueezeNet" in err and "the store has no results yet" in err
+    _, text, _ = dlbricks([], *asked)
+    assert f"~ not all measured: {LAYERS} of {LAYERS} layers, 100 % of the latency, are predicted" in text
+
+
+def test_operators_of_which_too_little_is_known_are_named(dlbricks: Command) -> None:
+    status, out, err = dlbricks([], "estimate", "table1:4", "--level", "written", "--json")
+    (capsules,) = json.loads(out)
+    assert (status, capsules["partial"]) == (0, True)
+    assert capsules["coverage"]["predicted"] < capsules["coverage"]["missing"]
+    (line,) = (line for line in err.splitlines() if "too little is known of" in line)
+    assert capsules["unpredicted"] and all(operator in line for operator in capsules["unpredicted"][:5])
+
+
+def test_without_a_prior_an_empty_store_gets_one_clear_line_and_no_number(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored, "prior_of", lambda *_: None)
+    status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json")
+    (found,) = json.loads(out)
+    assert (status, found["sequential_ms"], found["coverage"]["predicted"]) == (1, None, 0)
+    assert len(err.splitlines()) == 1 and err.startswith("nothing fits SqueezeNet")
+
+
+def test_scores_compare_predictions_with_what_was_measured_since(dlbricks: Command) -> None:
+    records = [
+        *PAPER,
+        *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
+    ]
+    asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--score")
+    status, out, _ = dlbricks(records, *asked, "--json")
+    assert status == 0
+    found = {each["model"].partition(" ")[0]: each for each in json.loads(out)}
+    vgg = found["VGG-16"]
+    assert (vgg["basis"], vgg["system"], vgg["level"], vgg["holds"]) == ("history", "c5.xlarge", "written", True)
+    assert found["SqueezeNet"]["basis"] == "left out"
+    assert vgg["low_ms"] < vgg["predicted_ms"] < vgg["high_ms"]
+    assert vgg["error"] == pytest.approx(vgg["predicted_ms"] / vgg["measured_ms"] - 1)
+    _, text, _ = dlbricks([], *asked)
+    assert re.search(r"2 models: median error .* %, \d within 20 %; the 95 % interval held \d of 2 times", text)
+    assert "1 predicted from the results of before their runs" in text
+    _, table, _ = dlbricks([], *asked, "--csv")
+    assert len(list(csv.DictReader(io.StringIO(table)))) == 2
+
+
+def test_scores_of_all_measured_models_need_no_model(dlbricks: Command) -> None:
+    records = [
+        *PAPER,
+        *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
+    ]
+    status, out, _ = dlbricks(records, "estimate", "--score", "--system", "c5.xlarge", "--json")
+    assert (status, len(json.loads(out))) == (0, 2)
+
+
+def test_without_measured_models_there_is_no_score(dlbricks: Command) -> None:
+    status, out, err = dlbricks(PAPER, "estimate", "--score", "--json")
+    assert (status, json.loads(out)) == (1, [])
+    assert "no model was measured in full" in err
+
+
+def test_an_estimate_needs_a_model(dlbricks: Command) -> None:
+    status, out, err = dlbricks([], "estimate", "--json")
+    assert (status, out) == (2, "")
+    assert "name a MODEL" in err and len(err.splitlines()) == 1
 
 
 def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -> None:
@@ -265,7 +385,7 @@ def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -
 
 
 def test_without_results_a_command_to_run_is_printed(dlbricks: Command) -> None:
-    status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json")
+    status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json", "--measured-only")
     (found,) = json.loads(out)
     assert status == 1
     assert (found["sequential_ms"], found["parallel_ms"], found["interval_ms"]) == (None, None, None)
@@ -280,14 +400,16 @@ def test_without_results_a_command_to_run_is_printed(dlbricks: Command) -> None:
     ids=["another runtime", "another system"],
 )
 def test_available_results_are_named_when_none_fits(dlbricks: Command, asked: tuple[str, ...]) -> None:
-    status, _, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", *asked)
+    status, _, err = dlbricks(
+        on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", "--measured-only", *asked
+    )
     assert status == 1
     assert "nothing fits SqueezeNet" in err
     assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
 
 
 def test_a_model_without_an_estimate_fails_and_the_others_are_estimated(dlbricks: Command) -> None:
-    arguments = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json")
+    arguments = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json", "--measured-only")
     status, out, err = dlbricks(on_c5(SQUEEZENET), *arguments)
     squeezenet, vdsr = json.loads(out)
     assert status == 1
@@ -363,7 +485,7 @@ def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(dlbrick
     kept, *gone = sorted(SQUEEZENET.suite)
     broken: dict[str, Any] = {**ON_C5, "level": SQUEEZENET.graph.level, "reason": "crashed", "message": "signal 11"}
     failures = [failure(brick=brick, context=context, **broken) for brick, context in gone]
-    arguments = ("estimate", "table1:16", "--system", "c5.xlarge")
+    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--measured-only")
     status, out, err = dlbricks([*on_c5(SQUEEZENET, without=gone), *failures], *arguments, "--json")
     (found,) = json.loads(out)
     assert kept not in gone and status == 1
@@ -401,8 +523,11 @@ def test_threads_choose_the_results_of_another_system(dlbricks: Command) -> None
         (found,) = json.loads(out)
         assert (status, found["runtime"], found["threads"], found["batch"]) == (0, identity, threads, 1)
         assert found["per_second"] == pytest.approx(1000 / found["sequential_ms"])
-    status, out, told = dlbricks([], *asked, "--threads", "2")
+    status, out, told = dlbricks([], *asked, "--threads", "2", "--measured-only")
     assert (status, out) == (1, "")
+    assert "dlbricks run table1:16 --level written --threads 2" in told
+    status, out, told = dlbricks([], *asked, "--threads", "2")
+    assert status == 0 and "2 threads, f32: " in out and "sequential  ~" in out
     assert "dlbricks run table1:16 --level written --threads 2" in told
 
 

@@ -1,11 +1,12 @@
 """Knowledge of the bricks of a graph, made up."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.calibration import UNCALIBRATED, Correction
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 
 
 def latency_of(pair: Pair, doubt: float = 0.01) -> Latency:
@@ -29,3 +30,23 @@ def measured(
     }
     known = {pair: MeasuredLatency(latency_of(pair, doubt), pair, 25) for pair in sorted(pairs) if pair not in without}
     return Knowledge(known, correction=correction)
+
+
+TWO_MS = Latency(2.0, 1.0, 4.0)
+
+
+@dataclass(frozen=True)
+class Guessing:
+    """Predicts the same latency for each brick, but for those of some operators."""
+
+    latency: Latency = TWO_MS
+    unknown: Collection[str] = ()
+    shared: float = 0.5
+
+    def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        return [None if any(f'"op":"{op}"' in it.canonical for op in self.unknown) else self.latency for it in bricks]
+
+
+def with_predictions(knowledge: Knowledge, predictor: Predictor | None = None) -> Knowledge:
+    """Knowledge with a predictor of what was not measured."""
+    return replace(knowledge, predictor=lambda: predictor or Guessing())

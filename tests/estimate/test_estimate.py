@@ -9,14 +9,15 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.estimate.estimate import Composed, Estimate, Options, estimate
-from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Similar
+from dlbricks_tui.estimate.explanation import unpredicted_operators
+from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge, Latency, MeasuredLatency, Predictor
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.estimate.rules import parse_rules
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.store.records import ANY_CONTEXT
 from tests.bricks.graphs import DATA as GRAPH_INPUT
 from tests.bricks.graphs import Spec, after, built, chain, chains, graphs
-from tests.estimate.knowledge_of import latency_of, measured
+from tests.estimate.knowledge_of import Guessing, latency_of, measured, with_predictions
 
 CUTTINGS = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut))
 
@@ -252,33 +253,83 @@ def test_an_unmeasurable_layer_is_named_with_its_reason_and_not_left_to_run() ->
     assert relu.brick.key == found.parts[1].brick.key
 
 
-def test_a_missing_brick_is_predicted_only_on_request_and_stays_missing() -> None:
+def test_a_missing_brick_is_predicted_and_stays_missing() -> None:
     decomposition = decompose(built([Spec("conv", GRAPH_INPUT), Spec("conv", after(0), width=16)]))
     wide = decomposition.occurrences[1]
     knowledge = measured(decomposition, without=[(wide.brick.key, wide.context)])
-    unbridged, bridged = (
-        estimate(decomposition, knowledge),
-        estimate(decomposition, knowledge, Options(bridge=True)),
+    part, whole = estimate(decomposition, knowledge), estimate(decomposition, with_predictions(knowledge))
+    assert (part.parts[1].standing, whole.parts[1].standing) == (Standing.MISSING, Standing.PREDICTED)
+    assert composed(whole).sequential_ms == pytest.approx(composed(part).sequential_ms + 2.0)
+    assert (whole.coverage.missing, whole.coverage.predicted, whole.coverage.bridged) == (1, 1, 1)
+    assert whole.predicted_share == pytest.approx(2.0 / composed(whole).sequential_ms)
+    assert not whole.coverage.complete and not whole.is_partial
+    assert whole.remaining.pairs == part.remaining.pairs
+
+
+def test_a_measurement_replaces_a_prediction() -> None:
+    decomposition = decompose(chain("conv", "relu"))
+    found = estimate(decomposition, with_predictions(measured(decomposition)))
+    assert found == estimate(decomposition, measured(decomposition))
+    assert (found.coverage.predicted, found.predicted_share) == (0, 0.0)
+
+
+def test_a_complete_model_needs_no_predictor() -> None:
+    def never() -> Predictor:
+        raise AssertionError("it takes time to train")
+
+    decomposition = decompose(built([Spec("constant"), Spec("conv", GRAPH_INPUT), Spec("add", after(0, 1))]))
+    knowledge = replace(measured(decomposition), predictor=never)
+    assert estimate(decomposition, knowledge).coverage.complete
+
+
+def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() -> None:
+    decomposition = decompose(built([Spec("conv", GRAPH_INPUT), Spec("conv", after(0), width=16)]))
+    knowledge = Knowledge()
+    together, apart = (
+        composed(estimate(decomposition, with_predictions(knowledge, Guessing(shared=shared)))).interval
+        for shared in (1.0, 0.0)
     )
-    assert unbridged.parts[1].standing is Standing.MISSING
-    assert bridged.parts[1].standing is Standing.BRIDGED
-    assert composed(bridged).sequential_ms > composed(unbridged).sequential_ms
-    assert (bridged.coverage.missing, bridged.coverage.bridged) == (1, 1)
-    assert not bridged.coverage.complete
-    assert bridged.remaining.pairs == unbridged.remaining.pairs
-    assert composed(bridged).interval.width_ms > composed(unbridged).interval.width_ms / 4
+    assert (together.low_ms, together.high_ms) == pytest.approx((2.0, 8.0))
+    assert (apart.low_ms, apart.high_ms) == pytest.approx((4.0 - math.hypot(1, 1), 4.0 + math.hypot(2, 2)))
 
 
-def test_bricks_of_other_models_bridge_too() -> None:
-    lone, other = decompose(chain("pool", "relu")), decompose(built([Spec("relu", GRAPH_INPUT, width=16)]))
-    pool, relu = lone.occurrences
-    knowledge = measured(lone, without=[(relu.brick.key, relu.context)])
-    assert estimate(lone, knowledge, Options(bridge=True)).coverage.bridged == 0
-    similar = Similar(other.occurrences[0].brick.canonical, Latency(3.0, 2.9, 3.1))
-    found = estimate(lone, replace(knowledge, similar=(similar,)), Options(bridge=True))
-    assert found.coverage.bridged == 1
-    assert found.parts[1].latency.value_ms > 1
-    assert pool.brick.key == found.parts[0].brick.key
+def test_all_uses_of_a_predicted_brick_have_the_same_error() -> None:
+    decomposition = decompose(chain("relu", "relu", "relu"))
+    found = composed(estimate(decomposition, with_predictions(Knowledge(), Guessing(shared=0.0)))).interval
+    assert (found.low_ms, found.high_ms) == pytest.approx((3.0, 12.0))
+
+
+def test_layers_that_cannot_be_predicted_are_left_out_and_named() -> None:
+    decomposition = decompose(chain("conv", "relu", "pool"))
+    found = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
+    assert found.is_partial
+    assert (found.coverage.missing, found.coverage.predicted) == (3, 2)
+    assert unpredicted_operators(decomposition.graph, found) == ("pool",)
+    assert composed(found).doubt.lacking_ms > 0
+
+
+def test_nothing_is_named_that_was_not_to_be_predicted() -> None:
+    decomposition = decompose(chain("conv", "relu"))
+    found = estimate(decomposition, measured(decomposition), Options(measured_only=True))
+    assert unpredicted_operators(decomposition.graph, found) == ()
+
+
+def test_a_sequence_is_predicted_by_its_layers() -> None:
+    decomposition = decompose(chain("conv", "relu", "pool", "relu"), Cutting(2))
+    found = estimate(decomposition, with_predictions(Knowledge()))
+    assert [part.latency.value_ms for part in found.parts] == [4.0, 4.0]
+    partly = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
+    assert [part.predicted for part in partly.parts] == [True, False]
+
+
+def test_a_layer_that_cannot_run_alone_is_predicted_with_its_reason() -> None:
+    decomposition = decompose(chain("conv", "relu"))
+    conv, _ = decomposition.occurrences
+    key = (conv.brick.key, conv.context)
+    knowledge = replace(measured(decomposition, without=[key]), failed={key: "crashed: signal 11"})
+    found = estimate(decomposition, with_predictions(knowledge))
+    assert (found.coverage.unmeasurable, found.coverage.predicted) == (1, 1)
+    assert found.parts[0].reason == "crashed: signal 11" and found.remaining.pairs == ()
 
 
 def test_overlapping_windows_avoid_a_missing_brick() -> None:

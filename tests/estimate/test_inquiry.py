@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Calibration, Measurement, Record, new_uuid
-from tests.bricks.graphs import DATA, Spec, built, chain
+from tests.bricks.graphs import chain
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.test_lookup import GRAPH, convolution
 from tests.store.samples import calibration, failure, measurement
@@ -248,15 +248,6 @@ def test_equal_models_in_the_published_lists_keep_separate_results(tmp_path: Pat
     assert both.end_to_end == (30.0, 29.7, 30.3)
     alone = on_system(tmp_path / "twin", [*bricks, twin])
     assert alone.end_to_end == (40.0, 39.6, 40.4)
-
-
-def test_bricks_of_other_models_and_contexts_are_looked_up_only_to_bridge(tmp_path: Path) -> None:
-    other = brick_records(decompose(built([Spec("pool", DATA, width=16)])))
-    brick, _ = pair(0)
-    elsewhere = measurement(brick=brick, context="blocked", level=Level.WRITTEN)
-    records = [*brick_records(MODEL, without=[pair(0), pair(2)]), *other, elsewhere, form_of(0)]
-    assert on_system(tmp_path / "plain", records).estimate.coverage.bridged == 0
-    assert on_system(tmp_path / "bridged", records, Options(bridge=True)).estimate.coverage.bridged == 2
 
 
 def test_the_measured_levels_are_listed(tmp_path: Path) -> None:

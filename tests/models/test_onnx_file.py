@@ -14,7 +14,7 @@ from onnx.helper import make_attribute, make_node, make_opsetid
 from onnx.numpy_helper import from_array
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.bridging import features_of
+from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, TensorType
 from dlbricks_tui.models.library import source_of
@@ -341,7 +341,7 @@ def test_a_mutated_file_is_a_model_that_can_be_cut_or_is_refused_in_one_line(
     else:
         for occurrence in decompose(graph).occurrences:
             assert label_of(occurrence.brick.canonical)
-            features_of(occurrence.brick.canonical)
+            features_of(occurrence.brick.canonical, occurrence.context)
 
 
 class NeverAsked(TableFramework):

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from textual.app import App
@@ -27,6 +28,7 @@ SIZES = (NARROW, MEDIUM, WIDE)
 SNAPSHOT_SIZE = MEDIUM
 # The samples contain the types of their written layers, so no framework is needed.
 WRITTEN = Choices(level=Level.WRITTEN)
+MEASURED_ONLY = replace(WRITTEN, predictions=False)
 # Enough to scroll, search and compare; all samples would take seconds per test.
 LIBRARY = ("squeezenet1.1", "resnet50_v1", "resnet18_v1", "mobilenet0.25", "inceptionv3", "alexnet", "vgg16")
 
@@ -38,9 +40,9 @@ PATIENCE_SECONDS = 120.0
 draw = Screen._compositor_refresh
 
 
-def app_on(data: DataFolder) -> DlbricksApp:
+def app_on(data: DataFolder, choices: Choices = WRITTEN) -> DlbricksApp:
     """Return the application on a data folder, with a small library."""
-    return DlbricksApp(Session(data, small_library(data.path / "samples")), WRITTEN)
+    return DlbricksApp(Session(data, small_library(data.path / "samples")), choices)
 
 
 def small_library(folder: Path) -> Path:

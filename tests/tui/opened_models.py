@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
-from dlbricks_tui.estimate.estimate import Options, estimate
+from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
@@ -26,9 +26,9 @@ def sample(name: str, granularity: int = 1) -> OpenModel:
     return open_model(graph_of(name), Cutting(granularity), name)
 
 
-def estimated(opened: OpenModel, knowledge: Knowledge = NOTHING_KNOWN, *, bridge: bool = False) -> PartLatencies:
+def estimated(opened: OpenModel, knowledge: Knowledge = NOTHING_KNOWN) -> PartLatencies:
     """Return the latencies of its parts."""
-    return PartLatencies(opened, estimate(opened.decomposition, knowledge, Options(bridge=bridge)))
+    return PartLatencies(opened, estimate(opened.decomposition, knowledge))
 
 
 def unable(graph: LayerGraph, layer: int, reason: str = "no runtime knows it") -> LayerGraph:

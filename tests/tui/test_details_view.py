@@ -13,7 +13,7 @@ from dlbricks_tui.tui.workbench.details import details
 from dlbricks_tui.tui.workbench.outline import Outline
 from dlbricks_tui.tui.workbench.parts import Measurements, PartLatencies, part_details
 from tests.bricks.graphs import DATA, Spec, after, built, chain
-from tests.estimate.knowledge_of import measured
+from tests.estimate.knowledge_of import measured, with_predictions
 from tests.tui.opened_models import estimated, open_model, sample, unable
 
 WIDTH = 60
@@ -133,7 +133,7 @@ def test_a_predicted_latency_is_marked() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
     known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
-    assert "predicted from similar bricks" in told(opened, 10, estimated(opened, known, bridge=True))
+    assert "predicted, not measured" in told(opened, 10, estimated(opened, with_predictions(known)))
 
 
 def test_a_stored_array_takes_no_time() -> None:

@@ -1,3 +1,4 @@
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,14 +22,16 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     setting_text,
 )
 from dlbricks_tui.wording.numbers import counted, milliseconds
+from tests.tui.application import MEASURED_ONLY, WRITTEN
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
 
-WRITTEN = Choices(level=Level.WRITTEN)
 AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
-    return ThreadSafeEstimator(SharedStore(data.store)).explain(decompose(graph_of(name), choices.cutting), choices)
+    return ThreadSafeEstimator(SharedStore(data.store), data.cache).explain(
+        decompose(graph_of(name), choices.cutting), choices
+    )
 
 
 def texts(found: tuple[EstimateRow, ...]) -> list[str]:
@@ -69,7 +72,7 @@ def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: D
 
 
 def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
     assert shown_rows[0] == "sequential    …8.775 ms only 61 % of its layers"
     assert shown_rows[1].endswith("x as fast for that part")
     assert not any(">" in row for row in shown_rows)
@@ -77,16 +80,27 @@ def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder)
     assert "26 layers not measured yet" in shown_rows and "measured    not end to end yet" in shown_rows
 
 
+def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
+    shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
+    assert shown_rows[0].startswith("sequential    ~")
+    assert shown_rows[1].split()[-6:] == ["%", "of", "it", "predicted,", "not", "measured"]
+    assert re.match(r"parallel +~\d", shown_rows[2])
+    assert "26 layers not measured yet" in shown_rows and "26 layers predicted from other bricks" in shown_rows
+
+
 def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:
-    shown_rows = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
+    shown_rows = texts(estimate_rows(view_of(measured, "vgg16", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:2] == ["Not measured here yet.", "r runs its bricks"]
+    predicted = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
+    assert predicted[0].startswith("sequential    ~") and "r runs what is missing" in predicted
 
 
-def test_a_run_in_progress_is_mentioned_only_without_results(measured: DataFolder) -> None:
-    shown_rows = texts(
-        estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60, "A run of this model is in progress.")
-    )
-    assert shown_rows[:3] == ["Not measured here yet.", "A run of this model is in progress.", "5 shows the run"]
+@pytest.mark.parametrize("choices", [WRITTEN, MEASURED_ONLY], ids=["predicted", "measured only"])
+def test_a_run_in_progress_is_mentioned_only_without_results(measured: DataFolder, choices: Choices) -> None:
+    view = view_of(measured, "vgg16", choices)
+    shown_rows = texts(estimate_rows(view, choices, AVAILABLE, 60, "A run of this model is in progress."))
+    begin = shown_rows.index("A run of this model is in progress.")
+    assert shown_rows[begin + 1] == "5 shows the run" and "r runs its bricks" not in shown_rows
     in_part = estimate_rows(
         view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, "A run of this model is in progress."
     )
@@ -123,7 +137,7 @@ def test_settings_are_shown_in_words() -> None:
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == [
         *("2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "of the file", "any number"),
-        "mxnet, 2 threads",
+        *("mxnet, 2 threads", "on"),
     ]
     assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
         "this host",

@@ -11,7 +11,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.tui.workbench.outline import Outline
 from dlbricks_tui.tui.workbench.parts import PartLatencies, PartLatency
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
-from tests.estimate.knowledge_of import measured
+from tests.estimate.knowledge_of import measured, with_predictions
 from tests.tui.opened_models import estimated, open_model, sample, unable
 
 FORKED = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0), 16), Spec("add", after(1, 2))])
@@ -101,8 +101,8 @@ def test_predicted_layers_have_a_latency_and_are_not_covered() -> None:
     opened = sample("resnet18_v1")
     wanting = opened.decomposition.occurrences[10]
     known = measured(opened.decomposition, [(wanting.brick.key, wanting.context)])
-    tally = estimated(opened, known, bridge=True).of(opened.nesting.leaf(10))
-    assert (tally.guessed, tally.known) == (1, 0) and tally.latency_ms > 0
+    tally = estimated(opened, with_predictions(known)).of(opened.nesting.leaf(10))
+    assert (tally.predicted, tally.known) == (1, 0) and tally.latency_ms > 0
 
 
 def test_stored_arrays_take_no_time_and_are_covered() -> None:

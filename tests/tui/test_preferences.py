@@ -222,7 +222,7 @@ async def test_a_changed_setting_is_written_and_applies_at_once(measured: DataFo
 async def test_number_settings_step_down_to_unset(measured: DataFolder) -> None:
     app = app_with(measured, "[run]\nthreads = 3\n")
     async with running(app) as pilot:
-        await press(pilot, "comma", *"jjjjjjjj", "l")
+        await press(pilot, "comma", *"jjjjjjjjj", "l")
         assert "threads = 4" in measured.config.read_text()
         await press(pilot, "h", "h", "h")
         assert measured.config.read_text() == "[run]\n"

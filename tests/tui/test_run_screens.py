@@ -165,7 +165,7 @@ async def test_a_missing_estimate_shows_the_progress_of_its_run(new: DataFolder)
         await shows(pilot, "calibrates the")
         assert "5 shows the run" in screen_text(pilot)
         end(folder)
-        await shows(pilot, "r runs its bricks")
+        await shows(pilot, "r runs what is missing")
 
 
 async def test_the_run_screen_shows_the_current_step_before_the_first_brick(new: DataFolder) -> None:
@@ -184,7 +184,7 @@ async def test_an_estimate_without_a_run_shows_how_to_measure_the_model(new: Dat
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET)
         await shows(pilot, "calibrating, network 3 of 11")
-        assert "r runs its bricks" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
+        assert "r runs what is missing" in screen_text(pilot) and "A run of this model" not in screen_text(pilot)
 
 
 async def test_the_bar_shows_events_that_happened_on_the_run_screen(measured: DataFolder) -> None:

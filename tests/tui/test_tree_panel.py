@@ -8,7 +8,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.workbench.outline import Node, Outline
 from dlbricks_tui.tui.workbench.tree import TreePanel, TreeRows
-from tests.tui.application import app_on, press, running, screen_text, settled
+from tests.tui.application import MEASURED_ONLY, app_on, press, running, screen_text, settled
 from tests.tui.snapshots import check_all
 
 RESNET = ("slash", '"resnet18"', "enter", "enter", "2")
@@ -115,7 +115,7 @@ async def test_the_critical_path_is_visited_in_both_directions(measured: DataFol
 async def test_unmeasured_sequences_are_visited_in_both_directions(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *SQUEEZENET, "m")
-        assert "takes      not measured yet" in screen_text(pilot)
+        assert "predicted, not measured" in screen_text(pilot)
         first = node(pilot).sequence
         await press(pilot, "m")
         assert node(pilot).sequence != first
@@ -130,7 +130,7 @@ async def test_a_model_without_unmeasured_sequences_says_so(measured: DataFolder
 
 
 async def test_an_unmeasured_model_has_no_critical_path(new: DataFolder) -> None:
-    async with running(app_on(new)) as pilot:
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
         await press(pilot, "escape", *RESNET, "p")
         assert "There is no critical path" in [it.message for it in pilot.app._notifications][-1]
 

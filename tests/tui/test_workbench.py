@@ -23,7 +23,7 @@ from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import measurement
-from tests.tui.application import LIBRARY, WRITTEN, app_on, press, running, screen_text, settled
+from tests.tui.application import LIBRARY, MEASURED_ONLY, WRITTEN, app_on, press, running, screen_text, settled
 
 
 def panel_with_focus(pilot: Pilot[None]) -> str | None:
@@ -151,11 +151,18 @@ async def test_a_partly_measured_model_shows_what_is_missing(measured: DataFolde
         await press(pilot, "slash", '"squeeze"', "enter", "enter", "4")
         shown = screen_text(pilot)
         assert "26 layers not measured yet" in shown and "not end to end yet" in shown
-        assert "…8.775 ms" in shown
+        assert "26 layers predicted from other bricks" in shown
 
 
 async def test_an_unmeasured_model_says_so(new: DataFolder) -> None:
     async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "enter")
+        shown = screen_text(pilot)
+        assert "resnet18_v1  ~" in shown and "only 0 % measured" in shown
+
+
+async def test_nothing_is_predicted_with_predictions_off(new: DataFolder) -> None:
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
         await press(pilot, "escape", "enter")
         assert "Not measured here yet." in screen_text(pilot)
 

@@ -13,7 +13,7 @@ from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column,
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders
 from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.numbers import PARTLY, milliseconds
+from dlbricks_tui.wording.numbers import milliseconds, sign_of
 
 _MS, _COST, _REMARKS = 11, 11, 20
 _WIDEST_BAR = 16
@@ -29,7 +29,7 @@ class MachinesPanel(ItemPanel[Candidate]):
     ABOUT = (
         "The estimate of the open model on each system, by the runtime that covers most of it there, and the cost of a"
         " million inferences one after another on an otherwise idle machine. … before a latency: part of the model was"
-        " not measured there. Such a machine is never called the best."
+        " not measured there; ~: part of it is predicted. Such a machine is never called the best."
     )
 
     ORDERS: ClassVar[Orders] = {
@@ -86,7 +86,8 @@ class MachinesPanel(ItemPanel[Candidate]):
     def _row(self, index: int, width: int) -> Line:
         it = self.found[index]
         longest_ms = max(each.latency_ms for each in self.found) or 1.0
-        sign = "" if it.complete else PARTLY
+        found = it.estimate.estimate
+        sign = sign_of(partial=found.is_partial, predicted=found.coverage.predicted > 0)
         cost = "-" if it.dollars_per_million is None else f"$ {it.dollars_per_million:.2f}"
         name, room = _widths(width)
         return (

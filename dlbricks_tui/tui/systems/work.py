@@ -9,6 +9,7 @@ from dlbricks_tui.estimate.comparison import candidates, names_of, read_prices
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.selection import preferred_level
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings
@@ -103,4 +104,4 @@ def _inquiry(session: Session, spec: ModelSpec, level: Level, workers: int) -> I
         return None
     named = replace(decomposition, graph=replace(decomposition.graph, name=spec.source.name))
     with session.store.held() as store:
-        return Inquiry(store, named, Options(workers=workers))
+        return Inquiry(store, named, Options(workers=workers), Predictors(store, session.data.cache))

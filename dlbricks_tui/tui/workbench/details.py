@@ -61,7 +61,7 @@ def _latency(selected: PartDetails) -> Iterator[Line]:
         return
     if selected.part is not None and selected.part.free:
         yield fact("takes", Span("no time: it is stored, not computed", "muted"))
-    elif latency.known or latency.guessed:
+    elif latency.known or latency.predicted:
         share = Span(f" ms, {percent(latency.share, 1)} of the model", "muted")
         yield fact("takes", latency_text(latency), share)
         if selected.part is not None:
@@ -84,7 +84,7 @@ def _once(part: Part) -> Iterator[Line]:
         share = percent(half_width_ms / part.latency.value_ms, 1) if part.latency.value_ms else "all"
         yield fact("", Span(f"{WIDE} ±{share}: its samples vary too much; run it again on a quieter host", "warn"))
     if not part.known:
-        yield fact("", Span("predicted from similar bricks", "warn"))
+        yield fact("", Span("predicted, not measured", "warn"))
 
 
 def _lacking(selected: PartDetails, latency: PartLatency) -> Iterator[Line]:

@@ -23,7 +23,7 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     Stop,
     estimate_rows,
 )
-from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of
+from dlbricks_tui.wording.numbers import counted, milliseconds, part_of, sign_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -208,7 +208,7 @@ class Headline(LineBar):
         composed, coverage, workers = found.composed, found.coverage, found.options.workers
         if composed is None:
             return (name,)
-        sign = PARTLY if found.is_partial else ""
+        sign = sign_of(partial=found.is_partial, predicted=coverage.predicted > 0)
         measured = f"{part_of(coverage.measured, coverage.layers)} measured"
         # The second number is for the selected number of workers.
         second_ms, by = composed.parallel_ms, "parallel"
@@ -220,5 +220,5 @@ class Headline(LineBar):
             Span(" unfused " if found.is_unfused else " sequential ", "muted"),
             Span(f" {sign}{milliseconds(second_ms)} ms", "strong"),
             Span(f" {by} ", "muted"),
-            Span(f" only {measured}", "warn") if found.is_partial else Span(f" {measured}", "muted"),
+            Span(f" only {measured}", "warn") if not coverage.complete else Span(f" {measured}", "muted"),
         )

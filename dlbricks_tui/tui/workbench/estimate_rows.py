@@ -10,7 +10,15 @@ from dlbricks_tui.runtime.variant import batch_in_words, stated_threads, threads
 from dlbricks_tui.tui.choices import Available, Choices, Setting
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped_lines
-from dlbricks_tui.wording.numbers import PARTLY, counted, milliseconds, part_of, percent, signed_percent
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    counted,
+    milliseconds,
+    part_of,
+    percent,
+    sign_of,
+    signed_percent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +40,8 @@ def setting_text(setting: Setting, choices: Choices, available: Available) -> st
         return "of the file" if value is None else f"{value}"
     if setting is Setting.THREADS:
         return "any number" if value is None else f"{value}"
+    if setting is Setting.PREDICTIONS:
+        return "on" if value else "off"
     return str(value.value if isinstance(value, Enum) else value)
 
 
@@ -93,7 +103,7 @@ READING: Note = (line(Span("Reading the model.", "muted")),)
 def estimate_rows(
     content: EstimateView | Note, choices: Choices, available: Available, width: int, under_way: str = ""
 ) -> tuple[EstimateRow, ...]:
-    """Return all rows, the most important first; `under_way` is shown while nothing else is known."""
+    """Return all rows, the most important first; `under_way` is shown while nothing is measured."""
     settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
     if not isinstance(content, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in content)
@@ -121,20 +131,19 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
         return
     if composed is None:
         yield line(Span("Not measured here yet.", "strong"))
-        if under_way:
-            yield line(Span(under_way, "text"))
-            yield Hint("{workbench.show_run} shows the run", "muted").line
-        else:
+        if not under_way:
             yield Hint("{workbench.start_run} runs its bricks", "muted").line
-        for system in view.other_systems:
-            yield line(Span(f"{system} has results: select it as the system", "muted"))
+        yield from _on_the_way(view, under_way)
         return
     low, high = composed.interval.low_ms, composed.interval.high_ms
-    # The sign marks a partial sum where there are no colours.
-    sign = PARTLY if estimate.is_partial else ""
+    # The signs mark a partial or predicted sum where there are no colours.
+    sign = sign_of(partial=estimate.is_partial, predicted=estimate.coverage.predicted > 0)
     of = f"{part_of(estimate.coverage.measured, estimate.coverage.layers)} of its layers"
     whole = f"{milliseconds(low)} to {milliseconds(high)}"
     yield _figure("sequential", composed.sequential_ms, f"only {of}" if estimate.is_partial else whole, sign)
+    if estimate.coverage.predicted:
+        share = percent(estimate.predicted_share)
+        yield line(column("", _NAME), Span(f"{PREDICTED} {share} of it predicted, not measured", "warn"))
     part = " for that part" if estimate.is_partial else ""
     yield _figure("parallel", composed.parallel_ms, f"{view.gain:.2f}x as fast{part}", sign)
     if composed.workers_ms is not None:
@@ -159,6 +168,17 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
         yield line(column("error", _NAME), column(signed_percent(system_estimate.error), _NUMBER, style, right=True))
     if estimate.is_unfused:
         yield line(Span("unfused layers: fused may take less", "muted"))
+    if not any(part.measured for part in estimate.parts):
+        yield from _on_the_way(view, under_way)
+
+
+def _on_the_way(view: EstimateView, under_way: str) -> Iterator[Line]:
+    """Yield where measurements of a model without any may come from."""
+    if under_way:
+        yield line(Span(under_way, "text"))
+        yield Hint("{workbench.show_run} shows the run", "muted").line
+    for system in view.other_systems:
+        yield line(Span(f"{system} has results: select it as the system", "muted"))
 
 
 def _measured(whole: Latency) -> Line:
@@ -193,6 +213,8 @@ def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
         yield line(Span(f"{counted(coverage.own_carrier, 'layer')} timed in this model itself", "muted"))
     if coverage.missing:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
+        if coverage.predicted:
+            yield line(Span(f"{counted(coverage.predicted, 'layer')} predicted from other bricks", "warn"))
         yield Hint("{workbench.start_run} runs what is missing", "muted").line
     if coverage.unmeasurable:
         yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that cannot be run alone", "bad"))
@@ -230,6 +252,7 @@ def _residual(left: Residual | None) -> Iterator[Line]:
     for name, value_ms in (
         ("sampling", left.sampling_ms),
         ("method", left.method_ms),
+        ("predictions", left.predicted_ms),
         ("missing", left.lacking_ms),
         ("host", left.host_ms),
     ):

@@ -13,7 +13,7 @@ from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, marks_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.workbench import actions
-from dlbricks_tui.wording.numbers import milliseconds, part_of, percent
+from dlbricks_tui.wording.numbers import PREDICTED, milliseconds, part_of, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +37,8 @@ class KnownLatency:
     layers: int
     # True if an estimate is possible at all.
     possible: bool = True
+    # True if layers that were not measured have a predicted latency, so that the sum is of all layers.
+    predicted: bool = False
 
 
 class _Column(NamedTuple):
@@ -56,9 +58,13 @@ _COLUMNS = (_TASK, _LAYERS, _UNIQUE, _ESTIMATE)
 
 def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
     """Return an estimate as the list shows it."""
-    coverage = system_estimate.estimate.coverage
+    found = system_estimate.estimate
     return KnownLatency(
-        system_estimate.sequential_ms, coverage.measured, coverage.layers, not system_estimate.estimate.obstacle
+        system_estimate.sequential_ms,
+        found.coverage.measured,
+        found.coverage.layers,
+        not found.obstacle,
+        found.coverage.predicted > 0 and not found.is_partial,
     )
 
 
@@ -114,6 +120,8 @@ def _latency_cell(latency: KnownLatency | None, width: int) -> Span:
         return column("none", width, "warn", right=True)
     if latency is None or latency.sequential_ms is None:
         return column(UNKNOWN, width, "muted", right=True)
+    if latency.predicted:
+        return column(f"{PREDICTED}{milliseconds(latency.sequential_ms)}", width, "warn", right=True)
     if latency.measured < latency.layers:
         # A sum over part of a model would invite wrong comparisons.
         return column(f"{part_of(latency.measured, latency.layers)} run", width, "warn", right=True)
@@ -139,8 +147,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     ABOUT = (
         "The models in the library: the samples, and the files and folders that you add with {workbench.open_path}; "
         "{models.remove} removes an added one. 'unique' is the share of layers that differ from all others of the "
-        "model: only these need to be run. '60 % run' in place of an estimate is the share of the model that was "
-        "measured so far."
+        "model: only these need to be run. ~ before an estimate: some of it is predicted. '60 % run' in place of an "
+        "estimate is the share of the model that was measured so far."
     )
 
     @dataclass

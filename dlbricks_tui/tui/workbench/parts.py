@@ -32,7 +32,7 @@ class PartLatency:
     latency_ms: float
     share: float
     layers: int
-    guessed: int
+    predicted: int
     missing: int
     unmeasurable: int
     critical: bool
@@ -42,7 +42,7 @@ class PartLatency:
     @property
     def known(self) -> int:
         """The number of layers with a measured latency."""
-        return self.layers - self.guessed - self.missing - self.unmeasurable
+        return self.layers - self.predicted - self.missing - self.unmeasurable
 
     @property
     def coverage(self) -> float:
@@ -70,7 +70,7 @@ class PartLatencies:
         self._paid_ps = _sums(parts, lambda part: part.paid_ps if part.counts else 0)
         self._half_widths_ms = list(accumulate(map(_half_width_ms, parts), initial=0.0))
         self._layers = _sums(parts, lambda part: len(part.layers))
-        self._guessed = _sums_of(parts, Standing.BRIDGED)
+        self._predicted = _sums_of(parts, Standing.PREDICTED)
         self._missing = _sums_of(parts, Standing.MISSING)
         self._unmeasurable = _sums_of(parts, Standing.UNMEASURABLE)
         self._critical = list(accumulate(on_path, initial=0))
@@ -97,7 +97,7 @@ class PartLatencies:
             latency_ms,
             latency_ms / self._total_ms if self._total_ms else 0.0,
             within(self._layers),
-            within(self._guessed),
+            within(self._predicted),
             within(self._missing),
             within(self._unmeasurable),
             within(self._critical) > 0,

@@ -359,6 +359,12 @@ class WorkbenchScreen(RunHostScreen):
         compare = partial(work.compare_combinations, self.session, self._spec, self.choices)
         self.app.push_screen(ComparisonScreen(self._spec.source.name, compare))
 
+    def action_show_scores(self) -> None:
+        from dlbricks_tui.tui.workbench.scores import ScoresScreen
+
+        specs, choices = self._library.specs(self.choices), self.choices
+        self.app.push_screen(ScoresScreen(partial(work.read_scores, self.session, specs, choices)))
+
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)
         self._estimate.go_to_settings()

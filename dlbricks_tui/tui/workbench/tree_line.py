@@ -9,14 +9,13 @@ from rich.cells import cell_len, set_cell_size
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, number_column, width_of
-from dlbricks_tui.wording.numbers import PARTLY, milliseconds, percent
+from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, milliseconds, percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.workbench.parts import PartLatency
 
 CRITICAL = "*"
 UNKNOWN = "·"
-GUESSED = "~"
 WIDE = "≈"
 CANNOT = "cannot"
 LEFT_OUT = "-"
@@ -147,10 +146,10 @@ def latency_text(latency: PartLatency) -> Span:
         return Span(LEFT_OUT, "muted")
     if latency.unmeasurable == latency.layers:
         return Span(CANNOT, "bad")
-    if not latency.known and not latency.guessed:
+    if not latency.known and not latency.predicted:
         return Span(UNKNOWN, "muted")
     lacks = latency.missing + latency.unmeasurable > 0
     if not latency.latency_ms and not lacks:
         return Span("0", "muted")
-    sign = PARTLY if lacks else GUESSED if latency.guessed else WIDE if latency.wide else ""
+    sign = PARTLY if lacks else PREDICTED if latency.predicted else WIDE if latency.wide else ""
     return Span(sign + milliseconds(latency.latency_ms), "warn" if sign else "strong")

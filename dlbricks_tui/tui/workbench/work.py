@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Shape
@@ -174,6 +175,12 @@ def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) ->
             return compare(spec.source, options, session.data, store, silent, go_on=lambda: not worker.is_cancelled)
     except UserError as error:
         return str(error)
+
+
+def read_scores(session: Session, specs: Sequence[ModelSpec], choices: Choices) -> tuple[Score, ...]:
+    """Return how well the models of the library that were read before would have been predicted."""
+    models = (session.reader.decompose_cached(spec) for spec in specs)
+    return tuple(session.estimator.scores([model for model in models if model is not None], choices))
 
 
 # The names of the models that contain each brick, in the order of the library.

@@ -1,0 +1,353 @@
+"""Compare ways to predict the latencies of models that were never measured, by leaving models out.
+
+usage: python -m benchmarks.predictions [--checkout DIR ...] [--confidence SHARE] [--models] [FILE ...]
+
+FILE is a file of `dlbricks results export` (by default the committed ones), and DIR a checkout of the published
+measurements of 2019. Each sample model that was measured in full is left out: by itself, or with its family, which is
+each model that shares 90 % of its layers. Bricks that other models have stay known. The estimate with predictions is
+compared with the estimate from measurements.
+
+roofline    call, arithmetic and bytes at the usual efficiency of the operator
+neighbours  mean of the four nearest bricks of the operator in log arithmetic and log bytes
+trees       gradient-boosted trees for what the roofline leaves; skipped without scikit-learn
+nearest     what dlbricks does: the roofline times the excess of the nearest bricks
+"""
+
+import argparse
+import math
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from benchmarks.command_line import ROOT
+from dlbricks_tui.answers.opening import library, open_loader
+from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
+from dlbricks_tui.estimate.prediction.features import Features, features_of
+from dlbricks_tui.estimate.prediction.nearest import FEWEST, NearestBricks, OperatorBricks, by_roofline_ms
+from dlbricks_tui.estimate.prediction.stored import examples_of
+from dlbricks_tui.estimate.prediction.training import Example, train
+from dlbricks_tui.estimate.selection import format_of
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.dlbricks_2019.importing import import_checkout
+from dlbricks_tui.store.dlbricks_2019.models import PublishedModels
+from dlbricks_tui.store.importing import import_file
+from dlbricks_tui.store.records import ANY_CONTEXT
+from dlbricks_tui.store.selections import by_id, combinations
+
+COMMITTED = sorted((ROOT / "docs").glob("accuracy-results*.json.gz"))
+FAMILY = 0.9
+NEAR = 4
+NO_LATENCY_MS = 3e-4
+# Older results distinguish more states of the caches.
+WARM = ("", "resident", "primed")
+
+
+class Host(NamedTuple):
+    """The results of one way of measuring: bricks in their contexts, and the models that were measured in full."""
+
+    way: Way
+    examples: Mapping[Pair, Example]
+    models: Mapping[str, Decomposition]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A model whose own bricks are predicted; errors are shares of its latency."""
+
+    model: str
+    error: float
+    holds: bool
+    # Half of the interval.
+    half: float
+    # The errors of the single bricks.
+    bricks: Sequence[float]
+    # The share of the latency of layers that could not be predicted. The errors are of the others.
+    refused: float
+
+
+def main() -> int:
+    """Print the errors of each predictor on each host; exit status 1 if a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="*")
+    parser.add_argument("--checkout", type=Path, action="append", default=[])
+    parser.add_argument("--confidence", type=float, default=0.9)
+    parser.add_argument("--only", action="append", choices=PREDICTORS, help="compare these predictors only")
+    parser.add_argument("--models", action="store_true", help="print each model")
+    arguments = parser.parse_args()
+    files = arguments.files or ([] if arguments.checkout else COMMITTED)
+    with tempfile.TemporaryDirectory() as folder:
+        hosts = list(read(DataFolder(Path(folder)), files, arguments.checkout))
+    every: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
+    for name in arguments.only or [name for name in PREDICTORS if name != TREES or find_spec("sklearn")]:
+        for host in hosts:
+            for together in (ONE, WITH_FAMILY):
+                found = leave_out(host, together, partial(PREDICTORS[name], confidence=arguments.confidence))
+                every[name, together] += found
+                tell(f"{host.way.system}, {host.way.level.value}", name, together, found)
+                if arguments.models:
+                    for each in sorted(found, key=lambda it: -abs(it.error)):
+                        print(f"    {each.error:+7.1%} ±{each.half:5.1%} refused {each.refused:4.0%} {each.model}")
+    for (name, together), found in every.items():
+        tell("all", name, together, found)
+    return 0
+
+
+def read(data: DataFolder, files: Iterable[Path], checkouts: Iterable[Path]) -> Iterator[Host]:
+    """Import the files, and yield each way of measuring, with the models that were measured in full."""
+    with ResultsDatabase(data.store) as store, open_loader(data, lambda *_: None) as loader:
+        for file in files:
+            import_file(store, file)
+        for checkout in checkouts:
+            for _ in import_checkout(store, checkout, PublishedModels(library(data).samples(), loader.load)):
+                pass
+        runtimes = by_id(store.runtimes())
+        for it in combinations(store.select(order=())):
+            way = Way(it.system, it.runtime, it.level, it.protocol)
+            examples = {each.pair: each for each in map(as_today, examples_of(store, way))}
+            models: dict[str, Decomposition] = {}
+            for source in library(data).samples():
+                form = format_of(runtimes.get(way.runtime))
+                if form not in source.formats:
+                    continue
+                try:
+                    graph = loader.load(source.in_format(form), way.level)
+                except UNLOADABLE:
+                    continue
+                decomposition = decompose(graph.named(source.name), None, loader.cache)
+                if all(pair in examples for pair in needed(decomposition, examples)):
+                    models[source.name] = decomposition
+            yield Host(way, examples, models)
+
+
+def as_today(example: Example) -> Example:
+    """Return an example in a context as today's contexts are written."""
+    inputs, _, caches = example.context.partition(";")
+    return example._replace(context=inputs if caches in WARM else f"{inputs};cold")
+
+
+def needed(decomposition: Decomposition, examples: Mapping[Pair, Example]) -> Counter[Pair]:
+    """Return the bricks that compute something, by the contexts that were measured, with the number of their uses."""
+    found: Counter[Pair] = Counter()
+    for it in decomposition.occurrences:
+        layers = [decomposition.graph.layers[index] for index in it.sequence.layers]
+        if any(layer.operators for layer in layers):
+            found[measured_as((it.brick.key, it.context), examples)] += layers[0].times
+    return found
+
+
+def measured_as(pair: Pair, examples: Mapping[Pair, Example]) -> Pair:
+    """Return the brick in the context in which it was measured: the same one, else with other caches, else in any."""
+    brick, context = pair
+    inputs = context.partition(";")[0]
+    tried = (context, f"{inputs};cold", inputs, ANY_CONTEXT)
+    return next(((brick, each) for each in tried if (brick, each) in examples), pair)
+
+
+def leave_out(host: Host, together: str, train_on: Callable[[Sequence[Example]], Predictor]) -> list[LeftOut]:
+    """Return each model that has bricks to predict once it, and its family if so asked, is left out."""
+    uses = {name: needed(model, host.examples) for name, model in host.models.items()}
+    trained: dict[Set[Pair], Predictor] = {}
+    found: list[LeftOut] = []
+    for name in host.models:
+        gone = only_in(family_of(name, uses) if together == WITH_FAMILY else {name}, uses)
+        if not gone & uses[name].keys():
+            continue
+        if gone not in trained:
+            trained[gone] = train_on([each for pair, each in host.examples.items() if pair not in gone])
+        predicted = estimated(host, name, gone, trained[gone])
+        if any(part.predicted for part in predicted.parts):
+            found.append(compared(name, estimated(host, name), predicted))
+    return found
+
+
+def family_of(name: str, uses: Mapping[str, Counter[Pair]]) -> Set[str]:
+    """Return a model and those that share most of its layers, or have most of theirs from it."""
+
+    def shared(one: str, other: str) -> float:
+        return sum(count for pair, count in uses[one].items() if pair in uses[other]) / uses[one].total()
+
+    return {other for other in uses if max(shared(name, other), shared(other, name)) >= FAMILY}
+
+
+def only_in(models: Set[str], uses: Mapping[str, Counter[Pair]]) -> frozenset[Pair]:
+    """Return the bricks that no other model has."""
+    others = {pair for name, used in uses.items() if name not in models for pair in used}
+    return frozenset(pair for name in models for pair in uses[name] if pair not in others)
+
+
+def estimated(host: Host, name: str, without: Set[Pair] = frozenset(), predictor: Predictor | None = None) -> Estimate:
+    """Return the estimate of a model by the results of a host, some of which are left out."""
+    model = host.models[name]
+    measured: dict[Pair, MeasuredLatency] = {}
+    for it in model.occurrences:
+        pair = measured_as((it.brick.key, it.context), host.examples)
+        if pair in host.examples and pair not in without:
+            latency_ms = host.examples[pair].latency_ms
+            measured[it.brick.key, it.context] = MeasuredLatency(Latency(latency_ms, latency_ms, latency_ms), pair, 1)
+    return estimate(model, Knowledge(measured, predictor=None if predictor is None else lambda: predictor))
+
+
+def compared(name: str, whole: Estimate, predicted: Estimate) -> LeftOut:
+    """Return how far an estimate with predictions is from the measured one, without what could not be predicted."""
+    assert whole.composed is not None
+    assert predicted.composed is not None
+    places = [place for place, part in enumerate(predicted.parts) if part.counts]
+    real_ms = sum(whole.parts[place].paid_ps for place in places) / 1e9
+    guess_ms = predicted.composed.sequential_ms
+    interval = replace(predicted.composed.doubt, lacking_ms=0.0).around(guess_ms)
+    bricks = {part.pair: place for place, part in enumerate(predicted.parts) if part.predicted}
+    errors = [
+        predicted.parts[place].latency.value_ms / max(NO_LATENCY_MS, whole.parts[place].latency.value_ms) - 1
+        for place in bricks.values()
+    ]
+    return LeftOut(
+        name,
+        guess_ms / real_ms - 1,
+        interval.low_ms <= real_ms <= interval.high_ms,
+        (interval.high_ms - interval.low_ms) / 2 / guess_ms,
+        errors,
+        1 - real_ms / whole.composed.sequential_ms,
+    )
+
+
+def tell(where: str, name: str, together: str, found: Sequence[LeftOut]) -> None:
+    """Print a line about the models that were left out."""
+    if not found:
+        return
+    errors = [abs(it.error) for it in found]
+    bricks = [abs(error) for it in found for error in it.bricks]
+    holds = f"intervals hold {fmean(it.holds for it in found):4.0%}, half {median(it.half for it in found):5.1%}"
+    print(
+        f"{where:38} {name:10} {together:11} {len(found):4} models: median {median(errors):5.1%}, within 20 % "
+        f"{fmean(error <= 0.2 for error in errors):4.0%}, worst {max(errors):4.0%}; {holds if name == OURS else '':38}"
+        f"bricks: median {median(bricks):5.1%}; refused {fmean(it.refused for it in found):4.1%}",
+        flush=True,
+    )
+
+
+@dataclass(frozen=True)
+class ByOperator:
+    """A predictor that fits something to the bricks of each operator; it has no intervals."""
+
+    fits: Mapping[str, Callable[[Sequence[Features]], Iterable[float]]]
+    shared: float = 1.0
+
+    def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        """Return the latency of each brick."""
+        found: list[Latency | None] = [None] * len(bricks)
+        asked: defaultdict[str, list[int]] = defaultdict(list)
+        features = [features_of(*brick) for brick in bricks]
+        for place, each in enumerate(features):
+            if each is not None and each.operator in self.fits:
+                asked[each.operator].append(place)
+        for operator, places in asked.items():
+            wanted = [each for place in places if (each := features[place]) is not None]
+            for place, value_ms in zip(places, self.fits[operator](wanted), strict=True):
+                found[place] = Latency(value_ms, value_ms, value_ms)
+        return found
+
+
+def by_operator(examples: Sequence[Example]) -> Mapping[str, tuple[list[Features], Any]]:
+    """Return the features and the logarithms of the latencies of the operators with enough bricks."""
+    held: defaultdict[str, tuple[list[Features], list[float]]] = defaultdict(lambda: ([], []))
+    for each in examples:
+        features = features_of(each.canonical, each.context)
+        if features is not None:
+            held[features.operator][0].append(features)
+            held[features.operator][1].append(math.log(max(NO_LATENCY_MS, each.latency_ms)))
+    return {name: (bricks, np.array(logs)) for name, (bricks, logs) in held.items() if len(bricks) >= FEWEST}
+
+
+def rooflines(examples: Sequence[Example], confidence: float) -> ByOperator:
+    """Train the roofline alone."""
+
+    def predict(measured: OperatorBricks, bricks: Sequence[Features]) -> Iterable[float]:
+        usual = math.exp(np.median(measured.excess))
+        return [usual * value_ms for value_ms in by_roofline_ms(measured.roofline, bricks).tolist()]
+
+    operators = train(examples, confidence).operators
+    return ByOperator({name: partial(predict, each) for name, each in operators.items()})
+
+
+def neighbours(examples: Sequence[Example], confidence: float) -> ByOperator:
+    """Train the mean of the nearest bricks in log arithmetic and log bytes."""
+
+    def work(bricks: Sequence[Features]) -> Any:
+        sizes = np.array([each.sizes for each in bricks])
+        return np.stack([sizes[:, 0], np.log(np.exp(sizes[:, 1:4]).sum(axis=1))], axis=1)
+
+    def fitted(known: list[Features], logs: Any) -> Callable[[Sequence[Features]], Iterable[float]]:
+        places = work(known)
+
+        def predict(bricks: Sequence[Features]) -> Iterable[float]:
+            apart = np.linalg.norm(work(bricks)[:, None] - places, axis=2)
+            near = np.argsort(apart, axis=1)[:, :NEAR]
+            return map(math.exp, logs[near].mean(axis=1).tolist())
+
+        return predict
+
+    return ByOperator({name: fitted(*held) for name, held in by_operator(examples).items()})
+
+
+def trees(examples: Sequence[Example], confidence: float) -> ByOperator:
+    """Train boosted trees on what the roofline leaves, for all operators together."""
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    held = by_operator(examples)
+    operators = train(examples, confidence).operators
+    traits = sorted({trait for bricks, _ in held.values() for each in bricks for trait in each.traits} | set(held))
+    columns = {trait: column for column, trait in enumerate(traits)}
+
+    def table(name: str, bricks: Sequence[Features]) -> Any:
+        flags = np.zeros((len(bricks), len(columns)))
+        flags[:, columns[name]] = 1
+        for row, each in enumerate(bricks):
+            flags[row, [columns[trait] for trait in each.traits if trait in columns]] = 1
+        return np.hstack([np.array([each.sizes for each in bricks]), flags])
+
+    def base(name: str, bricks: Sequence[Features]) -> Any:
+        return np.log(by_roofline_ms(operators[name].roofline, bricks))
+
+    found = HistGradientBoostingRegressor(loss="absolute_error", max_iter=300, learning_rate=0.05, min_samples_leaf=4)
+    found.fit(
+        np.vstack([table(name, bricks) for name, (bricks, _) in held.items()]),
+        np.concatenate([logs - base(name, bricks) for name, (bricks, logs) in held.items()]),
+    )
+
+    def predict(name: str, bricks: Sequence[Features]) -> Iterable[float]:
+        return map(math.exp, (base(name, bricks) + found.predict(table(name, bricks))).tolist())
+
+    return ByOperator({name: partial(predict, name) for name in held})
+
+
+def nearest(examples: Sequence[Example], confidence: float) -> NearestBricks:
+    """Train what dlbricks predicts with."""
+    return train(examples, confidence)
+
+
+ONE, WITH_FAMILY = "one", "with family"
+TREES, OURS = "trees", "nearest"
+PREDICTORS: Mapping[str, Callable[..., Predictor]] = {
+    "roofline": rooflines,
+    "neighbours": neighbours,
+    TREES: trees,
+    OURS: nearest,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""Predictions of the latencies of bricks from measured bricks of the same operators.
+
+A roofline tells how long a brick takes at the usual efficiency of its operator: a call, its arithmetic and its bytes,
+at the rates that fit the measured bricks best. The nearest measured bricks tell how many times as long bricks of such a
+shape take. docs/predictions.md compares this with other ways to predict.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
+from dlbricks_tui.estimate.prediction.features import Features, Sizes, features_of
+
+Numbers = NDArray[np.float64]
+
+# An operator with fewer measured bricks is not predicted.
+FEWEST = 5
+# A brick is not predicted if all measured ones are farther: the distance of 2 is seven times as many channels.
+FARTHEST = 6.0
+# Nor if it may take so many times as long as predicted, and more than so long: that says nothing.
+_VAGUEST, _NEGLIGIBLE_MS = 20.0, 0.1
+_NEAREST = 4
+# Nearest bricks count by the square of the distance, from this one on.
+_ALIKE = 0.1
+# The logarithm of the error of a prediction: the least of an operator, and per distance.
+LEAST_ERROR, _ERROR_PER_DISTANCE = 0.04, 0.08
+# The sizes that are the shape of a brick; those before are its work.
+_SHAPE = slice(Sizes._fields.index("positions"), None)
+
+
+class Roofline(NamedTuple):
+    """The rates of an operator at its usual efficiency, in milliseconds."""
+
+    call: float
+    step: float
+    byte: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OperatorBricks:
+    """The measured bricks of an operator."""
+
+    roofline: Roofline
+    # The logarithms of the shape of each brick, and its traits, each one or zero.
+    shapes: Numbers
+    traits: Numbers
+    # The logarithm of each latency over that by the roofline.
+    excess: Numbers
+    # The logarithm of the usual error, and half of the interval over the expected error.
+    usual_error: float = LEAST_ERROR
+    width: float = 1.0
+
+
+class Nearest(NamedTuple):
+    """The excess of bricks by their nearest ones, the error that is expected of it, and the distance of the nearest."""
+
+    excess: Numbers
+    error: Numbers
+    distance: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class NearestBricks:
+    """The measured bricks of one way of measuring, from which others are predicted."""
+
+    operators: Mapping[str, OperatorBricks]
+    # The traits of all measured bricks, in the order of the columns.
+    vocabulary: tuple[str, ...]
+    # The share of the half intervals that all predictions of a model have in common.
+    shared: float
+
+    @cached_property
+    def _columns(self) -> Mapping[str, int]:
+        return {trait: column for column, trait in enumerate(self.vocabulary)}
+
+    def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+        """Return the latency of each brick; None if too few of its operator, or none of such a shape, were measured."""
+        found: list[Latency | None] = [None] * len(bricks)
+        asked: defaultdict[str, list[tuple[int, Features]]] = defaultdict(list)
+        for place, brick in enumerate(bricks):
+            features = features_of(brick.canonical, brick.context)
+            if features is not None and features.operator in self.operators:
+                asked[features.operator].append((place, features))
+        for operator, held in asked.items():
+            latencies = self._predict(self.operators[operator], [features for _, features in held])
+            for (place, _), latency in zip(held, latencies, strict=True):
+                found[place] = latency
+        return found
+
+    def _predict(self, measured: OperatorBricks, wanted: Sequence[Features]) -> list[Latency | None]:
+        distances = distances_of(shapes_of(wanted), traits_of(wanted, self._columns), measured)
+        # A trait that no measured brick has is a difference from each of them.
+        distances += np.array([[sum(trait not in self._columns for trait in each.traits)] for each in wanted])
+        near = nearest(distances, measured)
+        values_ms = by_roofline_ms(measured.roofline, wanted) * np.exp(near.excess)
+        factors = np.exp(measured.width * near.error)
+        telling = (factors <= _VAGUEST) | (values_ms * factors <= _NEGLIGIBLE_MS)
+        known = (near.distance <= FARTHEST) & telling
+        return [
+            Latency(value_ms, value_ms / factor, value_ms * factor) if is_known else None
+            for value_ms, factor, is_known in zip(values_ms.tolist(), factors.tolist(), known.tolist(), strict=True)
+        ]
+
+
+def shapes_of(bricks: Sequence[Features]) -> Numbers:
+    """Return the logarithms of the shapes, a row per brick."""
+    return np.array([each.sizes[_SHAPE] for each in bricks])
+
+
+def traits_of(bricks: Sequence[Features], columns: Mapping[str, int]) -> Numbers:
+    """Return the traits as ones and zeros, a row per brick; traits without a column are left out."""
+    found = np.zeros((len(bricks), len(columns)))
+    for row, brick in enumerate(bricks):
+        found[row, [columns[trait] for trait in brick.traits if trait in columns]] = 1.0
+    return found
+
+
+def distances_of(shapes: Numbers, traits: Numbers, measured: OperatorBricks) -> Numbers:
+    """Return the distance of each brick, in rows, to each measured one, by shape and traits."""
+    different: Numbers = traits.sum(axis=1)[:, None] + measured.traits.sum(axis=1) - 2.0 * traits @ measured.traits.T
+    for axis in range(shapes.shape[1]):
+        different += np.abs(shapes[:, axis, None] - measured.shapes[:, axis])
+    return different
+
+
+def nearest(distances: Numbers, measured: OperatorBricks) -> Nearest:
+    """Return what the nearest measured bricks tell, given the distance to each of them.
+
+    Bricks at an infinite distance do not count; at least one must be near.
+    """
+    count = min(_NEAREST, len(measured.excess))
+    places = np.argpartition(distances, count - 1, axis=1)[:, :count]
+    apart = np.take_along_axis(distances, places, axis=1)
+    weights = 1.0 / (apart + _ALIKE) ** 2
+    weights /= weights.sum(axis=1, keepdims=True)
+    held = measured.excess[places]
+    mean = (weights * held).sum(axis=1)
+    spread = (weights * (held - mean[:, None]) ** 2).sum(axis=1)
+    usual = (weights * np.where(np.isfinite(apart), apart, 0.0)).sum(axis=1)
+    error = np.sqrt(measured.usual_error**2 + spread + (_ERROR_PER_DISTANCE * usual) ** 2)
+    return Nearest(mean, error, apart.min(axis=1))
+
+
+def by_roofline_ms(roofline: Roofline, bricks: Sequence[Features]) -> Numbers:
+    """Return the latencies at the usual efficiency."""
+    return np.asarray(work_of(bricks) @ np.array(roofline))
+
+
+def work_of(bricks: Sequence[Features]) -> Numbers:
+    """Return the calls, the arithmetic steps and the bytes, a row per brick."""
+    arithmetic, *moved = np.exp(np.array([each.sizes[: _SHAPE.start] for each in bricks])).T
+    return np.stack([np.ones(len(bricks)), arithmetic, np.sum(moved, axis=0)], axis=1)

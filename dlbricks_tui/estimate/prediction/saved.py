@@ -1,0 +1,76 @@
+"""Trained predictors in files, so that a look-up need not train."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.estimate.prediction.nearest import NearestBricks, Numbers, OperatorBricks, Roofline
+
+# Files of another format are trained again.
+_FORMAT = 1
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, ArithmeticError, BadZipFile)
+
+
+class Trained(NamedTuple):
+    """The measured bricks of a store, and how many times as long they take as by the prior; None if not known."""
+
+    own: NearestBricks
+    speed: float | None = None
+
+
+def write_trained(path: Path, trained: Trained, state: str = "") -> None:
+    """Write a predictor, and the state of the results that it was trained with."""
+    predictor = trained.own
+    held = list(predictor.operators.values())
+    about = {
+        "format": _FORMAT,
+        "state": state,
+        "speed": trained.speed,
+        "vocabulary": predictor.vocabulary,
+        "shared": predictor.shared,
+        "operators": [
+            [name, len(each.excess), each.usual_error, each.width, *each.roofline]
+            for name, each in predictor.operators.items()
+        ],
+    }
+
+    def write(file: BinaryIO) -> None:
+        np.savez_compressed(
+            file,
+            about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
+            shapes=_joined([each.shapes for each in held]),
+            traits=np.packbits(_joined([each.traits for each in held]).astype(bool), axis=1),
+            excess=np.concatenate([np.zeros(0), *(each.excess for each in held)]),
+        )
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, write)
+
+
+def read_trained(path: Path, state: str = "") -> Trained | None:
+    """Return the predictor in a file; None if it was trained with other results, or cannot be read."""
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            about = json.loads(arrays["about"].tobytes())
+            if (about["format"], about["state"]) != (_FORMAT, state):
+                return None
+            vocabulary = tuple(about["vocabulary"])
+            shapes, excess = arrays["shapes"].astype(float), arrays["excess"].astype(float)
+            traits = np.unpackbits(arrays["traits"], axis=1, count=len(vocabulary)).astype(float)
+    except _UNREADABLE:
+        return None
+    operators: dict[str, OperatorBricks] = {}
+    first = 0
+    for name, count, usual_error, width, *rates in about["operators"]:
+        rows = slice(first, first := first + count)
+        operators[name] = OperatorBricks(Roofline(*rates), shapes[rows], traits[rows], excess[rows], usual_error, width)
+    return Trained(NearestBricks(operators, vocabulary, about["shared"]), about["speed"])
+
+
+def _joined(arrays: Sequence[Numbers]) -> Numbers:
+    return np.concatenate(arrays) if arrays else np.zeros((0, 1))

@@ -1,0 +1,47 @@
+"""The box that tells how good predictions have been."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.tui.dialogs.dialog import TextDialog
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.widgets.text import TextView
+from dlbricks_tui.wording.scores import score_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dlbricks_tui.estimate.prediction.score import Score
+
+
+class ScoresScreen(TextDialog[None]):
+    """Shows models as they would have been predicted, beside what was measured."""
+
+    HEADING = "How good predictions have been"
+    ABOUT = (
+        "Each model of the library whose bricks were all measured on the system and runtime of the estimate: as it "
+        "would have been predicted before its run, and what its bricks take together."
+    )
+
+    def __init__(self, read: Callable[[], Sequence[Score]]) -> None:
+        super().__init__()
+        self._read = read
+        self._found: Sequence[Score] | None = None
+
+    def on_mount(self) -> None:
+        self.run_in_thread(self._read, "scores", self._show)
+
+    def _show(self, found: Sequence[Score]) -> None:
+        self._found = found
+        # The box is as high as its content.
+        self.query_one(TextView).remake()
+        self.query_one(TextView).refresh(layout=True)
+
+    def paragraphs(self) -> Iterable[Line]:
+        if self._found is None:
+            yield line(Span("Predicting the models without their own results.", "muted"))
+            return
+        width = self.query_one(TextView).scrollable_content_region.width
+        for text in score_lines(self._found, width):
+            yield line(text)

@@ -1,0 +1,73 @@
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.prediction.score import Basis, Score, scores
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.records import Measurement
+from tests.estimate.prediction.stored_models import lawful_records
+from tests.estimate.stored import store_of
+from tests.estimate.table1 import table1
+from tests.store.samples import WAY
+
+ON: dict[str, Any] = {"system": WAY["system"], "runtime": WAY["runtime"], "protocol": WAY["protocol"]}
+WRITTEN = Way(ON["system"], ON["runtime"], Level.WRITTEN, ON["protocol"])
+SQUEEZENET, VGG, RESNET = (decompose(table1()[number]) for number in ("16", "17", "14"))
+
+
+def scored(folder: Path, *hours: int) -> dict[str, Score]:
+    """The scores of three models by name, which were measured at these hours."""
+    models = (SQUEEZENET, VGG, RESNET)
+    pairs = zip(models, hours, strict=True)
+    records = [record for model, hour in pairs for record in lawful_records(model, hour, **ON, level=Level.WRITTEN)]
+    with store_of(folder / "store", *records) as store:
+        return {score.model.partition(" ")[0]: score for score in scores(store, WRITTEN, models)}
+
+
+def test_a_model_is_scored_by_the_results_from_before_its_run(tmp_path: Path) -> None:
+    found = scored(tmp_path, 1, 2, 3)
+    assert (found["VGG-16"].basis, found["ResNet-50"].basis) == (Basis.HISTORY, Basis.HISTORY)
+    # Nothing was measured before SqueezeNet.
+    assert found["SqueezeNet"].basis is Basis.LEFT_OUT
+    for score in found.values():
+        assert abs(score.error) < 0.2
+        assert score.holds
+        assert score.low_ms < score.predicted_ms < score.high_ms
+
+
+def test_models_of_one_run_are_scored_without_their_own_bricks(tmp_path: Path) -> None:
+    assert {score.basis for score in scored(tmp_path, 1, 1, 1).values()} == {Basis.LEFT_OUT}
+
+
+def test_layers_that_could_not_be_predicted_do_not_count_in_the_error(tmp_path: Path) -> None:
+    # SqueezeNet has no batch norms.
+    models = (SQUEEZENET, RESNET)
+    records = [it for hour, model in enumerate(models) for it in lawful_records(model, hour, **ON, level=Level.WRITTEN)]
+    with store_of(tmp_path / "store", *records) as store:
+        found = {score.model.partition(" ")[0]: score for score in scores(store, WRITTEN, models)}
+    assert found["ResNet-50"].refused_share > 0
+    assert abs(found["ResNet-50"].error) < 0.3
+
+
+def test_models_that_were_not_measured_in_full_have_no_score(tmp_path: Path) -> None:
+    records = lawful_records(SQUEEZENET, 1, **ON, level=Level.WRITTEN)
+    others = lawful_records(VGG, 2, **ON, level=Level.WRITTEN)
+    lacking = next(it for it in others if isinstance(it, Measurement) and it.brick not in SQUEEZENET.bricks)
+    others.remove(lacking)
+    with store_of(tmp_path / "store", *records, *others) as store:
+        assert "VGG-16" not in {score.model.partition(" ")[0] for score in scores(store, WRITTEN, (SQUEEZENET, VGG))}
+
+
+def test_an_empty_store_has_no_scores(tmp_path: Path) -> None:
+    with store_of(tmp_path / "store") as store:
+        assert list(scores(store, WRITTEN, (SQUEEZENET,))) == []
+
+
+@pytest.mark.parametrize(("measured_ms", "holds"), [(9.9, False), (10.0, True), (12.0, True), (12.1, False)])
+def test_an_interval_holds_a_latency_inside_of_it(measured_ms: float, holds: bool) -> None:
+    score = Score("a", Basis.HISTORY, 11.0, 10.0, 12.0, 0.5, measured_ms, 0.0)
+    assert score.holds is holds
+    assert score.error == pytest.approx(11.0 / measured_ms - 1)

@@ -1,0 +1,116 @@
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.estimate.knowledge import Unmeasured
+from dlbricks_tui.estimate.prediction import stored, training
+from dlbricks_tui.estimate.prediction.stored import Predictors, examples_of
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.traits import MXNET, Traits
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
+from tests.estimate.prediction.simulated import conv, example, latency_ms, models, relu
+from tests.estimate.prediction.stored_models import ON, moment, records_of
+from tests.estimate.stored import store_of, timed
+from tests.store.samples import measurement
+
+ON_HOST = Way(ON["system"], ON["runtime"], ON["level"], ON["protocol"])
+# A framework without a prior.
+UNKNOWN: Traits = replace(MXNET, framework="other")
+MODELS = list(models(1, 12))
+WANTED = [Unmeasured(conv(80, 80, 28), "plain")]
+
+
+@pytest.fixture
+def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of examples of each training."""
+    counted: list[int] = []
+
+    def train(examples: Any) -> Any:
+        held = list(examples)
+        counted.append(len(held))
+        return original(held)
+
+    original = training.train
+    monkeypatch.setattr(stored, "train", train)
+    return counted
+
+
+def test_a_predictor_is_trained_once_and_kept_in_the_cache(tmp_path: Path, trainings: list[int]) -> None:
+    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
+        predictors = Predictors(store, tmp_path / "cache")
+        first = predictors.of(ON_HOST, UNKNOWN).predict(WANTED)
+        assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) == first
+        (found,) = Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED)
+    assert len(trainings) == 1
+    assert found is not None and found == first[0]
+
+
+def test_new_results_train_it_again(tmp_path: Path, trainings: list[int]) -> None:
+    with store_of(tmp_path / "store", *records_of(MODELS[:6])) as store:
+        predictors = Predictors(store, tmp_path / "cache")
+        before = predictors.of(ON_HOST, UNKNOWN).predict(WANTED)
+        store.add(*records_of(MODELS))
+        assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) != before
+    assert trainings[0] < trainings[1]
+
+
+def test_a_damaged_file_is_trained_again(tmp_path: Path, trainings: list[int]) -> None:
+    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
+        before = Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED)
+        (file,) = (tmp_path / "cache" / "predictions").glob("*.npz")
+        for content in (b"", file.read_bytes()[:300], b"PK\x03\x04" + bytes(100)):
+            file.write_bytes(content)
+            assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == before
+    assert len(trainings) == 4
+
+
+def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
+        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) != [None]
+
+
+def test_only_results_of_one_way_count(tmp_path: Path) -> None:
+    others: list[dict[str, Any]] = [
+        {"system": "other"},
+        {"runtime": "mxnet-1.8"},
+        {"level": Level.WRITTEN},
+        {"protocol": "cold"},
+    ]
+    records = list(chain.from_iterable(records_of(MODELS, **other) for other in others))
+    with store_of(tmp_path / "store", *records) as store:
+        assert not list(examples_of(store, ON_HOST))
+        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == [None]
+
+
+def test_the_newest_good_result_of_a_brick_counts(tmp_path: Path) -> None:
+    brick = Unmeasured(relu(64, 28), "plain")
+    known = example(brick, latency_ms(brick), "model")
+    form = BrickForm(key=known.brick, canonical=known.canonical)
+    results = [
+        measurement(
+            brick=known.brick, statistics=timed(value_ms), when=moment(hour), run=f"run {hour}", flags=flags, **ON
+        )
+        for hour, value_ms, flags in ((1, 1.0, ()), (3, 3.0, ()), (2, 2.0, ()), (4, 4.0, ("drift",)))
+    ]
+    with store_of(tmp_path / "store", form, *results) as store:
+        (found,) = examples_of(store, ON_HOST)
+    assert (found.latency_ms, found.group) == (3.0, "run 3")
+
+
+def test_results_without_contexts_have_their_mean(tmp_path: Path) -> None:
+    known = example(Unmeasured(relu(64, 28), ANY_CONTEXT), 1.0)
+    form = BrickForm(key=known.brick, canonical=known.canonical)
+    results = [
+        measurement(
+            brick=known.brick, context=ANY_CONTEXT, statistics=timed(value_ms), occurrence=(("model", "a"),), **ON
+        )
+        for value_ms in (1.0, 2.0, 6.0)
+    ]
+    with store_of(tmp_path / "store", form, *results) as store:
+        (found,) = examples_of(store, ON_HOST)
+    assert (found.latency_ms, found.group) == (3.0, "a")
