@@ -146,6 +146,24 @@ class RunResult:
     results: Path | None = field(default=None, metadata=OMIT_NONE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """The outcome of a probe: estimates from the bricks that it measured, and from systems that have the others."""
+
+    run: str
+    state: State
+    # The reason for an early end.
+    message: str
+    system: str
+    runtime: str
+    # The systems with results of the same runtime, level and method.
+    known_systems: tuple[str, ...]
+    # The number of bricks that it measured, in part if the run was stopped.
+    bricks: int
+    seconds: float
+    models: tuple[ModelEstimate, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run of the data folder; `pid` is the process that works on it."""
@@ -308,6 +326,23 @@ def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: P
         seconds=state.seconds,
         models=tuple(models),
         results=results,
+    )
+
+
+def probe_result(
+    state: RunState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
+) -> ProbeResult:
+    """Return the outcome of a probe by the state of its run."""
+    return ProbeResult(
+        run=state.run,
+        state=state.state,
+        message=state.message,
+        system=system,
+        runtime=runtime,
+        known_systems=tuple(known_systems),
+        bricks=state.bricks.measured + state.bricks.unfinished,
+        seconds=state.seconds,
+        models=tuple(models),
     )
 
 

@@ -74,13 +74,39 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
+    yield from _marks(estimates)
+    yield from _other_hours(estimates)
+    if judged := judged_by_way(estimates):
+        yield accuracy_view(judged)
+
+
+def intervals_view(estimates: Sequence[SystemEstimate], console: Console) -> Iterator[RenderableType]:
+    """Yield several models with their intervals, and the shares of them that are predicted."""
+    pen = pen_for(console, _BESIDE_BARS_OF_MODELS)
+    longest_ms = max((it.sequential_ms or 0.0 for it in estimates), default=0.0) or 1.0
+    table = plain_table("MODEL", "SEQUENTIAL", "", "95 %", "LAYERS", "PREDICTED")
+    for one in estimates:
+        composed, coverage = one.estimate.composed, one.estimate.coverage
+        if composed is not None:
+            low_ms, high_ms = composed.interval.low_ms, composed.interval.high_ms
+            table.add_row(
+                name_cell(one.estimate.model),
+                _sum(one.estimate, composed.sequential_ms),
+                pen.bar(composed.sequential_ms / longest_ms),
+                f"{milliseconds(low_ms, precise=True)} to {in_ms(high_ms)}",
+                f"{coverage.measured}/{coverage.layers}",
+                percent(one.estimate.predicted_share),
+            )
+    yield Text("\n".join(dict.fromkeys(map(_where, estimates))) + "\n")
+    yield table
+    yield from _marks(estimates)
+
+
+def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
     if any(one.estimate.composed and one.estimate.coverage.predicted for one in estimates):
         yield Text(f"\n{PREDICTED} not all measured: the latency of some layers is predicted")
     if any(one.estimate.composed and one.estimate.is_partial for one in estimates):
         yield Text(f"\n{PART} a sum of the layers with a latency only; the model may take more or less")
-    yield from _other_hours(estimates)
-    if judged := judged_by_way(estimates):
-        yield accuracy_view(judged)
 
 
 def _other_hours(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:

@@ -49,6 +49,7 @@ COMMANDS = (
     _command("tree", "show the layer sequences of a model, and which of them repeat"),
     _command("corpus", "show how much of one model, or of several, is the same"),
     _command("run", "measure the bricks of models on this host, and estimate the models"),
+    _command("probe", "estimate models on this host in seconds, from other systems and a few bricks measured here"),
     _command("runs", "list the runs, watch, pause, cancel or resume one"),
     _command("estimate", "compose models' latencies from the results of their bricks"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),

@@ -205,11 +205,17 @@ def conclude(outcome: RunOutcome, showing: Showing, *, left_out: int = 0) -> int
         write(f"{request.suite.results}\n")
     else:
         _show(found, request)
-    for _, one in found:
+    return tell_end(outcome, quiet=showing.quiet, left_out=left_out)
+
+
+def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
+    """Narrate the end of a run, and return its exit status; `left_out` models could not be read."""
+    state = outcome.state
+    for _, one in outcome.estimates or ():
         if one.estimate.obstacle:
             cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
             narrate(f"no estimate of {one.estimate.model} is possible: {one.estimate.obstacle}{cure}")
-    if not showing.quiet:
+    if not quiet:
         _tell_end(state)
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")

@@ -114,9 +114,8 @@ def _estimates(
     found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
     for level, of_level in systems_at.items():
         for source, inquiry in estimator.inquiries(sources, level, predictors=estimator.predictors):
-            for system in of_level:
-                estimate = inquiry.on(system, None) or estimator.of_twin(source, level, system)
-                found[source.name] += [] if estimate is None else [estimate]
+            measured = {it: inquiry.on(it, None) or estimator.of_twin(source, level, it) for it in of_level}
+            found[source.name] += inquiry.with_predicted(measured)
     return found
 
 
@@ -153,7 +152,7 @@ def _system_document(
 def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
     best, thrifty = quickest(found), cheapest(found)
     for it in found:
-        one, way = it.estimate, it.estimate.way
+        one, way, composed = it.estimate, it.estimate.way, it.estimate.estimate.composed
         yield {
             "model": one.estimate.model,
             "system": way.system,
@@ -161,7 +160,9 @@ def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:
             "level": way.level,
             "granularity": one.estimate.cutting.granularity,
             "latency_ms": it.latency_ms,
+            "interval_ms": (composed.interval.low_ms, composed.interval.high_ms) if composed else None,
             "complete": it.complete,
+            "predicted_share": one.estimate.predicted_share,
             "measured_ms": one.end_to_end.value_ms if one.end_to_end else None,
             "dollars_per_hour": it.dollars_per_hour,
             "dollars_per_million": it.dollars_per_million,

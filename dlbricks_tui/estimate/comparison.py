@@ -13,6 +13,8 @@ from dlbricks_tui.store.records import System
 PRICES_FILE = "prices.toml"
 _WHAT = "prices file"
 _TABLE = "dollars_per_hour"
+# Half of the interval of a predicted latency that may be the best, as a share of it.
+_WIDEST_OF_THE_BEST = 0.2
 _HOURS_PER_MS = 1.0 / 3_600_000.0
 # No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
@@ -77,7 +79,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 class Candidate:
     """A model on a system: its latency there, and the cost of a million inferences.
 
-    `complete` is False if not all layers were measured: such a candidate is never the best.
+    `complete` is False if not all layers were measured.
     """
 
     estimate: SystemEstimate
@@ -86,11 +88,19 @@ class Candidate:
     dollars_per_hour: float | None
     dollars_per_million: float | None
 
+    @property
+    def competes(self) -> bool:
+        """True if it may be the best: all layers were measured, or predicted with a narrow interval."""
+        found = self.estimate.estimate
+        if self.complete or found.is_partial or found.composed is None:
+            return self.complete
+        return found.composed.interval.width_ms <= 2 * _WIDEST_OF_THE_BEST * self.latency_ms
+
 
 def candidates(
     estimates: Iterable[SystemEstimate], systems: Mapping[str, System], prices: Prices
 ) -> tuple[Candidate, ...]:
-    """Return all candidates with a latency, the fastest first, and incomplete ones last."""
+    """Return all candidates with a latency, the fastest first, and those that cannot be the best last."""
     found = []
     for one in estimates:
         latency_ms = one.sequential_ms
@@ -98,7 +108,7 @@ def candidates(
             price = prices.of(names_of(one.way.system, systems))
             cost = None if price is None else cost_of(latency_ms, price)
             found.append(Candidate(one, latency_ms, one.estimate.coverage.complete, price, cost))
-    return tuple(sorted(found, key=lambda it: (not it.complete, it.latency_ms, it.estimate.way)))
+    return tuple(sorted(found, key=lambda it: (not it.competes, it.latency_ms, it.estimate.way)))
 
 
 def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
@@ -108,13 +118,13 @@ def names_of(system: str, systems: Mapping[str, System]) -> tuple[str, ...]:
 
 
 def quickest(found: Iterable[Candidate]) -> Candidate | None:
-    """Return the complete candidate with the least latency."""
-    return min((it for it in found if it.complete), key=lambda it: it.latency_ms, default=None)
+    """Return the candidate with the least latency."""
+    return min((it for it in found if it.competes), key=lambda it: it.latency_ms, default=None)
 
 
 def cheapest(found: Iterable[Candidate]) -> Candidate | None:
-    """Return the complete candidate with the least cost; None without prices."""
-    priced = ((it.dollars_per_million, it) for it in found if it.complete and it.dollars_per_million is not None)
+    """Return the candidate with the least cost; None without prices."""
+    priced = ((it.dollars_per_million, it) for it in found if it.competes and it.dollars_per_million is not None)
     return min(priced, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 

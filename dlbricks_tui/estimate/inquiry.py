@@ -1,6 +1,6 @@
 """Estimates of a model from the results in a store: on one system, or on each system with results of it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
@@ -103,6 +103,22 @@ class Inquiry:
         way = self._way_of_others(system, runtime, counts) or Way(system, runtime, graph.level, "")
         composed = estimate(self.decomposition, self._with_predictor(NOTHING_KNOWN, way), self._options)
         return SystemEstimate(way, composed, variant=self._variant(way))
+
+    def with_predicted(self, measured: Mapping[str, SystemEstimate | None]) -> list[SystemEstimate]:
+        """Return the estimates by system, with predicted ones on systems that have measured other models only.
+
+        There are none if no system has measured the model.
+        """
+        if not any(measured.values()):
+            return []
+        found = (known or self._predicted_on(system) for system, known in measured.items())
+        return [each for each in found if each is not None]
+
+    def _predicted_on(self, system: str) -> SystemEstimate | None:
+        """Return the estimate without results of the model; None if some layer cannot be predicted."""
+        found = self.empty(system, "")
+        is_known = found.way.protocol and found.estimate.composed is not None and not found.estimate.is_partial
+        return found if is_known else None
 
     def _with_predictor(self, knowledge: Knowledge, way: Way) -> Knowledge:
         if self._predictors is None:

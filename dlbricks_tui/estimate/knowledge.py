@@ -1,5 +1,6 @@
 """The measurements of bricks on one system and runtime: the input of an estimate."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -45,6 +46,11 @@ class Unmeasured(NamedTuple):
 
     canonical: str
     context: str
+
+    @property
+    def key(self) -> str:
+        """The key of the brick."""
+        return hashlib.sha256(self.canonical.encode()).hexdigest()
 
 
 class Predictor(Protocol):

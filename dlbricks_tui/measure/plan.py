@@ -67,6 +67,14 @@ def keys_of(models: Iterable[CutModel], end_to_end: bool = False, method: Method
     return tuple(found)
 
 
+def uses_of(models: Iterable[CutModel], method: Method = Method.ALONE) -> dict[str, Counter[JobKey]]:
+    """Return how often each model, by name, runs each brick."""
+    found: defaultdict[str, Counter[JobKey]] = defaultdict(Counter)
+    for model, occurrence, key in _occurrences(models, method):
+        found[model.name][key] += times_paid(model.decomposition.graph, occurrence.sequence.layers)
+    return found
+
+
 def _timed_whole(models: Iterable[CutModel], end_to_end: bool) -> Sequence[CutModel]:
     """Return the models to time end to end: those that their layers cannot tell about are always timed."""
     return [model for model in models if end_to_end or model.needs_file]

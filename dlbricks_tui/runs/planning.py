@@ -1,5 +1,6 @@
 """The models of a run, read and cut, and its plan: the jobs that the store lacks, and the levels to calibrate."""
 
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -7,6 +8,9 @@ from pathlib import Path
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
+from dlbricks_tui.estimate.prediction.transfer import Limit
+from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.events import Event
@@ -31,6 +35,7 @@ from dlbricks_tui.runs.events import (
     Planned,
     ShapesRemembered,
 )
+from dlbricks_tui.runs.probing import informative
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.results import RunCounts
 from dlbricks_tui.runs.run_folder import Tally
@@ -189,6 +194,8 @@ def plan_run(
     found = plan(
         workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method, first_number=first
     )
+    if request.probe_bricks is not None:
+        found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
     seconds = expected_seconds(request.method, request.rule, jobs, session.competing)
     targets = targets_due(request, workload.models, jobs, conditions, store, seconds)
@@ -199,6 +206,19 @@ def plan_run(
         total = min(total, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
     return PlannedRun(replace(found, jobs=jobs), targets, time_left, total)
+
+
+def _informative(
+    session: RunSession, workload: Workload, jobs: Sequence[Job], store: ResultsDatabase, most: int
+) -> tuple[Job, ...]:
+    """Return the jobs of a probe, in the order of the plan."""
+    request, conditions = session.request, session.conditions
+    levels = {model.decomposition.graph.level for model in workload.models}
+    level = levels.pop() if len(levels) == 1 else request.level
+    others = OtherSystems(store, Way(conditions.system, conditions.runtime, level, conditions.protocol))
+    seconds = math.inf if session.control.seconds_left is None else session.control.seconds_left
+    chosen = set(informative(jobs, workload.models, others, request.method, Limit(most, seconds)))
+    return tuple([job for job in jobs if job in chosen])
 
 
 def tell_plans(sessions: Sequence[RunSession], workloads: Sequence[Workload], plans: Sequence[PlannedRun]) -> RunCounts:

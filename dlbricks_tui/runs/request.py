@@ -96,6 +96,8 @@ class RunRequest:
     method: Method = Method.ALONE
     # Instead of models.
     suite: SuiteChoice | None = None
+    # The most bricks of a probe, which measures the most informative ones; None: all bricks are measured.
+    probe_bricks: int | None = None
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -187,7 +189,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
     return RunRequest(
         models=_models_from(document["models"]),
         runtime=_runtime_from(document["runtime"]),
-        # Requests of earlier versions have no others, no values and no batch sizes.
+        # Requests of earlier versions have no others, no values, no batch sizes and no probes.
         others=tuple(
             RuntimeChoice(_runtime_from(it["runtime"]), _models_from(it["models"]), Method(it["method"]))
             for it in document.get("others", ())
@@ -207,6 +209,7 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         memory_limit_bytes=document["memory_limit_bytes"],
         method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),
+        probe_bricks=document.get("probe_bricks"),
     )
 
 

@@ -89,7 +89,8 @@ def test_several_models_on_several_systems_make_a_grid(systems: Command) -> None
     assert status == 0
     assert header.split() == ["MODEL", "c5.2xlarge", "c5.xlarge", "QUICKEST", "CHEAPEST"]
     assert rows[0].endswith("c5.xlarge")
-    assert "part: " in rows[1]
+    # It has run SqueezeNet only: other layers are predicted from c5.xlarge.
+    assert "~" in rows[1]
 
 
 def test_a_model_without_results_is_reported(systems: Command) -> None:

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from dlbricks_tui.estimate.comparison import DELIVERED, Candidate, Prices, candidates, cheapest, quickest
+from dlbricks_tui.estimate.comparison import DELIVERED, Candidate, Prices, candidates, cheapest, quickest, remarks_on
+from dlbricks_tui.estimate.intervals import Interval
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from tests.estimate.test_accuracy import incomplete, one
 from tests.store.samples import system
@@ -45,3 +46,24 @@ def test_a_candidate_that_lacks_layers_is_never_the_best() -> None:
     best, thrifty = quickest(found), cheapest(found)
     assert best is thrifty is found[0]
     assert quickest(ranked(incomplete())) is None
+
+
+def predicted(width: float) -> SystemEstimate:
+    """An estimate in which all layers are predicted, with an interval that is so many times as wide as it is long."""
+    found = on("mine", 3)
+    composed = found.estimate.composed
+    assert composed is not None
+    interval = Interval(composed.sequential_ms * (1 - width / 2), composed.sequential_ms * (1 + width / 2))
+    coverage = replace(found.estimate.coverage, measured=0, missing=3, predicted=3)
+    return replace(
+        found, estimate=replace(found.estimate, coverage=coverage, composed=replace(composed, interval=interval))
+    )
+
+
+def test_a_predicted_candidate_is_the_best_only_if_its_interval_is_narrow() -> None:
+    for width, best in ((0.2, "mine"), (1.0, "c5.xlarge")):
+        found = ranked(predicted(width), on("c5.xlarge", 9))
+        assert (quickest(found) or found[1]).estimate.way.system == found[0].estimate.way.system == best
+    first, second = remarks_on(ranked(predicted(0.2), on("c5.xlarge", 9)))
+    assert first.startswith("quickest") and first.endswith("predicted")
+    assert "quickest" not in second

@@ -9,6 +9,7 @@ from statistics import fmean
 from dlbricks_tui import __version__
 from dlbricks_tui.estimate.knowledge import Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
+from dlbricks_tui.estimate.prediction.other_systems import with_others
 from dlbricks_tui.estimate.prediction.prior import WithPrior, prior_of, speed_by
 from dlbricks_tui.estimate.prediction.saved import Trained, read_trained, write_trained
 from dlbricks_tui.estimate.prediction.training import Example, train
@@ -48,7 +49,8 @@ class Predictors:
             trained = _trained(examples_of(self._store, way), prior)
             with suppress(OSError):
                 write_trained(path, trained, state)
-        return trained.own if prior is None else WithPrior(trained.own, prior, trained.speed)
+        usual = trained.own if prior is None else WithPrior(trained.own, prior, trained.speed)
+        return with_others(self._store, way, usual)
 
 
 def _trained(examples: Iterable[Example], prior: NearestBricks | None) -> Trained:

@@ -11,6 +11,7 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.selection import preferred_level
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings
 from dlbricks_tui.store.selections import by_id, combinations
@@ -89,13 +90,12 @@ def rank(session: Session, spec: ModelSpec, workers: int) -> tuple[Candidate, ..
         known = by_id(store.systems())
         levels = {system: preferred_level(levels_measured(store, system, None)) for system in known}
     inquiries = {level: _inquiry(session, spec, level, workers) for level in set(levels.values())}
-    found = []
-    for system, level in levels.items():
-        inquiry = inquiries[level]
+    found: list[SystemEstimate] = []
+    for level, inquiry in inquiries.items():
         if inquiry is not None:
             with session.store.held():
-                found.append(inquiry.on(system, None))
-    return candidates([estimate for estimate in found if estimate is not None], known, prices)
+                found += inquiry.with_predicted({it: inquiry.on(it, None) for it in known if levels[it] is level})
+    return candidates(found, known, prices)
 
 
 def _inquiry(session: Session, spec: ModelSpec, level: Level, workers: int) -> Inquiry | None:

@@ -1,0 +1,103 @@
+"""`dlbricks probe`: measure the few bricks that tell most about this host, and estimate models from other systems."""
+
+import argparse
+import time
+from collections.abc import Sequence
+
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
+from dlbricks_tui.answers.results import model_estimate, probe_result
+from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.parser import FromConfig, Parser, add_json_option, add_quiet_option, add_schema_option
+from dlbricks_tui.cli.run import tell_end
+from dlbricks_tui.cli.run_progress import shown
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.wording.numbers import names_of
+
+
+def register(parser: Parser) -> None:
+    """Add the options of `probe`."""
+    parser.add_argument(
+        "models",
+        metavar="MODEL",
+        nargs="*",
+        help="a model as for `dlbricks run` (default: all that were measured on any system of the store)",
+    )
+    defaults = ProbeOptions()
+    parser.add_argument(
+        "--seconds", metavar="S", type=float, default=defaults.seconds, help="the time to take (default: 20)"
+    )
+    parser.add_argument(
+        "--bricks",
+        metavar="N",
+        type=int,
+        default=defaults.bricks,
+        help="the most bricks to time one by one, with --method alone (default: 30)",
+    )
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        default=FromConfig("run.runtime"),
+        help="a runtime that `dlbricks runtimes` lists (default: ours)",
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=int,
+        default=FromConfig("run.threads"),
+        help="number of threads that the framework computes with",
+    )
+    for option, kind in (("--level", Level), ("--method", Method)):
+        parser.add_argument(
+            option, choices=values_of(kind), help="(default: the one by which other systems have measured most)"
+        )
+    add_quiet_option(parser)
+    add_json_option(parser)
+    add_schema_option(parser, "ProbeResult")
+    parser.set_defaults(handler=probe)
+
+
+def probe(args: argparse.Namespace) -> int:
+    """Measure the most informative bricks, and print the estimates of the models."""
+    from_config = "runtime" in args.from_config
+    options = ProbeOptions(
+        seconds=args.seconds,
+        bricks=args.bricks,
+        level=None if args.level is None else Level(args.level),
+        method=None if args.method is None else Method(args.method),
+        runtime=None if from_config else args.runtime,
+        usual_runtime=args.runtime if from_config else None,
+        threads=args.threads,
+    )
+    request = probe_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
+    others = known_systems(request, args.data)
+    folder = create_run(request, args.data)
+    place = Workplace(args.data, spent_seconds=time.monotonic() - args.began)
+    with shown(quiet=args.quiet) as progress:
+        outcome = execute(folder, request, place, host_lock(), progress.take)
+    estimates = outcome.estimates or ()
+    if args.json:
+        models = (model_estimate(decomposition, one) for decomposition, one in estimates)
+        write_json(probe_result(outcome.state, fingerprint().id, request.runtime.identity, others, models))
+    else:
+        _show([one for _, one in estimates])
+    if not args.quiet:
+        narrate(f"compared with {names_of(others)}")
+    return tell_end(outcome, quiet=args.quiet, left_out=len(progress.progress.left_out))
+
+
+def _show(estimates: Sequence[SystemEstimate]) -> None:
+    # Loaded here: the JSON document needs no tables.
+    from dlbricks_tui.cli.estimate_view import intervals_view
+
+    known = [one for one in estimates if one.estimate.composed is not None]
+    if known:
+        show(*intervals_view(known, data_console()))

@@ -1,0 +1,130 @@
+"""`dlbricks probe`, with an interpreter that always starts the fake worker."""
+
+import json
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement, Run, new_uuid
+from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL
+from tests.store.samples import system
+
+Command = Callable[..., tuple[int, str, str]]
+ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
+HOW = ("--runtime", "fake")
+
+
+@pytest.fixture
+def dlbricks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run `dlbricks ...` on a host with a runtime called `fake`; return its exit status, output and narration."""
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    interpreter = tmp_path / "python"
+    interpreter.write_text(
+        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
+    )
+    interpreter.chmod(0o755)
+    assert main(["--data-dir", str(tmp_path / "data"), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
+    capsys.readouterr()
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def known(dlbricks: Command, tmp_path: Path) -> Path:
+    """A store with the results of two other systems, and none of this host."""
+    measuring = ("--level", "written", "--method", "alone", "--calibrate", "never", "--fixed-runs", "5")
+    assert dlbricks("run", MODEL, *HOW, *measuring)[0] == 0
+    folder = tmp_path / "data" / "store"
+    with ResultsDatabase(folder) as store:
+        measured, runs = store.records(Measurement), store.records(Run)
+        for name in ELSEWHERE:
+            store.add(system(name), *[replace(it, system=name, uuid=new_uuid()) for it in measured])
+            store.add(*[replace(it, system=name, uuid=new_uuid()) for it in runs])
+        store.delete(it.uuid for it in (*measured, *runs))
+    return folder
+
+
+def test_a_probe_estimates_all_models_of_the_store(dlbricks: Command, known: Path) -> None:
+    status, out, told = dlbricks("probe", *HOW, "--bricks", "6", "--json")
+    assert status == 0
+    found = json.loads(out)
+    assert found["bricks"] == 6
+    assert found["system"] not in ELSEWHERE
+    assert sorted(found["known_systems"]) == sorted(ELSEWHERE)
+    assert 0 < found["seconds"] < 60
+    (model,) = found["models"]
+    assert (model["model"], model["level"], model["system"]) == (MODEL, "written", found["system"])
+    assert model["coverage"]["measured"] < model["coverage"]["predicted"] + model["coverage"]["measured"] == 21
+    assert not model["partial"]
+    low_ms, high_ms = model["interval_ms"]
+    assert 0 < low_ms < model["sequential_ms"] < high_ms
+    assert 0 < model["predicted_share"] < 1
+    assert "compared with" in told
+    (again,) = json.loads(dlbricks("estimate", MODEL, *HOW, "--json")[1])
+    assert again["sequential_ms"] == model["sequential_ms"]
+
+
+def test_the_table_has_intervals_and_marks_predictions(dlbricks: Command, known: Path) -> None:
+    status, out, told = dlbricks("probe", MODEL, *HOW, "--bricks", "6")
+    assert status == 0
+    row = next(row for row in out.splitlines() if row.startswith(MODEL))
+    assert "~" in row
+    assert " to " in row
+    assert "%" in row
+    assert "predicted" in out
+    assert "6 bricks measured" in told
+
+
+def test_its_results_are_ordinary_ones(dlbricks: Command, known: Path) -> None:
+    dlbricks("probe", MODEL, *HOW, "--bricks", "6")
+    here = [it for it in json.loads(dlbricks("systems", "--json")[1]) if it["system"] not in ELSEWHERE]
+    assert [it["results"][0]["bricks"] for it in here] == [6]
+    (run, *_) = json.loads(dlbricks("runs", "--json")[1])[::-1]
+    assert run["bricks"]["run"] == 6
+
+
+def test_machines_are_compared_after_a_probe(dlbricks: Command, known: Path) -> None:
+    dlbricks("probe", MODEL, *HOW, "--bricks", "6")
+    status, out, _ = dlbricks("systems", "compare", MODEL, "--json")
+    assert status == 0
+    found = {it["system"]: it for it in json.loads(out)}
+    assert len(found) == 3
+    (probed,) = [it for name, it in found.items() if name not in ELSEWHERE]
+    assert not probed["complete"]
+    assert 0 < probed["predicted_share"] < 1
+    assert probed["interval_ms"][0] < probed["latency_ms"] < probed["interval_ms"][1]
+
+
+def test_an_empty_store_is_refused_in_one_line(dlbricks: Command) -> None:
+    for arguments in ((), (MODEL,)):
+        status, out, told = dlbricks("probe", *arguments, *HOW)
+        assert (status, out) == (2, "")
+        (line,) = told.splitlines()
+        assert "a probe compares this system with others" in line
+        assert "dlbricks results import" in line
+
+
+def test_a_store_without_another_system_is_refused_in_one_line(dlbricks: Command) -> None:
+    dlbricks("run", MODEL, *HOW, "--level", "written", "--calibrate", "never", "--method", "alone", "--fixed-runs", "5")
+    status, out, told = dlbricks("probe", MODEL, *HOW)
+    assert (status, out) == (2, "")
+    (line,) = told.splitlines()
+    assert f"{BRICKS} bricks at level written" in line
+
+
+@pytest.mark.parametrize(("option", "value"), [("--seconds", "0"), ("--seconds", "nan"), ("--bricks", "-1")])
+def test_numbers_that_make_no_sense_are_refused(dlbricks: Command, option: str, value: str) -> None:
+    status, out, told = dlbricks("probe", MODEL, option, value)
+    assert (status, out) == (2, "")
+    assert "give more than 0" in told
