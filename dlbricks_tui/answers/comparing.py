@@ -216,8 +216,7 @@ class _Comparison:
     def _estimate(self, each: _Combination) -> SystemEstimate:
         """Return the estimate of a combination, without latencies if it was not measured."""
         identity, inquiry = each.identity, self._inquiry(each)
-        found = inquiry.on(self._system, identity) or inquiry.empty(self._system, identity)
-        return replace(found, variant=replace(found.variant, precision=each.precision))
+        return inquiry.on(self._system, identity) or inquiry.empty(self._system, identity, precision=each.precision)
 
     def _inquiry(self, each: _Combination) -> Inquiry:
         """Return the model as a runtime has it at a batch size, with the results of its bricks."""

@@ -36,7 +36,7 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
-from dlbricks_tui.runtime.variant import Precision, states
+from dlbricks_tui.runtime.variant import Precision, stated_precision, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import by_id, combinations
@@ -84,13 +84,15 @@ class EstimateOptions(CutOptions):
         return runtime.with_threads(threads).with_precision(self.precision)
 
     @property
-    def names_no_variant(self) -> bool:
-        """True if results of any threads and precision may count."""
-        return self.threads is None and self.precision is None
+    def allows_any_threads(self) -> bool:
+        """True if results of any threads may count."""
+        return self.threads is None
 
     def fits(self, identity: str) -> bool:
         """Return whether a runtime of this identity has the threads and the precision of these options."""
-        return states(identity, self.threads, self.precision)
+        # The identity of a runtime of the store has its own precision.
+        precision = self.precision or stated_precision(self.runtime or "")
+        return states(identity, self.threads, precision)
 
     def compositions(self) -> Options:
         """Return the compositions to make; this reads the file of rules."""
@@ -185,10 +187,9 @@ class Estimator:
 
     def _empty(self, inquiry: Inquiry, system: str, runtime: str) -> SystemEstimate:
         """Return the estimate without results, in the variant of the options."""
-        found = inquiry.empty(system, runtime, self.options.fits)
-        threads, precision = self.options.threads, self.options.precision
-        variant = found.variant if threads is None else replace(found.variant, threads=threads)
-        return replace(found, variant=variant if precision is None else replace(variant, precision=precision))
+        found = inquiry.empty(system, runtime, self.options.fits, self.options.precision)
+        threads = self.options.threads
+        return found if threads is None else replace(found, variant=replace(found.variant, threads=threads))
 
     def inquiries(
         self,
@@ -212,13 +213,29 @@ class Estimator:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
         form, named = self._named(sources, is_host)
-        usual = usual_runtimes(self.data, self.options.usual_runtime, None) if is_host else {}
-        usual = {form: self.options.variant_of(runtime) for form, runtime in usual.items()}
+        precision = self.options.precision
+        usual = usual_runtimes(self.data, self.options.usual_runtime, None, precision) if is_host else {}
+        usual = {form: self.options.variant_of(it) for form, it in usual.items()}
+        if is_host and form is None and precision is not None:
+            self._refuse_missing_precision(sources, usual, precision)
         found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual)
         if self.options.level is not None:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
         return replace(found, level=self._level(system, wanted, others=named is None))
+
+    def _refuse_missing_precision(
+        self, sources: Sequence[ModelSource], usual: Collection[Format], precision: Precision
+    ) -> None:
+        for source in sources:
+            taken = source.in_format(self.preferred).format
+            if taken not in usual:
+                others = [it for it in TRAITS.values() if it.format is taken and precision in it.precisions]
+                advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
+                raise EstimateError(
+                    f"no runtime here computes {taken.value} models, such as {source.name}, in {precision.value}: "
+                    f"choose another precision{advice}"
+                )
 
     def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
@@ -233,7 +250,9 @@ class Estimator:
                 # Models of several formats share bricks.
                 offers = [it for it in inquiry.offers if format_of(known.get(it.way.runtime)) is form]
                 for offer in offers:
-                    if system in (None, offer.way.system) and scope.named in (None, offer.way.runtime):
+                    fits = states(offer.way.runtime, None, self.options.precision or Precision.F32)
+                    is_wanted = fits if scope.named is None else scope.named == offer.way.runtime
+                    if is_wanted and system in (None, offer.way.system):
                         yield inquiry.by(offer.way)
 
     def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[tuple[Way, Score]]:
@@ -296,9 +315,9 @@ class Estimator:
         inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
         found = inquiry.on(scope.system, wanted, self.options.fits)
         usual = scope.usual.get(asked.source.format)
-        if found is None and scope.named is None and usual is not None and self.options.names_no_variant:
+        if found is None and scope.named is None and usual is not None and self.options.allows_any_threads:
             known = by_id(self.store.runtimes())
-            alike = {identity for identity, each in known.items() if each.framework == usual.framework}
+            alike = {it for it, each in known.items() if each.framework == usual.framework and self.options.fits(it)}
             offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
             found = None if offer is None else inquiry.by(offer.way)
         return found
@@ -359,10 +378,15 @@ def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> Named
     return NamedRuntime(known[identity].framework, here, identity)
 
 
-def usual_runtimes(data: DataFolder, usual: str | None, threads: int | None) -> Mapping[Format, Runtime]:
-    """Return the runtime of this host for each format, by the settings."""
+def usual_runtimes(
+    data: DataFolder, usual: str | None, threads: int | None, precision: Precision | None = None
+) -> Mapping[Format, Runtime]:
+    """Return the runtime of this host for each format, by the settings, of those that have the precision."""
     registry = Registry(data.path)
-    found = registry.one_of_each_format(registry.find(usual) if usual else None)
+    named = registry.find(usual) if usual else None
+    if named is not None and not named.computes_in(precision):
+        named = None
+    found = registry.one_of_each_format(named, precision)
     return {form: runtime.with_threads(threads) for form, runtime in found.items()}
 
 
@@ -417,5 +441,12 @@ def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | Non
 
 def _runtime_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> Runtime | None:
     """Return the runtime of this host that the options name, as others may fuse models otherwise."""
-    asked = options.runtime or options.usual_runtime
-    return None if asked is None else named_runtime(asked, data, store).here
+    registry, precision = Registry(data.path), options.precision
+    if options.runtime is not None:
+        named = named_runtime(options.runtime, data, store)
+        here = named.here or (None if named.identity is None else registry.with_identity(named.identity))
+    else:
+        here = None if options.usual_runtime is None else registry.find(options.usual_runtime)
+        if precision is not None and not (here is not None and here.computes_in(precision)):
+            here = registry.preferred_for(tuple(Format), precision)
+    return None if here is None else here.with_precision(precision)

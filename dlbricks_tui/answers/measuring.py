@@ -42,14 +42,14 @@ class MeasureOptions(CutOptions):
     # True: the whole models are timed, too.
     end_to_end: bool | None = None
     method: Method | None = None
-    # Of several runtimes, threads and batch sizes, the run measures each combination.
+    # Of several runtimes, threads, batch sizes and precisions, the run measures each combination.
     # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
     runtime: str | Sequence[str] | None = None
     usual_runtime: str | None = None
     threads: int | Sequence[int] | None = None
     # The number of images, sentences or rows in an inference. None: that of each model's file.
     batch: int | Sequence[int] | None = None
-    precision: Precision | None = None
+    precision: Precision | Sequence[Precision] | None = None
     # Sample until half of the 95 % interval is at most this share of the latency.
     target_interval: float | None = None
     # Take this many samples of everything instead.
@@ -147,20 +147,24 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 
 
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
-    """Return each runtime with each number of threads."""
-    registry = Registry(data.path)
-    found = [registry.find_installed(name) for name in several(options.runtime)] or [_usual(options, formats, registry)]
+    """Return each runtime with each precision and each number of threads."""
+    registry, precisions = Registry(data.path), several(options.precision) or (None,)
+    named = [registry.find_installed(name) for name in several(options.runtime)]
+    found = product(named, precisions) if named else ((_usual(options, formats, registry, it), it) for it in precisions)
     every = product(found, several(options.threads) or (None,))
-    variants = (runtime.with_threads(threads).with_precision(options.precision) for runtime, threads in every)
+    variants = (runtime.with_threads(threads).with_precision(precision) for (runtime, precision), threads in every)
     return tuple({each.identity: each for each in variants}.values())
 
 
-def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry) -> Runtime:
+def _usual(
+    options: MeasureOptions, formats: Collection[Format], registry: Registry, precision: Precision | None
+) -> Runtime:
+    """Return the runtime of the settings, or else the usual one of those that have the precision."""
     if options.usual_runtime:
         usual = registry.find(options.usual_runtime)
-        if usual.traits.format in formats and usual in registry.all():
+        if usual.traits.format in formats and usual in registry.all() and usual.computes_in(precision):
             return usual
-    return registry.runtime_for(formats)
+    return registry.preferred_for(formats, precision) or registry.runtime_for(formats)
 
 
 def _rule(options: MeasureOptions) -> StoppingRule:

@@ -85,6 +85,8 @@ class ModelEstimate:
     batch: int
     threads: int | None
     precision: Precision
+    # True if the runtime computes with other numbers than the author of the model chose: see docs/precision.md.
+    accuracy_unchecked: bool
     sequential_ms: float | None
     parallel_ms: float | None
     workers: int | None
@@ -190,6 +192,7 @@ class ComparedCombination:
     batch: int
     threads: int | None
     precision: Precision
+    accuracy_unchecked: bool
     # The sequential estimate, if it has all layers, and its 95 % interval.
     estimate_ms: float | None
     interval_ms: tuple[float, float] | None
@@ -238,6 +241,7 @@ def _compared(found: Ranked) -> ComparedCombination:
         batch=one.variant.batch_size,
         threads=one.variant.threads,
         precision=one.variant.precision,
+        accuracy_unchecked=one.variant.precision.is_unchecked,
         estimate_ms=estimate_ms,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
         measured_ms=found.point.measured_ms,
@@ -266,6 +270,7 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
         batch=one.variant.batch_size,
         threads=one.variant.threads,
         precision=one.variant.precision,
+        accuracy_unchecked=one.variant.precision.is_unchecked,
         sequential_ms=composed.sequential_ms if composed else None,
         parallel_ms=composed.parallel_ms if composed else None,
         workers=found.options.workers,

@@ -13,6 +13,7 @@ from dlbricks_tui.cli.options import (
     add_models_argument,
     cutting_of,
     names,
+    precisions,
     shapes_of,
     values_given,
     whole_numbers,
@@ -21,7 +22,6 @@ from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lin
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_schema_option
 from dlbricks_tui.cli.store import narrated_remarks, open_store
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
 
@@ -42,7 +42,11 @@ def register(parser: Parser) -> None:
     ):
         parser.add_argument(option, metavar=metavar, type=whole_numbers, default=(), help=about)
     parser.add_argument(
-        "--precision", metavar="P", type=_precisions, default=(), help="a precision, or several (default: all measured)"
+        "--precision",
+        metavar="P",
+        type=precisions,
+        default=(),
+        help="f32, bf16 or int8, or several (default: all that were measured)",
     )
     parser.add_argument(
         "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
@@ -95,12 +99,3 @@ def compare_combinations(args: argparse.Namespace) -> int:
         )
     complete = not ranking.refusals and all(it.ratio is not None for it in ranking.combinations)
     return Status.DONE if complete else Status.DONE_WITH_FAILURES
-
-
-def _precisions(text: str) -> tuple[Precision, ...]:
-    """Return the precisions between commas; the type of an option."""
-    known = {each.value: each for each in Precision}
-    given = names(text)
-    if not set(given) <= known.keys():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
-    return tuple([known[each] for each in given])

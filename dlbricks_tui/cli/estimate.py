@@ -57,7 +57,7 @@ _CSV_COLUMNS = (
     *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
     *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
     *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
-    *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share"),
+    *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share", "accuracy_unchecked"),
 )
 
 
@@ -177,12 +177,14 @@ def estimate_models(args: argparse.Namespace) -> int:
         raise UsageError("--bound-ms: give more than 0 milliseconds")
     options = estimate_options_of(args, args.system)
     variants = [
-        replace(options, runtime=runtime, threads=threads, batch=batch)
-        for runtime, threads, batch in product(args.runtime or (None,), args.threads or (None,), args.batch or (None,))
+        replace(options, runtime=runtime, precision=precision, threads=threads, batch=batch)
+        for runtime, precision, threads, batch in product(
+            *(given or (None,) for given in (args.runtime, args.precision, args.threads, args.batch))
+        )
     ]
     if len(variants) > 1 and (args.accuracy or args.score):
         option = "--score" if args.score else "--accuracy"
-        raise UsageError(f"{option} judges one variant: give one --runtime, one --threads and one --batch")
+        raise UsageError(f"{option} judges one variant: give one --runtime, --precision, --threads and --batch")
     cures = _Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
         return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
@@ -203,7 +205,7 @@ def _estimate_variants(
     found: dict[str, list[Point]] = {}
     answers: list[ModelWithEstimate] = []
     refused: list[UserError] = []
-    for _, group in groupby(variants, key=lambda it: it.runtime):
+    for _, group in groupby(variants, key=lambda it: (it.runtime, it.precision)):
         options = list(group)
         with open_estimator(options[0], data) as opened:
             for each in options:

@@ -21,6 +21,7 @@ from dlbricks_tui.estimate.explanation import (
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.wording.numbers import PREDICTED, counted, in_ms, milliseconds, percent, signed_percent
 
@@ -42,7 +43,7 @@ def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Co
         yield _heading(one)
         yield Text(f"no estimate is possible: {found.obstacle}")
         if one.end_to_end is not None:
-            yield Text(f"{_END_TO_END}: {in_ms(one.end_to_end.value_ms)}, measured")
+            yield Text(f"{_END_TO_END}: {in_ms(one.end_to_end.value_ms)}, measured ({one.variant.in_words})")
     elif found.composed is not None:
         yield _heading(one)
         yield _compositions(one, found.composed, pen)
@@ -105,6 +106,8 @@ def intervals_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
 def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
     if any(one.estimate.composed and one.estimate.coverage.predicted for one in estimates):
         yield Text(f"\n{PREDICTED} not all measured: the latency of some layers is predicted")
+    for remark in remarks_on(one.variant.precision for one in estimates):
+        yield Text(f"\n{remark}")
     if any(one.estimate.composed and one.estimate.is_partial for one in estimates):
         yield Text(f"\n{PART} a sum of the layers with a latency only; the model may take more or less")
 

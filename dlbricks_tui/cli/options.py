@@ -14,7 +14,7 @@ from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.runtime.variant import Precision, numbers_in
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,7 +109,7 @@ def values_of(kind: type[Enum]) -> list[str]:
 
 
 def add_variant_options(parser: Parser) -> None:
-    """Take batch sizes and the precision; the runtime and its threads are options of each command."""
+    """Take batch sizes and precisions; the runtime and its threads are options of each command."""
     parser.add_argument(
         "--batch",
         metavar="N",
@@ -120,9 +120,21 @@ def add_variant_options(parser: Parser) -> None:
     )
     parser.add_argument(
         "--precision",
-        choices=values_of(Precision),
-        help="the numbers that the runtime computes with (default: f32; quantised models keep their types)",
+        metavar="P",
+        type=precisions,
+        default=(),
+        help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy of the model, or "
+        "several (default: f32; models that are quantised already run as they are)",
     )
+
+
+def precisions(text: str) -> tuple[Precision, ...]:
+    """Return the precisions between commas, each once; the type of an option."""
+    known = {each.value: each for each in CHOSEN_PRECISIONS}
+    given = names(text)
+    if not set(given) <= known.keys():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
+    return tuple([known[each] for each in given])
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:
@@ -179,12 +191,6 @@ def given_options(args: argparse.Namespace) -> list[str]:
     return [word for option, texts in given.items() for text in texts for word in (option, text)]
 
 
-def _precision_of(args: argparse.Namespace) -> Precision | None:
-    # Some commands that estimate have no such option.
-    given = getattr(args, "precision", None)
-    return None if given is None else Precision(given)
-
-
 def estimate_options_of(
     args: argparse.Namespace, system: str | None = None, runtime: str | None = None
 ) -> EstimateOptions:
@@ -205,7 +211,6 @@ def estimate_options_of(
         runtime=runtime,
         usual_runtime=args.config.runtime,
         usual_threads=args.config.threads,
-        precision=_precision_of(args),
         workers=args.workers,
         rules=args.rules,
         measured_only=args.measured_only or not args.config.predicts,

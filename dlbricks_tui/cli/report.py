@@ -20,6 +20,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.evaluation import Evaluation, evaluate
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
@@ -88,11 +89,23 @@ def report_models(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
-    """Open a loader for each runtime of this host; runtimes of other hosts get the usual one."""
+    """Open a loader for each runtime of this host; runtimes of other hosts get one of their framework and precision."""
+    runtimes = Registry(data.path).known()
     with ExitStack() as opened:
         usual = opened.enter_context(open_loader(data))
-        known = {it.identity: opened.enter_context(open_loader(data, it)) for it in Registry(data.path).known()}
-        yield lambda identity: known.get(identity, usual)
+        known = {it.identity: opened.enter_context(open_loader(data, it)) for it in runtimes}
+        reduced: dict[tuple[str, Precision], Loader] = {
+            (it.framework, precision): opened.enter_context(open_loader(data, it.with_precision(precision)))
+            for it in reversed(runtimes)
+            for precision in it.traits.precisions
+            if precision is not Precision.F32
+        }
+
+        def loader_of(identity: str) -> Loader:
+            alike = reduced.get((identity.partition("-")[0], stated_precision(identity)), usual)
+            return known.get(identity, alike)
+
+        yield loader_of
 
 
 def _folder(text: str) -> Path:

@@ -10,12 +10,13 @@ from dlbricks_tui.cli import results_output as output
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_csv, write_json, write_json_lines
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_actions, add_format_options
 from dlbricks_tui.cli.store import open_store
+from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.errors import ExchangeError, QueryError
 from dlbricks_tui.store.exporting import export_all, export_format, export_selection
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import BrickForm
-from dlbricks_tui.store.selections import OLDEST_FIRST, checked_columns, parse_order
+from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, checked_columns, parse_order
 from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.numbers import counted
 
@@ -87,6 +88,7 @@ def list_results(args: argparse.Namespace) -> int:
             write_csv([columns, *output.rows_of(shown, columns)])
         else:
             output.write_as_table(shown, columns, () if args.columns else output.SHORT_GIVES_WAY)
+            _tell_unchecked(shown)
             narrate(
                 f"{len(shown)} of {len(found)} results shown"
                 if len(shown) < len(found)
@@ -109,14 +111,21 @@ def show_result(args: argparse.Namespace) -> int:
             )
         if len(found):
             output.show_result(found, args.json)
+            _tell_unchecked(found)
         elif bricks:
             brick = bricks.pop()
             form = next(iter(store.records(BrickForm, equal(key=brick))), None)
             history = store.select(equal(brick=brick), order=OLDEST_FIRST)
             output.show_brick(brick, form, history, args.json)
+            _tell_unchecked(history)
         else:
             raise QueryError(f"no result id and no brick key begins with {args.result}")
     return Status.DONE
+
+
+def _tell_unchecked(results: Selection) -> None:
+    for remark in remarks_on(stated_precision(it) for it in sorted(results.distinct("runtime"))):
+        narrate(remark)
 
 
 def export_results(args: argparse.Namespace) -> int:

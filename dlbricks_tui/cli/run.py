@@ -39,7 +39,7 @@ from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.share.running import execute_any, start_detached
 from dlbricks_tui.wording.numbers import counted, in_ms, too_many_threads
 
@@ -142,12 +142,14 @@ def run_models(args: argparse.Namespace) -> int:
         end_to_end=args.end_to_end,
         method=None if args.method is None else Method(args.method),
         batch=args.batch,
-        precision=None if args.precision is None else Precision(args.precision),
+        precision=args.precision,
     )
     request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)
     if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
         narrate(warning)
+    for remark in remarks_on(part.runtime.settings.precision for part in request.parts):
+        narrate(remark)
     return carry_out(folder, request, args.data, showing_of(args))
 
 

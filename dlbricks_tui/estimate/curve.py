@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.runtime.variant import Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +45,9 @@ class Point:
         return per_second(self.batch_size, self.latency_ms)
 
     @property
-    def series(self) -> tuple[str, int | None]:
-        """What it shares with the other points of its batch curve."""
-        return self.runtime, self.threads
+    def precision(self) -> Precision:
+        """The numbers that the runtime computes with."""
+        return self.found.variant.precision
 
 
 def per_second(batch_size: int, latency_ms: float | None) -> float | None:
@@ -62,8 +63,12 @@ def best_within(points: Iterable[Point], bound_ms: float) -> Point | None:
 
 def scaling_efficiency(point: Point, points: Sequence[Point]) -> float | None:
     """Return the share of the ideal speed-up that more threads reach, over the fewest threads of the same batch."""
-    alike = [it for it in points if it.batch_size == point.batch_size and it.runtime == point.runtime and it.latency_ms]
+    alike = [it for it in points if _but_threads(it) == _but_threads(point) and it.latency_ms]
     fewest = min((it for it in alike if it.threads), key=lambda it: it.threads or 0, default=None)
     if fewest is None or not point.threads or not point.latency_ms:
         return None
     return ((fewest.latency_ms or 0.0) * (fewest.threads or 0)) / (point.latency_ms * point.threads)
+
+
+def _but_threads(point: Point) -> tuple[str, Precision, int]:
+    return point.runtime, point.precision, point.batch_size

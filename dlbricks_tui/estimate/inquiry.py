@@ -14,7 +14,7 @@ from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import Precision, Variant, stated_precision, stated_threads
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
@@ -24,6 +24,11 @@ from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
 def any_runtime(_: str) -> bool:
     """Count the results of all runtimes."""
     return True
+
+
+def of_usual_precision(identity: str) -> bool:
+    """Count the results of a runtime that computes in the usual precision."""
+    return stated_precision(identity) is Precision.F32
 
 
 class Inquiry:
@@ -48,14 +53,15 @@ class Inquiry:
         return self._results.offers
 
     def on(
-        self, system: str, runtime: str | None, counts: Callable[[str], bool] = any_runtime
+        self, system: str, runtime: str | None, counts: Callable[[str], bool] | None = None
     ) -> SystemEstimate | None:
         """Return the estimate on a system; None if there are no results.
 
         Without a runtime it is by the one of the model's framework that covers most, of those that `counts` allows by
-        their identities: models of several formats share bricks. A model without measured bricks may still have been
-        timed end to end.
+        their identities: models of several formats share bricks. By default, those that compute in the usual precision
+        count. A model without measured bricks may still have been timed end to end.
         """
+        counts = counts or (of_usual_precision if runtime is None else any_runtime)
         offers = [it for it in self.offers if counts(it.way.runtime)]
         if runtime is None:
             offers = offers_for(offers, self.decomposition.graph.traits, by_id(self._store.runtimes()))
@@ -97,12 +103,22 @@ class Inquiry:
         newest = max((it for it in timed if counts(it.runtime)), key=attrgetter("when"), default=None)
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
-    def empty(self, system: str, runtime: str, counts: Callable[[str], bool] = any_runtime) -> SystemEstimate:
-        """Return the estimate of a model without results there: of predictions, or of nothing."""
+    def empty(
+        self,
+        system: str,
+        runtime: str,
+        counts: Callable[[str], bool] | None = None,
+        precision: Precision | None = None,
+    ) -> SystemEstimate:
+        """Return the estimate of a model without results there: of predictions, or of nothing.
+
+        Without a precision it is in that of the runtime.
+        """
+        counts = counts or (any_runtime if runtime else of_usual_precision)
         graph = self.decomposition.graph
         way = self._way_of_others(system, runtime, counts) or Way(system, runtime, graph.level, "")
         composed = estimate(self.decomposition, self._with_predictor(NOTHING_KNOWN, way), self._options)
-        return SystemEstimate(way, composed, variant=self._variant(way))
+        return SystemEstimate(way, composed, variant=self._variant(way, precision))
 
     def with_predicted(self, measured: Mapping[str, SystemEstimate | None]) -> list[SystemEstimate]:
         """Return the estimates by system, with predicted ones on systems that have measured other models only.
@@ -137,10 +153,13 @@ class Inquiry:
         offer = best_offer(offers_for(offers, traits, by_id(self._store.runtimes())), system, runtime or None)
         return None if offer is None else offer.way
 
-    def _variant(self, way: Way) -> Variant:
+    def _variant(self, way: Way, precision: Precision | None = None) -> Variant:
         threads = stated_threads(way.runtime)
         system = by_id(self._store.systems()).get(way.system) if threads is None else None
         traits = TRAITS.get(way.runtime.partition("-")[0])
         if system is not None and traits is not None:
             threads = traits.usual_threads(system.cores, str(dict(system.facts).get("machine")))
-        return Variant(threads, self.decomposition.graph.batch_size, stated_precision(way.runtime))
+        graph, precision = self.decomposition.graph, precision or stated_precision(way.runtime)
+        if precision is Precision.F32 and graph.is_quantised:
+            precision = Precision.FILE
+        return Variant(threads, graph.batch_size, precision)

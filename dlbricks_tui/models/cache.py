@@ -11,7 +11,7 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import fields
 from functools import lru_cache
@@ -88,27 +88,28 @@ class Cache:
                 with suppress(OSError):
                     draft.unlink()
             if self._writes % _WRITES_PER_LOOK == 0:
-                self._remove_oldest()
+                remove_oldest([self._folder / name for name in _FOLDERS], self._most_bytes)
             self._writes += 1
 
     def _path(self, key: str) -> Path:
         return self._folder / _FOLDER / key
 
-    def _remove_oldest(self) -> None:
-        """If the entries are too large together, remove those used longest ago, until three quarters are left."""
-        files = []
-        for name in _FOLDERS:
-            with suppress(OSError), os.scandir(self._folder / name) as found:
-                files += [(it.stat().st_mtime, it.stat().st_size, it.path) for it in found if it.is_file()]
-        left = sum(size for _, size, _ in files)
-        if left <= self._most_bytes:
-            return
-        for _, size, path in sorted(files):
-            if left <= self._most_bytes * 3 // 4:
-                break
-            with suppress(OSError):
-                os.unlink(path)  # noqa: PTH108 - from scandir
-                left -= size
+
+def remove_oldest(folders: Iterable[Path], most_bytes: int) -> None:
+    """If the files are too large together, remove those used longest ago, until three quarters are left."""
+    files = []
+    for folder in folders:
+        with suppress(OSError), os.scandir(folder) as found:
+            files += [(it.stat().st_mtime, it.stat().st_size, it.path) for it in found if it.is_file()]
+    left = sum(size for _, size, _ in files)
+    if left <= most_bytes:
+        return
+    for _, size, path in sorted(files):
+        if left <= most_bytes * 3 // 4:
+            break
+        with suppress(OSError):
+            os.unlink(path)  # noqa: PTH108 - from scandir
+            left -= size
 
 
 def cache_key(*facts: object, content: bytes = b"") -> str:

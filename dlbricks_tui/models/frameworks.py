@@ -15,12 +15,28 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerHungError, WorkerRefusedError
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import ArrayType, Fuse, Held, Infer, Network, Reason, Record, Reply, Request, Tensor
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Fuse,
+    Held,
+    Infer,
+    Network,
+    Quantise,
+    Reason,
+    Record,
+    Reply,
+    Request,
+    Tensor,
+)
+from dlbricks_tui.runtime.registry import quantising_runtime
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, Traits
+from dlbricks_tui.runtime.variant import Precision
 
 # The largest graphs take seconds. Only a worker that hangs takes longer.
 ANSWER_SECONDS = 120.0
+# The largest models take two minutes.
+QUANTISE_SECONDS = 900.0
 
 AnyReply = TypeVar("AnyReply", bound=Reply)
 
@@ -75,6 +91,24 @@ class WorkerFramework:
         return " ".join(
             [f"{self._runtime.framework}-{self._runtime.version}", *self._runtime.stated_precision, *chosen]
         )
+
+    @property
+    def precision(self) -> Precision:
+        """The precision that the runtime computes in."""
+        return self._runtime.settings.precision
+
+    @property
+    def quantiser(self) -> str:
+        """The quantiser with its version, and whether it may quantise dynamically."""
+        found = quantising_runtime()
+        return f"{found.framework}-{found.version}{' dynamic' if self.traits.quantises_dynamically else ''}"
+
+    def quantise(self, file: Path, copy: Path, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers]) -> None:
+        """Let ONNX Runtime of this interpreter write a quantised copy of a model file."""
+        arrays = {name: ArrayType(it.shape or (), it.dtype) for name, it in inputs.items()}
+        network = Network("", arrays, {}, file=str(file), values=values)
+        with Worker(quantising_runtime(), self._log, self._program) as worker:
+            worker.ask(Quantise(network, str(copy), self.traits.quantises_dynamically), QUANTISE_SECONDS)
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the types of all outputs."""
@@ -186,7 +220,7 @@ class Frameworks:
 
     def loader_from_cache(self) -> Loader:
         """Return a loader that starts no framework and raises NotInCacheError for everything not in the cache."""
-        absent = {form: _NotStarted(worker.identity, worker.traits) for form, worker in self._workers.items()}
+        absent = {form: _NotStarted(worker) for form, worker in self._workers.items()}
         return Loader(
             self._cache, absent[Format.MXNET], absent.get(Format.ONNX), self._memory, most_bytes=self._most_bytes
         )
@@ -234,9 +268,24 @@ def open_loader_of(
 class _NotStarted:
     """Stands in for a framework that may not be started."""
 
-    def __init__(self, identity: str, traits: Traits) -> None:
-        self.identity = identity
-        self.traits = traits
+    def __init__(self, framework: WorkerFramework) -> None:
+        self._framework = framework
+
+    @property
+    def identity(self) -> str:
+        return self._framework.identity
+
+    @property
+    def traits(self) -> Traits:
+        return self._framework.traits
+
+    @property
+    def precision(self) -> Precision:
+        return self._framework.precision
+
+    @property
+    def quantiser(self) -> str:
+        return self._framework.quantiser
 
     def infer(self, symbol: str, shapes: object) -> GraphAnswer:
         raise NotInCacheError("this model has not been read before")
@@ -248,6 +297,9 @@ class _NotStarted:
         raise NotInCacheError("this model has not been read before")
 
     def executed(self, model: str, inputs: object, weights: object) -> str:
+        raise NotInCacheError("this model has not been read before")
+
+    def quantise(self, *model: object) -> None:
         raise NotInCacheError("this model has not been read before")
 
     def recorded(self, *network: object) -> Sequence[Held | None]:

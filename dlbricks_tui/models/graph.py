@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.models.kinds import Kind
@@ -51,6 +52,7 @@ class TensorType(NamedTuple):
 
 
 UNKNOWN_TYPE = TensorType(None, UNKNOWN_DTYPE)
+_QUANTISED = ("int8", "uint8", "int4", "uint4")
 
 
 class Origin(str, Enum):
@@ -187,16 +189,18 @@ class LayerGraph:
     batch_size: int = 1
     # The key of the file and the settings that it was read from; empty for a graph that was made or changed.
     key: str = field(default="", init=False, compare=False, repr=False)
+    file: Path | None = field(default=None, init=False, compare=False, repr=False)
 
-    def with_key(self, key: str) -> "LayerGraph":
-        """Return the graph as one that was read under a key."""
+    def with_key(self, key: str, file: Path | None = None) -> "LayerGraph":
+        """Return the graph as one that was read from a file under a key."""
         found = replace(self)
         object.__setattr__(found, "key", key)
+        object.__setattr__(found, "file", file)
         return found
 
     def named(self, name: str) -> "LayerGraph":
         """Return the graph under another name; its layers and its key stay."""
-        return replace(self, name=name).with_key(self.key)
+        return replace(self, name=name).with_key(self.key, self.file)
 
     @property
     def format(self) -> Format:
@@ -223,6 +227,11 @@ class LayerGraph:
     def weight_bytes(self) -> int:
         """The bytes of weights that one inference reads."""
         return sum(bytes_read(self.layers).values())
+
+    @cached_property
+    def is_quantised(self) -> bool:
+        """True if the file stores integers of 8 bits or fewer as weights."""
+        return any(weight.dtype in _QUANTISED for layer in self.layers for weight in layer.weights)
 
     @cached_property
     def shared_arrays(self) -> frozenset[Hashable]:

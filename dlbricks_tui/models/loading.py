@@ -14,8 +14,10 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
+from dlbricks_tui.models.quantised import quantised_copy
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,6 +96,11 @@ class Loader:
         values: Mapping[str, Numbers],
     ) -> LayerGraph:
         """Return the layer graph at a batch size, unless its tensors would take too much memory."""
+        if self._optimiser is not None and self._optimiser.precision is Precision.INT8 and source.format is Format.ONNX:
+            written = self._read(source, Level.WRITTEN, given, values)
+            source = quantised_copy(source, self._onnx.read(source), written, self._folder, self._optimiser)
+            # The copy has all shapes.
+            given = {}
         if batch_size is None:
             return self._read(source, level, given, values)
         usual = self._read(source, Level.WRITTEN, given, values)
@@ -132,7 +139,7 @@ class Loader:
                 self.cache.write(key, missing)
                 raise
             self.cache.write(key, found)
-        return found.graph.with_key(key)
+        return found.graph.with_key(key, source.path)
 
     def refuse_no_model(self, source: ModelSource) -> None:
         """Raise UnreadableModelError if the file is not a model. A model without shapes or framework passes."""

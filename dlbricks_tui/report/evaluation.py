@@ -20,6 +20,7 @@ from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run
 from dlbricks_tui.store.selections import by_id, combinations
@@ -70,6 +71,8 @@ class Names:
         if len({it.runtime for it in beside}) > 1:
             runtime = self._runtimes.get(way.runtime)
             words.append(way.runtime if runtime is None else runtime.name)
+        if (precision := stated_precision(way.runtime)) is not Precision.F32:
+            words.append(precision.in_words)
         if len({it.protocol for it in beside if it.runtime == way.runtime}) > 1:
             words.append(way.protocol)
         return printable(", ".join(words))
@@ -223,7 +226,8 @@ def evaluate(
     input shapes by name, for files without them, and `values` the values of inputs. If no model can be read,
     raise the error of the first.
     """
-    written = Networks(loader_of(""), sources, Level.WRITTEN, given, values)
+    usual = loader_of("")
+    written = Networks(usual, sources, Level.WRITTEN, given, values)
     if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
     ways = [way for way in _ways(store) if only is None or way.system in only]
@@ -232,13 +236,16 @@ def evaluate(
     runtimes_by_id = by_id(store.runtimes())
     by_loader: defaultdict[tuple[Level, Format, Loader], list[Way]] = defaultdict(list)
     for way in ways:
-        loader = loader_of(way.runtime if way.level is Level.FUSED else "")
+        is_copy = stated_precision(way.runtime) is Precision.INT8
+        loader = loader_of(way.runtime) if way.level is Level.FUSED or is_copy else usual
         by_loader[way.level, format_of(runtimes_by_id.get(way.runtime)), loader].append(way)
     found: defaultdict[Way, list[EvaluatedModel]] = defaultdict(list)
     left_out = written.left_out.lines
     for (level, form, loader), alike in by_loader.items():
         readable = [it.in_format(form) for it in _sources(written, sources) if form in it.formats]
-        known = level is Level.WRITTEN and {it.path for it in readable} == {it.path for it in sources}
+        known = (
+            level is Level.WRITTEN and loader is usual and {it.path for it in readable} == {it.path for it in sources}
+        )
         networks = written if known else Networks(loader, readable, level, given, values)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(store, level):

@@ -138,7 +138,7 @@ def cut_models(
                 refusals.append(graph)
                 continue
             decomposition = decompose(graph.named(source.name), request.cutting, loader.cache)
-            file = source.path if request.runtime.traits.runs_model_files else None
+            file = graph.file if request.runtime.traits.runs_model_files else None
             lowered = graph.level is not request.level
             models.append(cut_model(decomposition, file, lowered=lowered, label=label))
     if refusals and not models:

@@ -95,6 +95,8 @@ class RunProgress:
     loading: ModelLoading | None = None
     # The plans of all combinations together.
     planned: Planned | None = None
+    # The identities of the runtimes of all combinations.
+    runtimes: set[str] = field(default_factory=set)
     # The seconds that later parts of the run are expected to take.
     later_seconds: float = 0.0
     # The current calibration network.
@@ -182,6 +184,7 @@ class RunProgress:
                 self.failed_before.append(event)
             case Planned():
                 self.planned = event if self.planned is None else _together(self.planned, event)
+                self.runtimes.add(event.runtime)
                 self.loading, self.seconds_left = None, self.planned.expected_seconds
             case PartStarted():
                 self.batch, self.later_seconds = None, event.later_seconds

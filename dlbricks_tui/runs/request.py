@@ -114,12 +114,13 @@ class RunRequest:
         return (first, *others)
 
     def part_label(self, part: "RunRequest") -> str:
-        """Return what tells a part from the others: the runtime, the threads or both; empty for the only part."""
-        runtimes = [each.runtime for each in self.parts]
-        threads = part.runtime.settings.threads
+        """Return what tells a part from the others, such as its runtime or its threads; empty for the only part."""
+        runtimes, own = [each.runtime for each in self.parts], part.runtime.settings
         words = [part.runtime.name] if len({each.name for each in runtimes}) > 1 else []
         if len({each.settings.threads for each in runtimes}) > 1:
-            words.append(threads_in_words(threads))
+            words.append(threads_in_words(own.threads))
+        if len({each.settings.precision for each in runtimes}) > 1:
+            words.append(own.precision.value)
         return ", ".join(words)
 
     def sources(self, library: Library) -> tuple[ModelSource, ...]:

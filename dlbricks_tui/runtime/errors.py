@@ -9,7 +9,7 @@ class WorkerError(UserError):
 
 
 class FrameworkMissingError(WorkerError):
-    """The interpreter cannot be started, or has no framework that can be imported; `reason` says why."""
+    """The interpreter cannot be started, or has no framework that can be imported and used; `reason` says why."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)

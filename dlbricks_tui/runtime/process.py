@@ -180,6 +180,8 @@ class Worker:
         return WorkerDiedError(f"{self._name} {how}: {self._log.last_message()}; {self._log.hint}")
 
     def _refusal(self, refused: Refused) -> WorkerError:
+        if refused.reason is Reason.NO_PRECISION:
+            return FrameworkMissingError(f"{refused.message}: choose another precision", refused.message)
         if refused.reason is not Reason.NO_FRAMEWORK:
             return WorkerRefusedError(refused.reason, refused.message, refused.node)
         return FrameworkMissingError(f"{self._runtime.python}: {refused.message}; {self._remedy}", refused.message)

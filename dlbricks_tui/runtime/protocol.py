@@ -82,6 +82,7 @@ class Reason(str, Enum):
     UNBUILDABLE = "unbuildable"
     NOT_FINITE = "not finite"
     NO_FRAMEWORK = "no framework"
+    NO_PRECISION = "no precision"
 
 
 class Reply:
@@ -119,6 +120,11 @@ class Recorded(Reply):
     """The outputs of one run; None for an output that is no tensor."""
 
     outputs: tuple[Held | None, ...]
+
+
+@dataclass(frozen=True)
+class Quantised(Reply):
+    """The quantised copy is written."""
 
 
 @dataclass(frozen=True)
@@ -207,6 +213,19 @@ class Record(Request[Recorded]):
 
 
 @dataclass(frozen=True)
+class Quantise(Request[Quantised]):
+    """Write a copy of a model file that computes with integers of 8 bits.
+
+    The network names the file and the types of its inputs. `dynamically` allows the copy to find the ranges of tensors
+    in each run; otherwise they are those of one run on synthetic inputs.
+    """
+
+    network: Network
+    copy: str
+    dynamically: bool
+
+
+@dataclass(frozen=True)
 class Load(Request[Loaded]):
     """Load a program under a name, in place of a program of that name.
 
@@ -262,6 +281,7 @@ _ANSWERS: dict[type[Request[Any]], type[Reply]] = {
     Infer: Inferred,
     Fuse: Fused,
     Record: Recorded,
+    Quantise: Quantised,
     Load: Loaded,
     Sample: Sampled,
     Profile: Profiled,

@@ -17,7 +17,7 @@ from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
-from dlbricks_tui.runtime.traits import MXNET, TRAITS, Format, Traits, usual_traits
+from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
 from dlbricks_tui.runtime.variant import Precision
 
 _OWN_NAMES = tuple(traits.own_runtime for traits in TRAITS.values())
@@ -41,12 +41,13 @@ class Registry:
         """Return MXNet in this interpreter with the settings of the shell, also where it is not installed any more."""
         return _own_runtime(MXNET, self._mxnet_version(), environment)
 
-    def preferred_for(self, formats: Collection[Format]) -> Runtime | None:
-        """Return the usual runtime for models with files of these formats, if one is installed.
+    def preferred_for(self, formats: Collection[Format], precision: Precision | None = None) -> Runtime | None:
+        """Return the usual runtime for models with files of these formats that has this precision, if one is installed.
 
         MXNet of this interpreter comes first, then its other frameworks, then the registered runtimes.
         """
-        return next((it for it in self.all() if _reads(it, formats)), None)
+        fitting = (it for it in self.all() if _reads(it, formats))
+        return next((it for it in fitting if it.computes_in(precision)), None)
 
     @property
     def preferred_format(self) -> Format:
@@ -57,13 +58,18 @@ class Registry:
         found = self.preferred_for(tuple(Format))
         return Format.ONNX if found is None else found.traits.format
 
-    def one_of_each_format(self, named: Runtime | None = None) -> Mapping[Format, Runtime]:
+    def one_of_each_format(
+        self, named: Runtime | None = None, precision: Precision | None = None
+    ) -> Mapping[Format, Runtime]:
         """Return one runtime for each format, the named one among them, to read models and to look up their results.
 
-        One for MXNet models is always there: their results stay when MXNet is not installed any more.
+        One for MXNet models is always there: their results stay when MXNet is not installed any more. With a precision,
+        formats that no runtime computes in it are left out.
         """
-        found = {form: runtime for form in Format if (runtime := self.preferred_for({form})) is not None}
-        found.setdefault(MXNET.format, self.default())
+        preferred = {form: self.preferred_for({form}, precision) for form in Format}
+        found = {form: runtime for form, runtime in preferred.items() if runtime is not None}
+        if (mxnet := self.default()).computes_in(precision):
+            found.setdefault(MXNET.format, mxnet)
         return found if named is None else {**found, named.traits.format: named}
 
     def runtime_for(self, formats: Collection[Format] = tuple(Format)) -> Runtime:
@@ -89,6 +95,10 @@ class Registry:
         """Return all runtimes and, last, MXNet of this interpreter if it is not installed, for its stored results."""
         runtimes, mxnet = self.all(), self.default()
         return runtimes if mxnet in runtimes else (*runtimes, mxnet)
+
+    def with_identity(self, identity: str) -> Runtime | None:
+        """Return the variant of a known runtime that has this identity; None if none has it."""
+        return next((found for it in self.known() if (found := it.with_identity(identity)) is not None), None)
 
     def find(self, name: str) -> Runtime:
         """Return the known runtime of that name, or the first one with the framework of that name."""
@@ -215,6 +225,17 @@ class Registry:
 def _own_runtime(traits: Traits, version: str, environment: Mapping[str, str] = os.environ) -> Runtime:
     settings = settings_from(environment)
     return Runtime(traits.own_runtime, sys.executable, traits.framework, version, platform.python_version(), settings)
+
+
+def quantising_runtime() -> Runtime:
+    """Return ONNX Runtime in this interpreter, which has the onnx package for its tool that quantises models."""
+    version = _version_of(ONNX_RUNTIME.packages)
+    if version is None:
+        raise FrameworkMissingError(
+            f"models are quantised by the tool of {ONNX_RUNTIME.title}, which is not installed here: "
+            f"{ONNX_RUNTIME.install_here}"
+        )
+    return _own_runtime(ONNX_RUNTIME, version, {})
 
 
 def _others_here() -> Sequence[Runtime]:

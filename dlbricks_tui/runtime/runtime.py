@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 
 # Beginnings of the names of variables that change what a framework computes or how fast.
 TUNING_PREFIXES = (
@@ -14,6 +14,7 @@ TUNING_PREFIXES = (
     *dict.fromkeys(prefix for traits in TRAITS.values() for prefix in traits.variable_prefixes),
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+PRECISION_VARIABLE = "DLBRICKS_PRECISION"
 # Address space that a framework reserves and never touches.
 _RESERVED_BYTES = 8 << 30
 # No host has cores for more threads, and frameworks crash when they cannot start theirs.
@@ -59,17 +60,27 @@ class Runtime:
         """Return this runtime with that many threads; None keeps their number."""
         return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
 
+    def computes_in(self, precision: Precision | None) -> bool:
+        """Return whether its framework has this precision; None stands for any."""
+        return precision is None or precision in self.traits.precisions
+
     def with_precision(self, precision: Precision | None) -> "Runtime":
         """Return this runtime with that precision; None keeps it."""
         if precision is None:
             return self
-        if precision not in self.traits.precisions:
+        if not self.computes_in(precision):
             known = ", ".join(each.value for each in self.traits.precisions)
             raise RegistryError(
-                f"runtime {self.name} computes in {known} and not in {precision.value}: choose another --precision or "
-                "another --runtime"
+                f"runtime {self.name} computes in {known} and not in {precision.value}: choose another precision or "
+                "another runtime"
             )
         return replace(self, settings=replace(self.settings, precision=precision))
+
+    def with_identity(self, identity: str) -> "Runtime | None":
+        """Return the variant of this runtime that has this identity; None if none has it."""
+        threads, precision = stated_threads(identity), stated_precision(identity)
+        found = replace(self, settings=replace(self.settings, threads=threads, precision=precision))
+        return found if found.identity == identity and self.computes_in(precision) else None
 
     def side_by_side(self, operators: int) -> "Runtime":
         """Return this runtime with that many operators of a model at the same time."""
@@ -121,6 +132,9 @@ class Runtime:
         }
         if self.settings.threads is not None:
             kept[THREADS_VARIABLE] = str(self.settings.threads)
+        # Quantised models are computed as their files say.
+        is_reduced = self.settings.precision is Precision.BF16
+        kept[PRECISION_VARIABLE] = (self.settings.precision if is_reduced else Precision.F32).value
         return kept | dict(self.settings.environment)
 
 

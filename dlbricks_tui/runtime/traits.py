@@ -51,6 +51,8 @@ class Traits:
     profiling_settings: Variables = ()
     # The precisions that it computes in, the usual one first.
     precisions: tuple[Precision, ...] = (Precision.F32,)
+    # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
+    quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per processor.
     halves_x86_threads: bool = False
 
@@ -114,6 +116,8 @@ ONNX_RUNTIME = Traits(
     parallel_variable="ORT_INTER_OP_THREADS",
     runs_model_files=True,
     parallel_operators=(("Erf", 9), ("Elu", 1)),
+    precisions=(Precision.F32, Precision.INT8),
+    quantises_dynamically=True,
     calibration_constants=("warm_brick_ms", "node_ms"),
 )
 OPENVINO = Traits(
@@ -126,6 +130,7 @@ OPENVINO = Traits(
     install_there="pip install openvino",
     variable_prefixes=("OV_", "OPENVINO_", "TBB_", "DNNL_", "ONEDNN_"),
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
+    precisions=(Precision.F32, Precision.BF16, Precision.INT8),
     runs_model_files=True,
     always_fuses=True,
 )

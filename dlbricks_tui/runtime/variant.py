@@ -1,6 +1,7 @@
 """The variant in which a runtime runs a model: its threads, its batch size and its precision."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,10 +16,43 @@ _VARIANT_WORDS = ("threads-", "precision-")
 
 
 class Precision(str, Enum):
-    """The type of the numbers that a runtime computes with. Quantised models keep their own types."""
+    """The type of the numbers that a runtime computes with."""
 
     F32 = "f32"
     BF16 = "bf16"
+    # A quantised copy of the model.
+    INT8 = "int8"
+    # The types of a file that is quantised itself, and runs as it is.
+    FILE = "file"
+
+    @property
+    def is_unchecked(self) -> bool:
+        """True if the runtime computes with other numbers than the author of the model chose."""
+        return self in (Precision.BF16, Precision.INT8)
+
+    @property
+    def in_words(self) -> str:
+        """The precision as messages show it."""
+        if self is Precision.FILE:
+            return "quantised in its file"
+        return f"{self.value}, accuracy not checked" if self.is_unchecked else self.value
+
+    @property
+    def remark(self) -> str:
+        """The sentence beside tables of figures in this precision; empty if the model is as its author made it."""
+        if not self.is_unchecked:
+            return ""
+        how = ": the model is a copy, quantised with synthetic data" if self is Precision.INT8 else ""
+        return f"{self.value}: accuracy was not checked{how}"
+
+
+# The precisions that a user can ask for.
+CHOSEN_PRECISIONS = (Precision.F32, Precision.BF16, Precision.INT8)
+
+
+def remarks_on(precisions: Iterable[Precision]) -> list[str]:
+    """Return the remark on each precision that needs one, once."""
+    return [each.remark for each in dict.fromkeys(precisions) if each.remark]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +66,7 @@ class Variant:
     @property
     def in_words(self) -> str:
         """The variant as messages show it: `batch 8, 2 threads, f32`."""
-        return f"{batch_in_words(self.batch_size)}, {threads_in_words(self.threads)}, {self.precision.value}"
+        return f"{batch_in_words(self.batch_size)}, {threads_in_words(self.threads)}, {self.precision.in_words}"
 
 
 USUAL_VARIANT = Variant()

@@ -12,7 +12,8 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision, stated_precision, stated_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,7 +32,7 @@ Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
 
 
-CutAt: TypeAlias = "tuple[Level, Cutting, Format | None, int | None]"
+CutAt: TypeAlias = "tuple[Level, Cutting, Format | None, int | None, Precision]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Choices:
     batch: int | None = None
     # None: any number of threads that the framework computes with.
     threads: int | None = None
+    precision: Precision = Precision.F32
     # Predict the latencies of bricks that were not measured.
     predictions: bool = True
 
@@ -63,7 +65,12 @@ class Choices:
     @property
     def cut_at(self) -> CutAt:
         """The choices on which the bricks of a model depend."""
-        return self.level, self.cutting, self.format, self.batch
+        return self.level, self.cutting, self.format, self.batch, self.precision
+
+    def of_precision(self, precision: Precision) -> Choices:
+        """Return the choices with a precision, and a format whose runtimes have it; a runtime has its own precision."""
+        form = None if precision is Precision.F32 else _format_computed_in(precision)
+        return replace(self, precision=precision, format=form, runtime=None)
 
     def with_granularity(self, granularity: int) -> Choices:
         """Return the choices with another granularity, limited to the valid range."""
@@ -81,6 +88,10 @@ def choices_from(config: Config, data: DataFolder) -> Choices:
         workers=by_default.workers if config.workers is None else config.workers,
         predictions=config.predicts,
     )
+
+
+def _format_computed_in(precision: Precision) -> Format | None:
+    return next((it.format for it in TRAITS.values() if precision in it.precisions), None)
 
 
 def _format_read_by(runtime: str, data: DataFolder) -> Format | None:
@@ -116,6 +127,7 @@ class Setting(Enum):
     SYSTEM = "system"
     BATCH = "batch"
     THREADS = "threads"
+    PRECISION = "precision"
     RUNTIME = "runtime"
     PREDICTIONS = "predictions"
 
@@ -137,6 +149,8 @@ def change_setting(setting: Setting, choices: Choices, step: int, available: Ava
 
         runtime = next((it for it in available.runtimes if it.id == value), None)
         return replace(changed, threads=None, format=None if runtime is None else format_of(runtime))
+    if setting is Setting.PRECISION:
+        return changed.of_precision(changed.precision)
     # Another system has other runtimes.
     return replace(changed, runtime=None, format=None) if setting is Setting.SYSTEM else changed
 
@@ -145,7 +159,7 @@ def _values(setting: Setting, choices: Choices, available: Available) -> tuple[A
     if setting is Setting.SYSTEM:
         return (None, *(it.id for it in available.systems if it.id != available.host))
     if setting is Setting.RUNTIME:
-        return (None, *(it.id for it in available.runtimes))
+        return (None, *(it.id for it in available.runtimes if stated_precision(it.id) is choices.precision))
     if setting is Setting.BATCH:
         return (None, *with_own(BATCH_SIZES, choices.batch))
     if setting is Setting.THREADS:
@@ -153,6 +167,8 @@ def _values(setting: Setting, choices: Choices, available: Available) -> tuple[A
         return (None, *with_own((it for it in measured if it is not None), choices.threads))
     if setting is Setting.PREDICTIONS:
         return (True, False)
+    if setting is Setting.PRECISION:
+        return CHOSEN_PRECISIONS
     return tuple({Setting.LEVEL: Level, Setting.CUT: Cut, Setting.ORDER: LayerOrder}[setting])
 
 

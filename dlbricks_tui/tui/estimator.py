@@ -121,9 +121,9 @@ class ThreadSafeEstimator:
         system = choices.system or self._this_host().id
         # A runtime that was chosen has its own number of threads.
         threads = choices.threads if choices.runtime is None else None
-        counts = partial(states, threads=threads)
+        counts = partial(states, threads=threads, precision=choices.precision)
         found = inquiry.on(system, choices.runtime, counts)
-        return found or inquiry.empty(system, choices.runtime or "", counts)
+        return found or inquiry.empty(system, choices.runtime or "", counts, choices.precision)
 
     def _inquiry(self, store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
         if self._predictors is None or self._predictors[0] is not store:

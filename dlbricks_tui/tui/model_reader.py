@@ -9,13 +9,14 @@ from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.cache import Cache
-from dlbricks_tui.models.errors import MissingShapeError, ModelError
+from dlbricks_tui.models.errors import MissingShapeError, ModelError, WrongRuntimeError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, input_shapes
 from dlbricks_tui.tui.workbench.nesting import Nesting
 
@@ -29,10 +30,20 @@ class ModelReader:
     def __init__(self, data: DataFolder, samples: Path) -> None:
         registry = Registry(data.path)
         self.library = Library(samples, data.path, registry.preferred_format)
-        runtimes = registry.one_of_each_format()
-        memory = ShapeMemory(data.path)
-        most_bytes = fingerprint().memory_bytes
-        self._frameworks = Frameworks(runtimes, data.cache, data.log / "framework.log", memory, most_bytes)
+        memory, most_bytes = ShapeMemory(data.path), fingerprint().memory_bytes
+        # The runtimes that compute in each precision, and their workers, which start when a model needs them.
+        self._runtimes = {each: registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS}
+        usual, log = registry.one_of_each_format(), data.log / "framework.log"
+        self._frameworks = {
+            precision: Frameworks(
+                {**usual, **{form: it.with_precision(precision) for form, it in found.items()}},
+                data.cache,
+                log,
+                memory,
+                most_bytes,
+            )
+            for precision, found in self._runtimes.items()
+        }
         self._cache = Cache(data.cache)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
@@ -40,11 +51,11 @@ class ModelReader:
     @property
     def frameworks(self) -> tuple[str, ...]:
         """The identities of the frameworks, which determine the fused layers of a model."""
-        return self._frameworks.identities
+        return tuple(identity for each in self._frameworks.values() for identity in each.identities)
 
     def open(self, spec: ModelSpec) -> OpenModel:
         with self._lock:
-            self._frameworks.retry_missing()
+            self._frameworks[spec.precision].retry_missing()
             graph = self._graph(spec)
             decomposition = decompose(graph, spec.cutting, self._cache)
             return OpenModel(spec, graph, decomposition, Nesting(decomposition.regions))
@@ -54,9 +65,9 @@ class ModelReader:
 
         They are read at the written level, so that a model that cannot be fused has them too.
         """
-        as_written = replace(spec, level=Level.WRITTEN, shapes={})
+        as_written = replace(spec, level=Level.WRITTEN, shapes={}, precision=Precision.F32)
         with self._lock:
-            self._frameworks.retry_missing()
+            self._frameworks[as_written.precision].retry_missing()
             try:
                 found = {
                     name: AskedShape(shape, shape) for name, shape in input_shapes(self._graph(as_written)).items()
@@ -70,7 +81,7 @@ class ModelReader:
         with self._lock:
             known = self._read.get(_key(spec))
             try:
-                graph = known or _loaded(spec, self._frameworks.loader_from_cache())
+                graph = known or self._loaded(spec, self._frameworks[spec.precision].loader_from_cache())
             except ModelError:
                 return None
             return decompose(graph, spec.cutting, self._cache)
@@ -78,33 +89,38 @@ class ModelReader:
     def decompose_model(self, spec: ModelSpec) -> Decomposition:
         """Return the decomposition of a model; the framework reads it if necessary."""
         with self._lock:
-            graph = self._read.get(_key(spec)) or _loaded(spec, self._frameworks.loader())
+            graph = self._read.get(_key(spec)) or self._loaded(spec, self._frameworks[spec.precision].loader())
             return decompose(graph, spec.cutting, self._cache)
 
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""
         with self._lock:
-            self._frameworks.loader_from_cache().refuse_no_model(source_of(path))
+            self._frameworks[Precision.F32].loader_from_cache().refuse_no_model(source_of(path))
         return self.library.add_model(path)
 
     def close(self) -> None:
         """End the processes of the frameworks."""
-        self._frameworks.interrupt()
+        for each in self._frameworks.values():
+            each.interrupt()
 
     def _graph(self, spec: ModelSpec) -> LayerGraph:
         key = _key(spec)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = _loaded(spec, self._frameworks.loader())
+            found = self._read[key] = self._loaded(spec, self._frameworks[spec.precision].loader())
             if len(self._read) > MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
         return found
 
-
-def _loaded(spec: ModelSpec, loader: Loader) -> LayerGraph:
-    return loader.load(spec.source, spec.level, spec.shapes, batch_size=spec.batch_size)
+    def _loaded(self, spec: ModelSpec, loader: Loader) -> LayerGraph:
+        if spec.source.format not in self._runtimes[spec.precision]:
+            raise WrongRuntimeError(
+                f"no runtime here computes {spec.source.format.value} models in {spec.precision.value}: choose another "
+                "precision"
+            )
+        return loader.load(spec.source, spec.level, spec.shapes, batch_size=spec.batch_size)
 
 
 def _key(spec: ModelSpec) -> object:
-    return spec.source.path, spec.level, spec.batch_size, tuple(sorted(spec.shapes.items()))
+    return spec.source.path, spec.level, spec.batch_size, spec.precision, tuple(sorted(spec.shapes.items()))

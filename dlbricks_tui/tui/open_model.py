@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.runtime.variant import Precision
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -47,6 +49,7 @@ class ModelSpec:
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     # None: that of the file.
     batch_size: int | None = None
+    precision: Precision = Precision.F32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +88,8 @@ class ListedModels:
     def spec(self, source: ModelSource, choices: Choices) -> ModelSpec:
         """Return the spec of a model under the current settings."""
         file = source if choices.format is None else source.in_format(choices.format)
-        return ModelSpec(file, choices.level, choices.cutting, self.shapes.get(id_of(source), {}), choices.batch)
+        shapes = self.shapes.get(id_of(source), {})
+        return ModelSpec(file, choices.level, choices.cutting, shapes, choices.batch, choices.precision)
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
         return [self.spec(source, choices) for source in self.sources]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
-from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
+from dlbricks_tui.runtime.variant import Precision, batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
@@ -29,6 +29,7 @@ def curve_lines(
     found = _table(points, width)
     if any(it.found.estimate.coverage.predicted for it in points):
         found.append(f"{PREDICTED} not all measured: the latency of some layers is predicted")
+    found += remarks_on(it.precision for it in points)
     best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
     height = _CHART_LINES
     if most_lines is not None:
@@ -63,6 +64,7 @@ def _sign(point: Point) -> str:
 def _name(point: Point, points: Sequence[Point]) -> str:
     words = [batch_in_words(point.batch_size)]
     words += [threads_in_words(point.threads)] if len({it.threads for it in points}) > 1 else []
+    words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
     words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
     return ", ".join(words)
 
@@ -71,12 +73,14 @@ def _table(points: Sequence[Point], width: int) -> list[str]:
     """Return a row for each variant, with a column for everything that varies."""
     several_runtimes = len({it.runtime for it in points}) > 1
     several_threads = len({it.threads for it in points}) > 1
+    several_precisions = len({it.precision for it in points}) > 1
     runtimes: Column[Point] = Column("RUNTIME", lambda it: it.runtime or "usual", holds_names=True)
     threads: Column[Point] = Column("THREADS", lambda it: "default" if it.threads is None else str(it.threads))
+    precisions: Column[Point] = Column("PRECISION", lambda it: it.precision.value)
     batches: Column[Point] = Column("BATCH", lambda it: str(it.batch_size))
     efficiency: Column[Point] = Column("EFFICIENCY", lambda it: or_dash(percent, scaling_efficiency(it, points)))
     return Table(
-        [*[runtimes] * several_runtimes, *[threads] * several_threads, batches],
+        [*[runtimes] * several_runtimes, *[precisions] * several_precisions, *[threads] * several_threads, batches],
         [
             Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
             Column("95 %", _interval),
@@ -101,9 +105,9 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height:
     if not by_batch and len({it.threads for it in points if it.threads}) < 2:
         return []
     axis = sorted({it.batch_size if by_batch else it.threads or 0 for it in points if by_batch or it.threads})
-    series: dict[tuple[str, int | None], list[Point]] = {}
+    series: dict[tuple[str, Precision, int | None], list[Point]] = {}
     for it in points:
-        series.setdefault(it.series if by_batch else (it.runtime, None), []).append(it)
+        series.setdefault((it.runtime, it.precision, it.threads if by_batch else None), []).append(it)
     latencies: dict[str, dict[int, float]] = {}
     throughputs: dict[str, dict[int, float]] = {}
     names = []
@@ -131,6 +135,7 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height:
 
 def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
     words = [point.runtime or "usual"] if len({it.runtime for it in points}) > 1 else []
+    words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
     words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
     return ", ".join(words)
 

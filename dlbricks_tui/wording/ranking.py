@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
-from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
+from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
@@ -36,7 +36,7 @@ _AXES = (
     _Axis(Column("BATCH", lambda it: str(it.point.batch_size)), lambda it: batch_in_words(it.point.batch_size)),
     _Axis(
         Column("PRECISION", lambda it: it.point.found.variant.precision.value),
-        lambda it: it.point.found.variant.precision.value,
+        lambda it: it.point.found.variant.precision.in_words,
     ),
     _Axis(
         Column("LEVEL", lambda it: it.point.found.estimate.level.value),
@@ -64,7 +64,9 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
         lines = Table(keys, figures, _without_latency).lines(found, width)
     verdicts = {it.verdict for it in found}
     legend = [text for verdict, text in _LEGEND.items() if verdict in verdicts]
-    return [*lines, *(["", "; ".join(legend)] if legend else [])]
+    below = ["; ".join(legend)] if legend else []
+    below += remarks_on(it.point.found.variant.precision for it in found)
+    return [*lines, *(["", *below] if below else [])]
 
 
 def _differing(found: Sequence[Ranked]) -> list[_Axis]:

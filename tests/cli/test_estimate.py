@@ -556,7 +556,7 @@ def test_a_batch_that_the_memory_of_the_system_cannot_hold_is_refused(dlbricks: 
         (("--bound-ms", "0"), "give more than 0 milliseconds"),
         (("--threads", "0"), "threads 0: "),
         (("--batch", "0"), "batch 0: give a whole number from 1 to"),
-        (("--precision", "bf16"), "computes in f32 and not in bf16"),
+        (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
     ],
 )
 def test_impossible_variants_are_refused_in_one_line(

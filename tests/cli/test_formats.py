@@ -262,7 +262,9 @@ def without_mxnet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         Registry,
         "preferred_for",
-        lambda registry, forms: gone if Format.MXNET in forms else usual(registry, forms),
+        lambda registry, forms, precision=None: (
+            gone if Format.MXNET in forms and gone.computes_in(precision) else usual(registry, forms, precision)
+        ),
     )
 
 

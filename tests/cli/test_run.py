@@ -190,7 +190,7 @@ def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: 
         ([MODEL, "--batch", "4,-1"], "batch -1: give a whole number from 1 to"),
         ([MODEL, "--batch", "many"], "give a whole number, or several, such as 1,2,4"),
         ([MODEL, "--batch", "99999999999"], "batch 99999999999: give a whole number from 1 to"),
-        ([MODEL, "--precision", "bf16"], "computes in f32 and not in bf16"),
+        ([MODEL, "--precision", "bf16", "--runtime", "fake"], "computes in f32 and not in bf16"),
         ([MODEL, "--runtime", "fake,"], "give a name, or several with commas"),
         ([MODEL, "--time-budget", "-1"], "time budget -1"),
         ([MODEL, "--granularity", "0"], "granularity 0"),

@@ -22,6 +22,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.runtime.protocol import Held
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, Traits
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.labels import label_of
 from tests.models.hostile_files import billion_nodes, calling, nested
 from tests.models.onnx_models import floats, integers, kept_in, loaded, model, saved, small, with_everything
@@ -347,6 +348,8 @@ def test_a_mutated_file_is_a_model_that_can_be_cut_or_is_refused_in_one_line(
 class NeverAsked(TableFramework):
     """Fails if it is asked to fuse a model."""
 
+    precision, quantiser = Precision.F32, ""
+
     @property
     def traits(self) -> Traits:
         return ONNX_RUNTIME
@@ -361,6 +364,9 @@ class NeverAsked(TableFramework):
         raise AssertionError
 
     def recorded(self, *network: object) -> Sequence[Held | None]:
+        raise AssertionError
+
+    def quantise(self, *model: object) -> None:
         raise AssertionError
 
 

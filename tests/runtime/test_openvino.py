@@ -3,6 +3,7 @@
 import gzip
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from onnx import TensorProto
@@ -18,6 +19,8 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.openvino_models import refuse_missing_precision
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import (
     Describe,
@@ -30,8 +33,9 @@ from dlbricks_tui.runtime.protocol import (
     Record,
     Sample,
 )
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO
+from dlbricks_tui.runtime.variant import Precision
 from tests.models.onnx_models import floats, model, saved, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.test_openvino_contexts import stored_forms
@@ -234,3 +238,12 @@ def test_row_numbers_lie_in_their_table(openvino_worker: Worker, openvino_loader
     made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     graph = openvino_loader.load(source_of(saved(tmp_path, made)))
     assert openvino_worker.ask(Load("rows", model_program(graph)), SECONDS).outputs == ((1, 200, 4),)
+
+
+def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PRECISION_VARIABLE, Precision.BF16.value)
+    core = SimpleNamespace(get_property=lambda device, name: ["FP32", "INT8"])
+    with pytest.raises(RefusalError, match="no bf16 arithmetic on this processor"):
+        refuse_missing_precision(core)
+    monkeypatch.setenv(PRECISION_VARIABLE, Precision.F32.value)
+    refuse_missing_precision(core)

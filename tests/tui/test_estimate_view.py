@@ -9,6 +9,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.lines import width_of
@@ -50,6 +51,18 @@ def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -
     ]
     assert "residual       0.315 ms" in shown_rows
     assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
+
+
+def test_an_estimate_of_a_quantised_copy_says_that_accuracy_was_not_checked(measured: DataFolder) -> None:
+    view = view_of(measured, "resnet18_v1")
+    assert "accuracy" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 40)))
+    variant = replace(view.system_estimate.variant, precision=Precision.INT8)
+    copied = replace(view, system_estimate=replace(view.system_estimate, variant=variant))
+    assert "int8, accuracy not checked" in texts(estimate_rows(copied, WRITTEN, AVAILABLE, 40))
+    headline = Headline()
+    headline.show("resnet18_v1", WRITTEN, copied.system_estimate)
+    (told,) = headline.lines(120)
+    assert "int8, accuracy not checked" in "".join(span.text for span in told)
 
 
 def test_the_call_overhead_has_a_row_if_it_is_a_large_share(measured: DataFolder) -> None:
@@ -136,7 +149,7 @@ def test_settings_are_shown_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == [
-        *("2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "of the file", "any number"),
+        *("2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "of the file", "any number", "f32"),
         *("mxnet, 2 threads", "on"),
     ]
     assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [

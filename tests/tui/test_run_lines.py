@@ -22,6 +22,8 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, sparkline, width_of
 from dlbricks_tui.tui.open_model import id_of
@@ -33,6 +35,7 @@ from dlbricks_tui.tui.run.settings import RunSetting, choices_after, request_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PARTLY
+from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
 
 WIDTHS = st.integers(40, 220)
@@ -244,6 +247,22 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
         "1,2",
         "1,8",
     ]
+
+
+def test_precisions_are_measured_in_one_run_and_the_first_one_is_shown_after_it(data: DataFolder) -> None:
+    path = saved(data.path, small())
+    first = settings_for(Choices(), [source_of(path)], data, Config())
+    both = replace(first, precisions=(Precision.F32, Precision.INT8))
+    request = request_for([source_of(path)], {}, both, data)
+    assert [it.runtime.settings.precision for it in request.parts] == [Precision.F32, Precision.INT8]
+    assert [request.part_label(it) for it in request.parts] == ["f32", "int8"]
+    int8 = replace(first, precisions=(Precision.INT8,))
+    shown = choices_after(int8, data)
+    assert (shown.precision, shown.format) == (Precision.INT8, Format.ONNX)
+    # The precision in view is that of the next run.
+    assert settings_for(shown, [source_of(path)], data, Config(), first).precisions == (Precision.INT8,)
+    with pytest.raises(RegistryError, match="computes in f32 and not in int8"):
+        request_for(sources("alexnet"), {}, replace(int8, chosen=("default",)), data)
 
 
 def test_the_variant_in_view_is_that_of_the_next_run_and_of_the_last_one(data: DataFolder) -> None:

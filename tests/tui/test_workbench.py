@@ -180,7 +180,8 @@ async def test_nothing_is_predicted_with_predictions_off(new: DataFolder) -> Non
         (("s", "j", "j", "j", "j", "j", "l"), "system      ◂ c5.xlarge, 4 cores ▸"),
         (("s", *"jjjjjj", "l"), "batch       ◂ 1 ▸"),
         (("s", *"jjjjjjj", "l"), "threads     ◂ 2 ▸"),
-        (("s", *"jjjjjjjj", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
+        (("s", *"jjjjjjjj", "l"), "precision   ◂ bf16 ▸"),
+        (("s", *"jjjjjjjjj", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
     ],
 )
 async def test_keys_change_the_settings(keys: tuple[str, ...], says: str, measured: DataFolder) -> None:

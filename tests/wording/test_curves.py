@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import pytest
 
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.wording.chart import chart
 from dlbricks_tui.wording.curves import best_line, curve_lines
 from tests.estimate.test_curve import point
@@ -42,6 +43,17 @@ def test_several_numbers_of_threads_have_an_efficiency_and_letters_in_the_charts
     assert [line.split()[-2:] for line in lines[1:5]] == [["100", "%"]] * 2 + [["50", "%"]] * 2
     assert lines[-1] == "a 1 thread, b 4 threads; capitals: measured"
     assert any("B" in line for line in lines[6:-2])
+
+
+def test_precisions_are_beside_each_other_and_those_that_change_a_model_have_a_remark() -> None:
+    reduced = [replace(it.found, variant=replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
+    points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, reduced, strict=False))]
+    lines = curve_lines(points, 80)
+    assert lines[0].split()[:2] == ["PRECISION", "BATCH"]
+    assert [line.split()[:2] for line in lines[1:5]] == [["f32", "1"], ["f32", "2"], ["int8", "1"], ["int8", "2"]]
+    assert lines[5].startswith("int8: accuracy was not checked")
+    assert lines[-1] == "a f32, b int8; capitals: measured"
+    assert "accuracy" not in "".join(curve_lines(BATCHES, 80))
 
 
 def test_threads_at_one_batch_size_are_the_axis_of_the_charts() -> None:

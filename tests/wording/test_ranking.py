@@ -50,6 +50,13 @@ def test_a_column_is_shown_for_everything_that_differs_and_the_heading_tells_the
     )
 
 
+def test_combinations_in_precisions_that_change_a_model_say_that_accuracy_was_not_checked() -> None:
+    both = [called(timed(1, 10.0), "openvino", precision=each) for each in (Precision.F32, Precision.BF16)]
+    assert ranking_lines(Ranking("net", "c5.xlarge", ranked(both)), 100)[-1] == "bf16: accuracy was not checked"
+    assert "bf16, accuracy not checked" in ranking_heading(Ranking("net", "c5.xlarge", ranked(both[1:])))
+    assert "accuracy" not in "".join(ranking_lines(MIXED, 100))
+
+
 def test_the_rows_tell_latencies_throughput_and_significance() -> None:
     titles, best, alike, *others = rows(MIXED)
     assert titles[2:] == ["ESTIMATE", "95", "%", "MEASURED", "PER", "SECOND", "AGAINST", "BEST"]

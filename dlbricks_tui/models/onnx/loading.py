@@ -30,9 +30,11 @@ from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
 from dlbricks_tui.models.onnx.tensors import DamagedValueError, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import whole_model
+from dlbricks_tui.models.quantised import Quantiser
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
+from dlbricks_tui.runtime.variant import Precision
 
 # The worker creates all constants of a model, including those that the file only describes.
 _MOST_COMPUTED_BYTES = 2**30
@@ -40,8 +42,12 @@ _MOST_COMPUTED_BYTES = 2**30
 _MOST_NODE_TEXT = 64 * 2**20
 
 
-class Optimiser(TellsTypes, Protocol):
+class Optimiser(TellsTypes, Quantiser, Protocol):
     """The interface of a framework that optimises ONNX models."""
+
+    @property
+    def precision(self) -> Precision:
+        """The precision that it computes in."""
 
     @property
     def traits(self) -> Traits:

@@ -24,7 +24,8 @@ _MOST_PARTS = 2_000_000
 _DEEPEST = 100
 # Graphs inside of graphs whose large arrays stay on disk, too.
 _DEEPEST_GRAPHS = 8
-_LARGE_ARRAY = 2**20
+# Weights of 8 bits, of which a quantised model may have thousands, take a quarter of those of 32 bits.
+_LARGE_ARRAY = 2**18
 # Smaller files are read as a whole.
 _SMALL_FILE = 16 * 2**20
 

@@ -15,6 +15,8 @@ from dlbricks_tui.runtime.protocol import (
     Load,
     NullCalls,
     Profile,
+    Quantise,
+    Quantised,
     Reason,
     Record,
     Refused,
@@ -36,6 +38,8 @@ def answer_all(requests: BinaryIO, replies: BinaryIO, framework: str) -> None:
 def _answer(line: bytes, performers: dict[type[Request[Any]], Callable[[Any], Reply]], framework: str) -> Reply:
     try:
         request = decode_request(line)
+        if isinstance(request, Quantise):
+            return _quantised(request)
         if not performers:
             performers.update(_performers(BACKENDS[framework]()))
         return performers[type(request)](request)
@@ -70,6 +74,14 @@ def _openvino() -> Backend:
 
 
 BACKENDS: dict[str, Callable[[], Backend]] = {"mxnet": _mxnet, "onnxruntime": _onnxruntime, "openvino": _openvino}
+
+
+def _quantised(request: Quantise) -> Quantised:
+    # Without the backend, whose thread pool the sessions of the quantiser could not share.
+    refuse_without("numpy")
+    from dlbricks_tui.runtime.inside.ort_quantising import write_quantised
+
+    return write_quantised(request)
 
 
 def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Reply]]:

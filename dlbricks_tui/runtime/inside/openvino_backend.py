@@ -15,7 +15,14 @@ from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, R
 from dlbricks_tui.runtime.inside.onnx_backend import OnnxBackend, OnnxNetwork
 from dlbricks_tui.runtime.inside.onnx_values import Filling, numpy_values
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
-from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, feed, model_in_file
+from dlbricks_tui.runtime.inside.openvino_models import (
+    ModelText,
+    ask,
+    compiled,
+    feed,
+    model_in_file,
+    refuse_missing_precision,
+)
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledModel
 from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason, Tensor
 
@@ -31,6 +38,7 @@ class OpenVino(OnnxBackend):
     def __init__(self, openvino: Any) -> None:
         self._openvino = openvino
         self._core = openvino.Core()
+        refuse_missing_precision(self._core)
 
     def describe(self) -> Described:
         # The version of the package, without the number of the build.

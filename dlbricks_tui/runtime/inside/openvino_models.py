@@ -22,6 +22,8 @@ from dlbricks_tui.runtime.inside.values import learned_values
 from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+PRECISION_VARIABLE = "DLBRICKS_PRECISION"
+_SINGLE = "f32"
 DEVICE = "CPU"
 
 _ALIGNMENT = 64
@@ -58,6 +60,13 @@ def load_openvino() -> Any:
         return importlib.import_module("openvino")
     except (ImportError, AttributeError, OSError) as error:
         raise RefusalError(Reason.NO_FRAMEWORK, f"OpenVINO cannot be imported: {error}") from error
+
+
+def refuse_missing_precision(core: Any) -> None:
+    """Refuse a precision in which this processor would compute with single precision instead."""
+    asked = _precision()
+    if asked != _SINGLE and asked.upper() not in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES"):
+        raise RefusalError(Reason.NO_PRECISION, f"OpenVINO has no {asked} arithmetic on this processor")
 
 
 def ask(question: Callable[[], Found], reason: Reason) -> Found:
@@ -141,14 +150,14 @@ def model_in_file(core: Any, path: str, shapes: Mapping[str, tuple[int, ...]]) -
 
 
 def compiled(core: Any, model: Any, reason: Reason, *, profiled: bool = False) -> Any:
-    """Return a model as OpenVINO runs it: in one stream, and in single precision.
+    """Return a model as OpenVINO runs it: in one stream, and in the precision of the settings.
 
     By itself OpenVINO would compute in bfloat16 where the processor can.
     """
     settings = {
         "NUM_STREAMS": "1",
         "INFERENCE_NUM_THREADS": _threads(),
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": _precision(),
         "PERF_COUNT": "YES" if profiled else "NO",
     }
     return ask(lambda: core.compile_model(model, DEVICE, settings), reason)
@@ -165,6 +174,10 @@ def _threads() -> str:
     text = os.environ.get(THREADS_VARIABLE, "")
     # With 0, OpenVINO decides.
     return text if text.isdecimal() else "0"
+
+
+def _precision() -> str:
+    return os.environ.get(PRECISION_VARIABLE, _SINGLE)
 
 
 def _zero_points(nodes: list[Node]) -> frozenset[str]:

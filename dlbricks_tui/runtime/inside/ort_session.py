@@ -43,8 +43,8 @@ def ask(ort: Any, question: Callable[[], Any], reason: Reason) -> Any:
     """Call a function of ONNX Runtime; turn its errors into refusals."""
     try:
         return question()
-    except _errors(ort) as error:
-        message = _first_line(error)
+    except errors_of(ort) as error:
+        message = first_line(error)
         large = any(sign in message for sign in _OUT_OF_MEMORY)
         raise RefusalError(Reason.TOO_LARGE if large else reason, message) from error
 
@@ -107,13 +107,14 @@ def _number(variable: str, default: int) -> int:
     return int(text) if text.isdecimal() else default
 
 
-def _errors(ort: Any) -> tuple[type[BaseException], ...]:
+def errors_of(ort: Any) -> tuple[type[BaseException], ...]:
     """Return the classes of ONNX Runtime's errors, which have no common base."""
     state = vars(ort.capi.onnxruntime_pybind11_state).values()
     own = [it for it in state if isinstance(it, type) and issubclass(it, Exception)]
     return (*own, RuntimeError, ValueError, MemoryError)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error of ONNX Runtime."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return _SAID_FIRST.sub("", lines[0])[:400] if lines else type(error).__name__

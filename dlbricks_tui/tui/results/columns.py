@@ -49,7 +49,7 @@ HEADINGS: Mapping[str, Heading] = {
     "protocol": Heading("protocol", 13, "the method of measuring"),
     "batch_size": Heading("batch", 6, "the batch size"),
     "threads": Heading("threads", 7, "the threads of the runtime; 0: its default"),
-    "precision": Heading("precision", 9, "the numbers that it computed with"),
+    "precision": Heading("precision", 9, "the numbers that it computed with; accuracy is not checked"),
     "dtype": Heading("type", 8, "the data type"),
     "kernel_variant": Heading("kernel", 10, "the kernel"),
     "trimmed_mean_ms": Heading("ms", _NUMBER, "the latency in estimates: the trimmed mean"),

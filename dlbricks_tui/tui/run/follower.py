@@ -19,6 +19,7 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import RunFolder, State
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
 from dlbricks_tui.tui.run.snapshot import AllCounts, BrickState, RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.wording.events import doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration
@@ -180,7 +181,9 @@ class SnapshotBuilder:
         if started is None:
             return ()
         whole = ("end to end",) if started.end_to_end else ()
-        return (started.level, f"G {started.granularity}", *whole, started.runtime)
+        precisions = {stated_precision(it) for it in (started.runtime, *self._progress.runtimes)}
+        unchecked = (each.in_words for each in CHOSEN_PRECISIONS if each in precisions and each.is_unchecked)
+        return (started.level, f"G {started.granularity}", *whole, *unchecked, started.runtime)
 
     def _drift(self) -> float | None:
         if len(self._first_reference_ms) < _ROUNDS_TO_COMPARE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -163,10 +164,13 @@ class RunHostScreen(PanelledScreen[None]):
         choices, request = settings.choices, self._request(sources, shapes, settings)
 
         def specs_of(part: RunRequest) -> list[ModelSpec]:
-            form = part.runtime.traits.format
+            form, precision = part.runtime.traits.format, part.runtime.settings.precision
             return [
-                ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {}), batch_size)
-                for it in sources
+                replace(spec, batch_size=batch_size, precision=precision)
+                for spec in (
+                    ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {}))
+                    for it in sources
+                )
                 for batch_size in request.batch_sizes or (None,)
             ]
 

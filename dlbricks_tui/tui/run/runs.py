@@ -17,6 +17,7 @@ from dlbricks_tui.runs.calibration import calibration_seconds, targets_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
+from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.share.running import start_detached
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.open_model import ModelSpec
@@ -38,8 +39,8 @@ class RunPreview:
     calibration_seconds: float = 0.0
     # The run that this one would wait for.
     holder: str = ""
-    # More threads than cores.
-    warning: str = ""
+    # More threads than cores, and precisions whose accuracy is not checked.
+    warnings: tuple[str, ...] = ()
 
 
 def preview_run(
@@ -48,7 +49,8 @@ def preview_run(
     """Preview a run that would start now; models that only the framework could read are named but not counted."""
     parts = [_preview_part(session, part, specs_of(part)) for part in request.parts]
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
-    holder = host_lock().holder()
+    holder, settings = host_lock().holder(), [part.runtime.settings for part in request.parts]
+    remarks = remarks_on(it.precision for it in settings)
     return RunPreview(
         tuple(dict.fromkeys(name for each in parts for name in each.unread)),
         sum(each.bricks for each in parts),
@@ -58,7 +60,7 @@ def preview_run(
         min(sum(each.seconds for each in parts), budget),
         min(sum(each.calibration_seconds for each in parts), budget),
         str(holder) if holder is not None and _is_there(holder) else "",
-        too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores),
+        tuple(filter(None, (too_many_threads((it.threads for it in settings), fingerprint().cores), *remarks))),
     )
 
 

@@ -17,12 +17,17 @@ from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import MOST_THREADS
-from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH, stated_threads
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, MOST_IN_A_BATCH, Precision, stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, Choices, next_of, with_own
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.wording.numbers import duration, percent
 
 TARGETS = (0.005, 0.01, 0.02, 0.05)
+# Each alone, and the usual one beside each of the others.
+PRECISIONS = (
+    *((each,) for each in CHOSEN_PRECISIONS),
+    *((Precision.F32, each) for each in CHOSEN_PRECISIONS if each is not Precision.F32),
+)
 _CORES = os.cpu_count() or 1
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 
@@ -42,6 +47,7 @@ class RunSettings:
     budget_seconds: float | None = None
     threads: tuple[int, ...] = ()
     batch_sizes: tuple[int, ...] = ()
+    precisions: tuple[Precision, ...] = (Precision.F32,)
     retry_failed: bool = False
     again: bool = False
 
@@ -93,7 +99,7 @@ class RunSetting(Enum):
     )
     TARGET = (
         "target interval",
-        "the precision of each brick",
+        "the interval at which a brick is done",
         lambda it: f"±{percent(it.target, 1)}",
         lambda it, step: it.stepped("target", with_own(TARGETS, it.target), step),
     )
@@ -122,6 +128,12 @@ class RunSetting(Enum):
         lambda it: _listed(it.batch_sizes) or "of the file",
         lambda it, step: it.stepped("batch_sizes", _batches(it.batch_sizes), step),
         ("batch_sizes", MOST_IN_A_BATCH),
+    )
+    PRECISION = (
+        "precision",
+        "int8 quantises a copy of the model",
+        lambda it: ",".join(each.value for each in it.precisions),
+        lambda it, step: it.stepped("precisions", PRECISIONS, step),
     )
     KNOWN = (
         "known before",
@@ -200,8 +212,10 @@ def settings_for(
 
 
 def _in_view(settings: RunSettings) -> RunSettings:
-    """Return the settings with the threads and the batch size in view, unless they have them among others."""
-    batch, threads = settings.choices.batch, settings.choices.threads
+    """Return the settings with the variant in view, unless they have it among others."""
+    batch, threads, precision = settings.choices.batch, settings.choices.threads, settings.choices.precision
+    if precision not in settings.precisions:
+        settings = replace(settings, precisions=(precision,))
     if threads is not None and threads not in settings.threads:
         settings = replace(settings, threads=(threads,))
     if batch not in (settings.batch_sizes or (None,)):
@@ -216,6 +230,8 @@ def choices_after(settings: RunSettings, data: DataFolder) -> Choices:
     if measured is not (shown.format or registry.preferred_format):
         shown = replace(shown, runtime=None, format=measured)
     sizes, threads = settings.batch_sizes or (None,), settings.threads or (None,)
+    if shown.precision not in settings.precisions:
+        shown = shown.of_precision(settings.precisions[0])
     if shown.batch not in sizes:
         shown = replace(shown, batch=sizes[0])
     of_runtime = shown.threads if shown.runtime is None else stated_threads(shown.runtime)
@@ -240,6 +256,7 @@ def request_for(
         runtime=settings.chosen,
         threads=settings.threads,
         batch=settings.batch_sizes,
+        precision=settings.precisions,
         target_interval=settings.target,
         time_budget_seconds=settings.budget_seconds,
         retry_failed=settings.retry_failed,

@@ -102,8 +102,8 @@ class StartRunScreen(Dialog[RunSettings]):
             found += wrapped(line(Span(told, "muted")), width)
         if self._preview is not None and self._preview.holder:
             found += wrapped(line(Span(f"It will wait for {self._preview.holder}", "warn")), width)
-        if self._preview is not None and self._preview.warning:
-            found += wrapped(line(Span(self._preview.warning, "warn")), width)
+        for warning in () if self._preview is None else self._preview.warnings:
+            found += wrapped(line(Span(warning, "warn")), width)
         return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
 
 

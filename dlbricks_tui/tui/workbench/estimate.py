@@ -200,9 +200,9 @@ class Headline(LineBar):
         if not self._model:
             return (Span(" How fast does it run here?", "muted"),)
         name = Span(f" {self._model} ", "strong")
-        found = self._system_estimate.estimate if self._system_estimate else None
-        if found is None:
+        if self._system_estimate is None:
             return (name,)
+        found, precision = self._system_estimate.estimate, self._system_estimate.variant.precision
         if found.obstacle:
             return (name, Span(" no estimate possible ", "warn"))
         composed, coverage, workers = found.composed, found.coverage, found.options.workers
@@ -218,6 +218,7 @@ class Headline(LineBar):
             name,
             Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
             Span(" unfused " if found.is_unfused else " sequential ", "muted"),
+            *([Span(f" {precision.in_words} ", "warn")] if precision.is_unchecked else []),
             Span(f" {sign}{milliseconds(second_ms)} ms", "strong"),
             Span(f" {by} ", "muted"),
             Span(f" only {measured}", "warn") if not coverage.complete else Span(f" {measured}", "muted"),

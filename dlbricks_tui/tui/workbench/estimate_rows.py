@@ -109,7 +109,7 @@ def estimate_rows(
         lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
     return (
-        *_plain(_latencies(content, under_way), width),
+        *_plain((*_latencies(content, under_way), *_unchecked(content.system_estimate)), width),
         EstimateRow(BLANK),
         *_plain(_coverage(content.system_estimate, width), width),
         EstimateRow(BLANK),
@@ -179,6 +179,11 @@ def _on_the_way(view: EstimateView, under_way: str) -> Iterator[Line]:
         yield Hint("{workbench.show_run} shows the run", "muted").line
     for system in view.other_systems:
         yield line(Span(f"{system} has results: select it as the system", "muted"))
+
+
+def _unchecked(found: SystemEstimate) -> Iterator[Line]:
+    if found.variant.precision.is_unchecked and (found.estimate.composed or found.end_to_end):
+        yield line(Span(found.variant.precision.in_words, "warn"))
 
 
 def _measured(whole: Latency) -> Line:

@@ -47,6 +47,10 @@ def test_a_way_without_a_prior_has_none() -> None:
     assert prior_of("no such framework", Level.FUSED) is None
 
 
+def test_the_prior_of_f32_predicts_nothing_in_other_precisions(tmp_path: Path) -> None:
+    assert empty(tmp_path, "mxnet-1.9.1 precision-bf16").composed is None
+
+
 def test_a_model_in_an_empty_store_has_an_estimate_with_a_wide_interval(tmp_path: Path) -> None:
     found = empty(tmp_path, "mxnet-1.9.1")
     assert found.composed is not None

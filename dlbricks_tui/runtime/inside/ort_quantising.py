@@ -1,0 +1,138 @@
+"""Quantised copies of model files, by ONNX Runtime's own tool.
+
+A copy has the speed of a quantised model and not its accuracy: the ranges of tensors are those of one run on synthetic
+inputs.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import mul
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from dlbricks_tui.runtime.inside.backend import RefusalError
+from dlbricks_tui.runtime.inside.onnx_bytes import unpacked
+from dlbricks_tui.runtime.inside.ort_session import PROVIDERS, errors_of, first_line
+from dlbricks_tui.runtime.inside.values import VALUES, given_values, sampled_values
+from dlbricks_tui.runtime.protocol import ArrayType, Network, Quantise, Quantised, Reason
+
+_CONVOLUTIONS = ("Conv", "ConvTranspose")
+_PRODUCTS = ("MatMul", "Gemm", "Attention", "LSTM", "GRU", "RNN")
+# Without convolutions: with ranges found in each run, they would be slower than those of floats.
+_DYNAMIC = ("MatMul", "Attention", "LSTM", "Gather", "EmbedLayerNormalization")
+# The version of the operators that allows a scale for each filter.
+_PER_CHANNEL_VERSION = 13
+# Data types by ONNX's numbers.
+_FLOAT, _INT8 = 1, 3
+
+
+def write_quantised(request: Quantise) -> Quantised:
+    """Write a copy of the network's file.
+
+    A model with more matrix products than convolutions is quantised dynamically, if that is allowed, and any other one
+    statically.
+    """
+    network, copy = request.network, request.copy
+    try:
+        onnx, ort = importlib.import_module("onnx"), importlib.import_module("onnxruntime")
+        tool = importlib.import_module("onnxruntime.quantization")
+        shapes = importlib.import_module("onnxruntime.quantization.shape_inference")
+    except ImportError as error:
+        raise RefusalError(Reason.NO_FRAMEWORK, f"the quantiser cannot be imported: {error}") from error
+    # The tool advises on accuracy.
+    logging.disable(logging.WARNING)
+    content = unpacked(network.file, Reason.UNBUILDABLE)
+    try:
+        with tempfile.TemporaryDirectory(dir=str(Path(copy).parent)) as folder:
+            prepared = str(Path(folder) / "prepared.onnx")
+            if isinstance(content, bytes):
+                Path(prepared).write_bytes(content)
+            # It computes constants, and merges batch norms into convolutions.
+            original = content if isinstance(content, str) else prepared
+            shapes.quant_pre_process(original, prepared, skip_symbolic_shape=True)
+            model = onnx.load(prepared)
+            _complete(onnx, model, network.inputs)
+            onnx.save(model, prepared)
+            if request.dynamically and _count(model, _PRODUCTS) > _count(model, _CONVOLUTIONS):
+                # Inference does not tell the types of tensors behind operators of other domains.
+                others = {"DefaultTensorType": _FLOAT}
+                kinds, weights = list(_DYNAMIC), tool.QuantType.QInt8
+                tool.quantize_dynamic(prepared, copy, kinds, weight_type=weights, extra_options=others)
+            else:
+                tool.quantize_static(
+                    prepared,
+                    copy,
+                    _OneInput(network),
+                    per_channel=_version(model) >= _PER_CHANNEL_VERSION,
+                    # With signed activations, ONNX Runtime computes many layers with floats.
+                    activation_type=tool.QuantType.QUInt8,
+                    weight_type=tool.QuantType.QInt8,
+                )
+        ort.InferenceSession(copy, providers=PROVIDERS)
+        quantised = onnx.load(copy)
+    except MemoryError as error:
+        raise RefusalError(Reason.TOO_LARGE, "there is not enough memory") from error
+    except (*errors_of(ort), *_errors_of_tool(onnx)) as error:
+        raise RefusalError(Reason.UNBUILDABLE, first_line(error)) from error
+    if not any(stored.data_type == _INT8 and len(stored.dims) > 1 for stored in quantised.graph.initializer):
+        raise RefusalError(Reason.UNBUILDABLE, "none of its layers has weights that can be quantised")
+    return Quantised()
+
+
+def _errors_of_tool(onnx: Any) -> Sequence[type[BaseException]]:
+    decoding = importlib.import_module("google.protobuf.message").Error
+    checking = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
+    return (*checking, decoding, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, OSError)
+
+
+def _complete(onnx: Any, model: Any, inputs: Mapping[str, ArrayType]) -> None:
+    """Name all nodes, leave no other inputs, and give values of both signs to weights that hold one number throughout.
+
+    Old files list weights among the inputs. Files without stored weights have one number for each weight, with which
+    the ranges of most tensors would begin at zero.
+    """
+    for declared in list(model.graph.input):
+        if declared.name not in inputs:
+            model.graph.input.remove(declared)
+    for number, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{number}"
+    for stored in model.graph.initializer:
+        if stored.data_type != _FLOAT or len(stored.dims) < 2:
+            continue
+        values = onnx.numpy_helper.to_array(stored)
+        if values.size > 1 and (values == values.flat[0]).all():
+            spread = (2 / reduce(mul, values.shape[1:], 1)) ** 0.5
+            filled = numpy.resize(sampled_values((VALUES,), "float32") * numpy.float32(spread), values.shape)
+            stored.CopyFrom(onnx.numpy_helper.from_array(filled, stored.name))
+
+
+def _count(model: Any, operators: Sequence[str]) -> int:
+    return sum(node.op_type in operators for node in model.graph.node)
+
+
+def _version(model: Any) -> int:
+    return max((int(it.version) for it in model.opset_import if not it.domain), default=0)
+
+
+class _OneInput:
+    """The inputs of the run in which the tool finds the ranges of tensors."""
+
+    def __init__(self, network: Network) -> None:
+        values = network.values
+        self._left: list[Mapping[str, Any]] = [
+            {
+                name: given_values(*found, numbers=values[name]) if name in values else sampled_values(*found)
+                for name, found in network.inputs.items()
+            }
+        ]
+
+    def get_next(self) -> Mapping[str, Any] | None:
+        """Return the inputs once, then None: the tool asks so."""
+        return self._left.pop() if self._left else None

@@ -1,0 +1,200 @@
+"""Runs and estimates in other precisions than f32, with the real runtimes and models measured in a moment."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto, TensorProto
+from onnx.helper import make_node, make_tensor
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.errors import FrameworkMissingError
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.store.database import ResultsDatabase
+from tests.models.onnx_models import floats, model, saved, small
+
+UNCHECKED = "accuracy was not checked"
+
+
+@pytest.fixture(autouse=True)
+def _own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+
+
+def dlbricks(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    command, *options = arguments
+    status = main(["--data-dir", str(path.parent / "data"), command, str(path), *options])
+    return status, *capsys.readouterr()
+
+
+def quick(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any, str]:
+    few = ["--threads", "1", "--fixed-runs", "5", "--end-to-end", "--calibrate", "never", "--json"]
+    status, out, told = dlbricks(path, capsys, "run", *few, *arguments)
+    return status, json.loads(out or "null"), told
+
+
+def encoder() -> ModelProto:
+    """Return the attention and the two linear layers of a small transformer."""
+    nodes = [
+        make_node("MatMul", ["x", "q"], ["query"]),
+        make_node("MatMul", ["x", "k"], ["key"]),
+        make_node("Transpose", ["key"], ["turned"], perm=[0, 2, 1]),
+        make_node("MatMul", ["query", "turned"], ["likeness"]),
+        make_node("Softmax", ["likeness"], ["shares"], axis=-1),
+        make_node("MatMul", ["shares", "x"], ["mixed"]),
+        make_node("MatMul", ["mixed", "u"], ["up"]),
+        make_node("Relu", ["up"], ["active"]),
+        make_node("MatMul", ["active", "d"], ["y"]),
+    ]
+    weights = [floats("q", (16, 16)), floats("k", (16, 16)), floats("u", (16, 64)), floats("d", (64, 16))]
+    return model(nodes, {"x": ("batch", 8, 16)}, ["y"], weights)
+
+
+@pytest.mark.parametrize(("made", "kernel"), [(small, "QLinearConv"), (encoder, "DynamicQuantizeMatMul")])
+def test_a_quantised_copy_is_measured_as_the_same_model_in_int8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], made: Any, kernel: str
+) -> None:
+    path = saved(tmp_path, made())
+    status, found, told = quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)
+    assert status == 0, told
+    assert UNCHECKED in told
+    (estimate,) = found["models"]
+    assert (estimate["model"], estimate["precision"]) == ("net", "int8")
+    assert "threads-1 precision-int8" in estimate["runtime"]
+    assert estimate["coverage"]["missing"] == 0
+    assert estimate["measured_ms"] > 0
+    assert kernel in {it["type"] for it in estimate["types"]} | _kernels(tmp_path)
+    # The same command again has nothing to measure.
+    status, again, _ = quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)
+    assert (status, again["bricks"]["run"], again["end_to_end"]["reused"]) == (0, 0, 1)
+
+
+def _kernels(folder: Path) -> set[str]:
+    with ResultsDatabase(DataFolder(folder / "data").store) as store:
+        return {name.split()[0] for name in store.select(order=()).values("name")}
+
+
+def test_an_estimate_counts_int8_only_where_it_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, small())
+    assert quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)[0] == 0
+    status, out, _ = dlbricks(path, capsys, "estimate", "--precision", "int8", "--json")
+    (found,) = json.loads(out)
+    assert (status, found["precision"], found["coverage"]["missing"]) == (0, "int8", 0)
+    status, out, _ = dlbricks(path, capsys, "estimate", "--json")
+    (found,) = json.loads(out)
+    assert (found["precision"], found["coverage"]["measured"], found["measured_ms"]) == ("f32", 0, None)
+    status, out, _ = dlbricks(path, capsys, "estimate", "--precision", "int8")
+    assert status == 0
+    assert "int8, accuracy not checked" in out
+    status, out, told = dlbricks(path, capsys, "estimate", "--precision", "int8", "--batch", "1,2")
+    assert UNCHECKED in out, told
+
+
+def test_several_precisions_are_measured_in_one_run_and_stand_beside_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, small())
+    status, found, told = quick(path, capsys, "--precision", "f32,int8", "--runtime", ONNX_RUNTIME.own_runtime)
+    assert status == 0, told
+    assert [(it["precision"], it["accuracy_unchecked"]) for it in found["models"]] == [("f32", False), ("int8", True)]
+    status, out, _ = dlbricks(path, capsys, "estimate", "--precision", "f32,int8", "--threads", "1")
+    assert (status, [line.split()[0] for line in out.splitlines()[3:6]]) == (0, ["PRECISION", "f32", "int8"])
+    assert UNCHECKED in out
+    status, out, _ = dlbricks(path, capsys, "compare", "--json")
+    compared = {it["precision"]: it["accuracy_unchecked"] for it in json.loads(out)["combinations"]}
+    assert (status, compared) == (0, {"f32": False, "int8": True})
+    main(["--data-dir", str(path.parent / "data"), "results", "list"])
+    assert UNCHECKED in capsys.readouterr().err
+
+
+def test_a_file_with_half_precision_is_not_quantised_and_the_refusal_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weight = make_tensor("w", TensorProto.FLOAT16, (16, 4), [1.0] * 64)
+    path = saved(tmp_path, model([make_node("MatMul", ["x", "w"], ["y"])], {"x": (1, 16)}, ["y"], [weight]))
+    status, _, told = dlbricks(path, capsys, "estimate", "--precision", "int8")
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert "has weights of type float16, and the quantiser needs float32: give the file that it was made from" in told
+
+
+def test_the_identity_of_an_int8_runtime_names_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, small())
+    _, run, _ = quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)
+    (made,) = run["models"]
+    status, out, _ = dlbricks(path, capsys, "estimate", "--runtime", made["runtime"], "--json")
+    (found,) = json.loads(out)
+    assert (status, found["precision"], found["sequential_ms"]) == (0, "int8", made["sequential_ms"])
+
+
+def test_a_file_that_is_quantised_runs_as_it_is_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "mobilenetv2_int8.onnx"
+    path.write_bytes((SAMPLE_MODELS / "onnx" / path.name).read_bytes())
+    status, out, _ = dlbricks(path, capsys, "estimate", "--json")
+    (found,) = json.loads(out)
+    assert found["precision"] == "file"
+    status, _, told = dlbricks(path, capsys, "estimate", "--precision", "int8")
+    assert status != 0
+    assert "mobilenetv2_int8 is quantised in its file, and runs as it is: leave out --precision" in told
+
+
+@pytest.mark.parametrize("command", ["run", "estimate"])
+def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    path = saved(tmp_path, small())
+    status, _, told = dlbricks(path, capsys, command, "--precision", "bf16", "--runtime", ONNX_RUNTIME.own_runtime)
+    assert status == 2
+    (line,) = told.splitlines()
+    assert "computes in f32, int8 and not in bf16: choose another precision" in line
+
+
+def test_models_of_a_format_that_no_runtime_quantises_are_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "net-symbol.json"
+    sample = SAMPLE_MODELS / "table1" / "adain-symbol.json"
+    path.write_bytes(sample.read_bytes())
+    status, _, told = dlbricks(path, capsys, "estimate", "--precision", "int8")
+    assert status != 0
+    assert "no runtime here computes MXNet models, such as net, in int8" in told
+
+
+def executed(path: Path, precision: Precision) -> str:
+    """Return the kernels and layouts of the layers that OpenVINO executes in a precision."""
+    runtime = Runtime("openvino", sys.executable, OPENVINO.framework, "", "", Settings(1, precision=precision))
+    with WorkerFramework(runtime, path.parent / "worker.log") as framework:
+        graph = Loader(path.parent / "cache", framework, framework).load(source_of(path), Level.FUSED)
+    return " ".join(str(operator.params) for layer in graph.layers for operator in layer.operators)
+
+
+@pytest.mark.openvino
+@pytest.mark.parametrize("made", [small, encoder])
+def test_openvino_computes_quantised_copies_with_integers(tmp_path: Path, made: Any) -> None:
+    path = saved(tmp_path, made())
+    assert "i8" in executed(path, Precision.INT8).lower()
+    assert "i8" not in executed(path, Precision.F32).lower()
+
+
+@pytest.mark.openvino
+def test_openvino_computes_in_bf16_or_says_in_one_line_that_the_processor_cannot(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, encoder())
+    try:
+        assert "bf16" in executed(path, Precision.BF16)
+        assert "bf16" not in executed(path, Precision.F32)
+    except FrameworkMissingError as refused:
+        assert str(refused) == "OpenVINO has no bf16 arithmetic on this processor: choose another precision"
+        status, _, told = dlbricks(path, capsys, "run", "--precision", "bf16")
+        assert status == 2
+        assert str(refused) in told
