@@ -2,10 +2,10 @@
 
 usage: python -m benchmarks.predictions [--checkout DIR ...] [--confidence SHARE] [--models] [FILE ...]
 
-FILE is a file of `dlbricks results export` (by default the committed ones), and DIR a checkout of the published
-measurements of 2019. Each sample model that was measured in full is left out: by itself, or with its family, which is
-each model that shares 90 % of its layers. Bricks that other models have stay known. The estimate with predictions is
-compared with the estimate from measurements.
+FILE is a file of `dlbricks results export` (by default the committed one of three hosts), and DIR a checkout of the
+published measurements of 2019. Each sample model that was measured in full is left out: by itself, or with its
+family, which is each model that shares 90 % of its layers. Bricks that other models have stay known. The estimate
+with predictions is compared with the estimate from measurements.
 
 roofline    call, arithmetic and bytes at the usual efficiency of the operator
 neighbours  mean of the four nearest bricks of the operator in log arithmetic and log bytes
@@ -48,7 +48,7 @@ from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.records import ANY_CONTEXT
 from dlbricks_tui.store.selections import by_id, combinations
 
-COMMITTED = sorted((ROOT / "docs").glob("accuracy-results*.json.gz"))
+COMMITTED = (ROOT / "docs" / "accuracy-results.json.gz", ROOT / "docs" / "accuracy-results-onnx.json.gz")
 FAMILY = 0.9
 NEAR = 4
 NO_LATENCY_MS = 3e-4
@@ -88,7 +88,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=PREDICTORS, help="compare these predictors only")
     parser.add_argument("--models", action="store_true", help="print each model")
     arguments = parser.parse_args()
-    files = arguments.files or ([] if arguments.checkout else COMMITTED)
+    files = arguments.files or ([] if arguments.checkout else COMMITTED[:1])
     with tempfile.TemporaryDirectory() as folder:
         hosts = list(read(DataFolder(Path(folder)), files, arguments.checkout))
     every: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)
@@ -97,7 +97,8 @@ def main() -> int:
             for together in (ONE, WITH_FAMILY):
                 found = leave_out(host, together, partial(PREDICTORS[name], confidence=arguments.confidence))
                 every[name, together] += found
-                tell(f"{host.way.system}, {host.way.level.value}", name, together, found)
+                framework = host.way.runtime.partition("-")[0]
+                tell(f"{host.way.system}, {framework}, {host.way.level.value}", name, together, found)
                 if arguments.models:
                     for each in sorted(found, key=lambda it: -abs(it.error)):
                         print(f"    {each.error:+7.1%} ±{each.half:5.1%} refused {each.refused:4.0%} {each.model}")
@@ -232,7 +233,7 @@ def tell(where: str, name: str, together: str, found: Sequence[LeftOut]) -> None
     bricks = [abs(error) for it in found for error in it.bricks]
     holds = f"intervals hold {fmean(it.holds for it in found):4.0%}, half {median(it.half for it in found):5.1%}"
     print(
-        f"{where:38} {name:10} {together:11} {len(found):4} models: median {median(errors):5.1%}, within 20 % "
+        f"{where:45} {name:10} {together:11} {len(found):4} models: median {median(errors):5.1%}, within 20 % "
         f"{fmean(error <= 0.2 for error in errors):4.0%}, worst {max(errors):4.0%}; {holds if name == OURS else '':38}"
         f"bricks: median {median(bricks):5.1%}; refused {fmean(it.refused for it in found):4.1%}",
         flush=True,
@@ -322,7 +323,7 @@ def trees(examples: Sequence[Example], confidence: float) -> ByOperator:
     def base(name: str, bricks: Sequence[Features]) -> Any:
         return np.log(by_roofline_ms(operators[name].roofline, bricks))
 
-    found = HistGradientBoostingRegressor(loss="absolute_error", max_iter=300, learning_rate=0.05, min_samples_leaf=4)
+    found = HistGradientBoostingRegressor(loss="absolute_error", max_iter=100, learning_rate=0.1, min_samples_leaf=4)
     found.fit(
         np.vstack([table(name, bricks) for name, (bricks, _) in held.items()]),
         np.concatenate([logs - base(name, bricks) for name, (bricks, logs) in held.items()]),

@@ -55,6 +55,8 @@ class MeasureOptions(CutOptions):
     # Take this many samples of everything instead.
     fixed_runs: int | None = None
     time_budget_seconds: float | None = None
+    # Measure only bricks until half of the interval of each estimate is at most this share; None: all bricks.
+    target: float | None = None
     # Try again bricks that failed in an earlier run.
     retry_failed: bool = False
     # Measure again bricks that have results.
@@ -74,6 +76,8 @@ class MeasureOptions(CutOptions):
             ("brick timeout", self.brick_timeout_seconds),
         ):
             _require(seconds is None or seconds > 0, name, seconds, "give more than 0 seconds")
+        within = self.target is None or 0 < self.target < 1
+        _require(within, "target", self.target, "give more than 0 and less than 1, such as 5%")
         _require(_at_least_one(self.memory_limit_mib), "memory limit", self.memory_limit_mib, "give 1 MiB or more")
 
 
@@ -116,6 +120,7 @@ def _request(
         cutting=options.cutting,
         rule=_rule(options),
         time_budget_seconds=options.time_budget_seconds,
+        target=options.target,
         end_to_end=end_to_end,
         retry_failed=options.retry_failed,
         again=options.again,

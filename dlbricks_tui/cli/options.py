@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -151,6 +152,17 @@ def names(text: str) -> tuple[str, ...]:
     if not all(found):
         raise argparse.ArgumentTypeError(f"{text[:80]!r}: give a name, or several with commas")
     return tuple(dict.fromkeys(found))
+
+
+def share(text: str) -> float:
+    """Return a share such as `5%` or `0.05`; the type of an option."""
+    try:
+        found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        found = math.nan
+    if not 0 < found < 1:
+        raise argparse.ArgumentTypeError(f"{text[:80]!r}: give a share above 0 % and below 100 %, such as 5%")
+    return found
 
 
 def add_composition_options(parser: Parser) -> None:

@@ -15,6 +15,7 @@ from dlbricks_tui.cli.options import (
     cutting_of,
     names,
     shapes_of,
+    share,
     values_given,
     values_of,
     whole_numbers,
@@ -60,6 +61,13 @@ def register(parser: Parser) -> None:
         choices=values_of(Method),
         help="time bricks inside of networks by the runtime's profiler, or each brick alone, as the paper does "
         "(default: inside, where the bricks are single layers that run one after another)",
+    )
+    parser.add_argument(
+        "--target",
+        metavar="SHARE",
+        type=share,
+        help="measure the bricks that narrow the interval most, and predict the others, until half of each estimate's "
+        "interval is at most this share, such as 5%% (default: measure all)",
     )
     add_measuring_options(parser)
     add_schema_option(parser, "RunResult")
@@ -141,6 +149,7 @@ def run_models(args: argparse.Namespace) -> int:
         values=values_given(args),
         end_to_end=args.end_to_end,
         method=None if args.method is None else Method(args.method),
+        target=args.target,
         batch=args.batch,
         precision=args.precision,
     )
@@ -218,7 +227,7 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
             cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
             narrate(f"no estimate of {one.estimate.model} is possible: {one.estimate.obstacle}{cure}")
     if not quiet:
-        _tell_end(state)
+        _tell_end(state, outcome.request)
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
         return Status.INTERRUPTED
@@ -229,13 +238,15 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
     return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
 
 
-def _tell_end(state: RunState) -> None:
+def _tell_end(state: RunState, request: RunRequest) -> None:
     bricks = state.bricks
+    left = bricks.total - bricks.measured - bricks.unfinished - bricks.reused - bricks.failed
+    spared = f", {left} not needed" if request.target is not None and state.state is State.FINISHED else ""
     unfinished = f"{bricks.unfinished} unfinished, " if bricks.unfinished else ""
     narrate(
         f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
         f"{counted(bricks.measured, 'brick')} measured, {unfinished}{bricks.reused} known before, "
-        f"{bricks.failed} failed"
+        f"{bricks.failed} failed{spared}"
     )
 
 

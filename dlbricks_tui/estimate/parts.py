@@ -179,7 +179,9 @@ def _with_predictions(
 
     A sequence of several layers takes as long as its layers.
     """
-    unknown = {part.pair: _unmeasured(graph, part) for part in parts if not part.known}
+    # Equal layers have one prediction.
+    first = {part.pair: part for part in reversed(parts) if not part.known}
+    unknown = {pair: _unmeasured(graph, part) for pair, part in first.items()}
     wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
     found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
     for part in parts:
@@ -196,6 +198,7 @@ def _with_predictions(
 def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     """Return the layers of a part that compute something, each as a brick."""
     if len(part.layers) == 1:
+        # A window that a cover has reduced to one layer has another brick than that layer.
         return (Unmeasured(brick_of(graph, part.layers).canonical, part.context),)
     layers = [layer for layer in part.layers if graph.layers[layer].operators]
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]

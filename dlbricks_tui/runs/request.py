@@ -84,6 +84,8 @@ class RunRequest:
     cutting: Cutting = field(default_factory=Cutting)
     rule: StoppingRule = field(default_factory=Adaptive)
     time_budget_seconds: float | None = None
+    # Half of the interval of each estimate, as a share of it, at which no further brick is measured; None: all are.
+    target: float | None = None
     end_to_end: bool = False
     # True: try again what failed before under the same conditions.
     retry_failed: bool = False
@@ -202,6 +204,8 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         cutting=Cutting(cutting["granularity"], Cut(cutting["cut"]), LayerOrder(cutting["order"])),
         rule=_RULES[rule.pop("kind")](**rule),
         time_budget_seconds=None if budget is None else float(budget),
+        # Requests of earlier versions have no target.
+        target=None if document.get("target") is None else float(document["target"]),
         end_to_end=bool(document["end_to_end"]),
         retry_failed=bool(document["retry_failed"]),
         again=bool(document["again"]),

@@ -1,7 +1,7 @@
 """A run from its start to its end: request, models, plan, measuring, calibration, estimates."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock, this_process
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.measure.jobs import CutModel
+from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.calibration import calibrate
@@ -25,6 +25,7 @@ from dlbricks_tui.runs.events import EventWriter, PartStarted, RunStarted
 from dlbricks_tui.runs.planning import PlannedRun, Workload, cut_models, plan_run, read_models, read_parts, tell_plans
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
+from dlbricks_tui.runs.target import TargetedJobs
 from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, measure, tell_estimates
 from dlbricks_tui.store.database import ResultsDatabase
 
@@ -132,13 +133,27 @@ def _measure(
             if len(sessions) > 1:
                 later = sum(each.seconds for each in plans[number:])
                 session.tell(PartStarted(part=session.part, number=number, of=len(sessions), later_seconds=later))
-            counts = measure(session, workload.models, planned.jobs, counts, planned.time_left, store)
+            for jobs in _steps(session, workload, planned, store):
+                counts = measure(session, workload.models, jobs, counts, planned.time_left, store)
             # The answer comes first, corrected by the constants that are known.
             if calibrate(session, planned.targets, planned.time_left, store):
                 tell_estimates(session, workload.models, store)
     except RunStopped as early:
         return early
     return None
+
+
+def _steps(
+    session: RunSession, workload: Workload, planned: PlannedRun, store: ResultsDatabase
+) -> Iterator[Sequence[Job]]:
+    """Yield the jobs to measure: all at once, or in steps until the intervals reach the target."""
+    target, conditions = session.request.target, session.conditions
+    if target is None or not workload.models:
+        yield planned.jobs
+        return
+    predictors = Predictors(store, session.place.data.cache)
+    targeted = TargetedJobs(workload.models, planned.jobs, store, predictors, target)
+    yield from targeted.steps(conditions.system, conditions.runtime)
 
 
 def read_outcome(folder: RunFolder, data: DataFolder) -> RunOutcome:

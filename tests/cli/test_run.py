@@ -97,6 +97,15 @@ def test_standard_output_has_the_estimate_and_no_progress(dlbricks: Command) -> 
     assert "\x1b" not in told
 
 
+def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Command) -> None:
+    status, found, told = measured(dlbricks, "--target", "60%")
+    (model,) = found["models"]
+    count = found["bricks"]["run"]
+    assert status == 0 and 0 < count < BRICKS
+    assert f"{count} bricks measured, 0 known before, 0 failed, {BRICKS - count} not needed" in told
+    assert model["coverage"]["predicted"] > 0
+
+
 def test_a_quiet_run_narrates_failures_only(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     # Calibration fails, as the fake worker infers no types.
     status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never")
@@ -182,6 +191,8 @@ def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: 
         ([MODEL, "--fixed-runs", "0"], "give 1 or more"),
         ([MODEL, "--target-ci", "2"], "target"),
         ([MODEL, "--target-ci", "0.01", "--fixed-runs", "3"], "not allowed with"),
+        ([MODEL, "--target", "120%"], "give a share above 0 % and below 100 %"),
+        ([MODEL, "--target", "narrow"], "give a share above 0 % and below 100 %"),
         ([MODEL, "--threads", "0"], "threads 0"),
         ([MODEL, "--threads", "100000"], "100000 threads"),
         ([MODEL, "--threads", "1,100000"], "100000 threads"),
@@ -253,7 +264,8 @@ def test_several_threads_are_measured_in_one_run_and_shown_in_one_table(dlbricks
 
 def test_an_estimate_of_several_threads_names_the_run_that_is_missing(dlbricks: Command) -> None:
     measured(dlbricks, "--threads", "1", "--no-end-to-end")
-    asked = ("estimate", MODEL, "--runtime", "fake", "--level", "written")
+    plain = ("estimate", MODEL, "--runtime", "fake", "--level", "written")
+    asked = (*plain, "--measured-only")
     status, out, _ = dlbricks(*asked, "--threads", "1,2", "--bound-ms", "1e9")
     assert status == 1
     command = f"dlbricks run {MODEL} --level written --runtime fake --threads 2"
@@ -265,6 +277,11 @@ def test_an_estimate_of_several_threads_names_the_run_that_is_missing(dlbricks: 
     status, out, told = dlbricks(*asked, "--threads", "2")
     assert (status, out) == (1, "")
     assert f"`{command}`" in told
+    # A prediction does, and is marked.
+    status, out, told = dlbricks(*plain, "--threads", "1,2")
+    assert status == 0 and f"`{command}`" in told
+    one, two = (line for line in out.splitlines() if line.split()[:2] in (["1", "1"], ["2", "1"]))
+    assert "~" not in one and "~" in two
 
 
 def test_a_detached_run_outlives_its_command_and_can_be_listed_and_watched(dlbricks: Command, data: Path) -> None:
