@@ -399,12 +399,17 @@ def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:
 
 
 def estimates_here(
-    data: DataFolder, usual_runtime: str | None, threads: int | None, models: Sequence[Decomposition]
+    data: DataFolder,
+    usual_runtime: str | None,
+    threads: int | None,
+    models: Sequence[Decomposition],
+    precision: Precision | None = None,
 ) -> list[SystemEstimate | None]:
     """Return the estimate of each model from this host's results, by the usual runtime; None without results."""
     if not data.store.exists():
         return [None for _ in models]
-    host, usual = fingerprint().id, usual_runtimes(data, usual_runtime, threads)
+    host, found = fingerprint().id, usual_runtimes(data, usual_runtime, threads, precision)
+    usual = {form: it.with_precision(precision) for form, it in found.items()}
     with ResultsDatabase(data.store) as store:
         return [_on_host(store, it, host, usual) for it in models]
 

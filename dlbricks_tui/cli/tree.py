@@ -1,9 +1,11 @@
 """`dlbricks tree`: one model cut into layer sequences."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.answers.opening import files_for
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence, decompose
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -20,6 +22,10 @@ from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
 from dlbricks_tui.cli.store import open_loader
 from dlbricks_tui.models.graph import Layer, Level, unmeasurable_layers
 from dlbricks_tui.models.input_shapes import listed
+from dlbricks_tui.models.library import ModelSource, shared_formats
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision
 
 
 def register(parser: Parser) -> None:
@@ -27,6 +33,11 @@ def register(parser: Parser) -> None:
     add_models_argument(parser, many=False)
     add_cutting_options(parser, level=Level.WRITTEN)
     add_runtime_option(parser)
+    parser.add_argument(
+        "--precision",
+        choices=[each.value for each in CHOSEN_PRECISIONS],
+        help="the numbers that the runtime computes with: int8 shows a quantised copy of the model (default: f32)",
+    )
     graphs = parser.add_argument_group(
         "the graph as a file, with latencies in ms as far as they are known on this host"
     )
@@ -43,7 +54,11 @@ def show_tree(args: argparse.Namespace) -> int:
     sources = sources_of(args, [args.model])
     if len(sources) != 1:
         raise UsageError(f"{args.model} stands for {len(sources)} models; `tree` shows one, such as table1:14")
-    with open_loader(args.data, runtime_of(args)) as loader:
+    runtime = runtime_of(args)
+    if args.precision is not None:
+        runtime = _computing_in(Precision(args.precision), args, sources)
+        sources = files_for(sources, runtime)
+    with open_loader(args.data, runtime) as loader:
         graph = loader.load(sources[0], Level(args.level), shapes_of(args), values_given(args))
     decomposition = decompose(graph, cutting_of(args), loader.cache)
     if args.graphml or args.dot:
@@ -60,11 +75,20 @@ def show_tree(args: argparse.Namespace) -> int:
     return Status.DONE
 
 
+def _computing_in(precision: Precision, args: argparse.Namespace, sources: Sequence[ModelSource]) -> Runtime:
+    """Return the runtime that `--runtime` names, or the usual one of those with the precision, in that precision."""
+    named, registry, formats = runtime_of(args), Registry(args.data.path), shared_formats(sources)
+    if named is None or ("runtime" in args.from_config and not named.computes_in(precision)):
+        named = registry.preferred_for(formats, precision) or registry.runtime_for(formats)
+    return named.with_precision(precision)
+
+
 def _write_files(args: argparse.Namespace, decomposition: Decomposition) -> None:
     from dlbricks_tui.answers.estimating import estimates_here
     from dlbricks_tui.report.graph_files import drawable_digraph, write_dot, write_graphml
 
-    (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [decomposition])
+    precision = None if args.precision is None else Precision(args.precision)
+    (estimate,) = estimates_here(args.data, args.runtime, args.config.threads, [decomposition], precision)
     digraph = drawable_digraph(decomposition, estimate)
     if args.graphml:
         write_graphml(args.graphml, digraph)

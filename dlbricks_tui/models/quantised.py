@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
-from dlbricks_tui.atomic_write import DRAFT_SUFFIX
 from dlbricks_tui.models.cache import cache_key, remove_oldest
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Numbers, TensorType
@@ -63,17 +63,16 @@ def quantised_copy(
             os.utime(path)
     else:
         values = {it.name: it.value for it in written.inputs if it.value}
-        draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            quantiser.quantise(source.path.absolute(), draft, inputs, values)
-            draft.replace(path)
+            # The quantiser writes other files beside the copy, and leaves them if it crashes.
+            with TemporaryDirectory(dir=folder, prefix="draft-") as drafts:
+                draft = Path(drafts, path.name)
+                quantiser.quantise(source.path.absolute(), draft, inputs, values)
+                draft.replace(path)
         except (WorkerRefusedError, WorkerLostError) as refused:
             raise ModelError(f"{name} cannot be quantised: {refused}") from None
         except OSError as error:
             raise ModelError(f"{name} cannot be quantised: {folder} cannot be written: {error.strerror}") from None
-        finally:
-            with suppress(OSError):
-                draft.unlink()
         remove_oldest([folder], MOST_KEPT_BYTES)
     return replace(source, path=path, inputs={name: it.shape or () for name, it in inputs.items()}, twin=None)

@@ -12,7 +12,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Numbers, TensorType
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.quantised import quantised_copy
-from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
 from tests.models.onnx_models import loaded, model, saved, small
 
@@ -68,6 +68,27 @@ def test_a_refusal_names_the_model_and_leaves_no_file(source: ModelSource, writt
     with pytest.raises(ModelError, match=r"^net cannot be quantised: it has no layers$"):
         quantised_copy(source, b"content", written, tmp_path / "cache", Copier(refusal="it has no layers"))
     assert not list((tmp_path / "cache" / "quantised").iterdir())
+
+
+def test_a_quantiser_that_crashes_is_named_and_leaves_no_file(
+    source: ModelSource, written: LayerGraph, tmp_path: Path
+) -> None:
+    class Crashing(Copier):
+        def quantise(
+            self, file: Path, copy: Path, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers]
+        ) -> None:
+            copy.with_name("prepared").write_bytes(b"half")
+            raise WorkerDiedError("the worker died (SIGKILL)")
+
+    with pytest.raises(ModelError, match=r"^net cannot be quantised: the worker died \(SIGKILL\)$"):
+        quantised_copy(source, b"content", written, tmp_path / "cache", Crashing())
+    assert not list((tmp_path / "cache" / "quantised").iterdir())
+
+
+def test_a_cache_that_cannot_be_written_is_named(source: ModelSource, written: LayerGraph, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"no folder")
+    with pytest.raises(ModelError, match=r"net cannot be quantised: .*file/quantised cannot be written: Not a dir"):
+        quantised_copy(source, b"content", written, tmp_path / "file", Copier())
 
 
 def test_a_model_that_is_quantised_already_is_refused(source: ModelSource, tmp_path: Path) -> None:

@@ -127,6 +127,16 @@ def test_a_file_with_half_precision_is_not_quantised_and_the_refusal_says_what_t
     assert "has weights of type float16, and the quantiser needs float32: give the file that it was made from" in told
 
 
+def test_the_tree_shows_the_layers_of_a_quantised_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = saved(tmp_path, small())
+    status, out, _ = dlbricks(path, capsys, "tree", "--precision", "int8", "--level", "fused", "--json")
+    assert status == 0
+    kinds = {layer["op"] for sequence in json.loads(out)["sequences"] for layer in sequence["layers"]}
+    assert any("QLinearConv" in kind or "QuantizeLinear" in kind for kind in kinds), kinds
+    status, _, told = dlbricks(path, capsys, "tree", "--precision", "int8", "--runtime", "mxnet")
+    assert (status, len(told.splitlines())) == (2, 1)
+
+
 def test_the_identity_of_an_int8_runtime_names_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path, small())
     _, run, _ = quick(path, capsys, "--precision", "int8", "--runtime", ONNX_RUNTIME.own_runtime)

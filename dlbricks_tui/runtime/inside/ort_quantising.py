@@ -6,9 +6,9 @@ inputs.
 
 from __future__ import annotations
 
+import errno
 import importlib
 import logging
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import mul
@@ -34,7 +34,7 @@ _FLOAT, _INT8 = 1, 3
 
 
 def write_quantised(request: Quantise) -> Quantised:
-    """Write a copy of the network's file.
+    """Write a copy of the network's file, and beside it a file that is of no further use.
 
     A model with more matrix products than convolutions is quantised dynamically, if that is allowed, and any other one
     statically.
@@ -50,37 +50,38 @@ def write_quantised(request: Quantise) -> Quantised:
     logging.disable(logging.WARNING)
     content = unpacked(network.file, Reason.UNBUILDABLE)
     try:
-        with tempfile.TemporaryDirectory(dir=str(Path(copy).parent)) as folder:
-            prepared = str(Path(folder) / "prepared.onnx")
-            if isinstance(content, bytes):
-                Path(prepared).write_bytes(content)
-            # It computes constants, and merges batch norms into convolutions.
-            original = content if isinstance(content, str) else prepared
-            shapes.quant_pre_process(original, prepared, skip_symbolic_shape=True)
-            model = onnx.load(prepared)
-            _complete(onnx, model, network.inputs)
-            onnx.save(model, prepared)
-            if request.dynamically and _count(model, _PRODUCTS) > _count(model, _CONVOLUTIONS):
-                # Inference does not tell the types of tensors behind operators of other domains.
-                others = {"DefaultTensorType": _FLOAT}
-                kinds, weights = list(_DYNAMIC), tool.QuantType.QInt8
-                tool.quantize_dynamic(prepared, copy, kinds, weight_type=weights, extra_options=others)
-            else:
-                tool.quantize_static(
-                    prepared,
-                    copy,
-                    _OneInput(network),
-                    per_channel=_version(model) >= _PER_CHANNEL_VERSION,
-                    # With signed activations, ONNX Runtime computes many layers with floats.
-                    activation_type=tool.QuantType.QUInt8,
-                    weight_type=tool.QuantType.QInt8,
-                )
+        prepared = str(Path(copy).with_name("prepared.onnx"))
+        if isinstance(content, bytes):
+            Path(prepared).write_bytes(content)
+        # It computes constants, and merges batch norms into convolutions.
+        original = content if isinstance(content, str) else prepared
+        shapes.quant_pre_process(original, prepared, skip_symbolic_shape=True)
+        model = onnx.load(prepared)
+        _complete(onnx, model, network.inputs)
+        onnx.save(model, prepared)
+        if request.dynamically and _count(model, _PRODUCTS) > _count(model, _CONVOLUTIONS):
+            # Inference does not tell the types of tensors behind operators of other domains.
+            others = {"DefaultTensorType": _FLOAT}
+            kinds, weights = list(_DYNAMIC), tool.QuantType.QInt8
+            tool.quantize_dynamic(prepared, copy, kinds, weight_type=weights, extra_options=others)
+        else:
+            tool.quantize_static(
+                prepared,
+                copy,
+                _OneInput(network),
+                per_channel=_version(model) >= _PER_CHANNEL_VERSION,
+                # With signed activations, ONNX Runtime computes many layers with floats.
+                activation_type=tool.QuantType.QUInt8,
+                weight_type=tool.QuantType.QInt8,
+            )
         ort.InferenceSession(copy, providers=PROVIDERS)
         quantised = onnx.load(copy)
     except MemoryError as error:
         raise RefusalError(Reason.TOO_LARGE, "there is not enough memory") from error
     except (*errors_of(ort), *_errors_of_tool(onnx)) as error:
-        raise RefusalError(Reason.UNBUILDABLE, first_line(error)) from error
+        is_full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+        reason = f"there is no space left in {Path(copy).parent.parent}" if is_full else first_line(error)
+        raise RefusalError(Reason.UNBUILDABLE, reason) from error
     if not any(stored.data_type == _INT8 and len(stored.dims) > 1 for stored in quantised.graph.initializer):
         raise RefusalError(Reason.UNBUILDABLE, "none of its layers has weights that can be quantised")
     return Quantised()
