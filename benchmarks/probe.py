@@ -37,6 +37,7 @@ import numpy as np
 from benchmarks.predictions import COMMITTED, NEAR, Host, estimated, measured_as, needed, read
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
+from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative
 from dlbricks_tui.estimate.prediction.training import Example
 from dlbricks_tui.estimate.prediction.transfer import (
     SHARED,
@@ -44,11 +45,8 @@ from dlbricks_tui.estimate.prediction.transfer import (
     Deviations,
     KnownBrick,
     Law,
-    Limit,
     Numbers,
-    Trial,
     deviations,
-    most_informative,
 )
 from dlbricks_tui.folders import DataFolder
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.prediction.choice import Limit
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
-from dlbricks_tui.estimate.prediction.transfer import Limit
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.calibration_nets import NETWORKS

@@ -6,8 +6,8 @@ from statistics import fmean
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, whole
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
+from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative
 from dlbricks_tui.estimate.prediction.other_systems import OtherSystems
-from dlbricks_tui.estimate.prediction.transfer import Limit, Trial, most_informative
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, timed_runs, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import uses_of
@@ -56,7 +56,9 @@ def informative(
         for of_one in uses_of(models, method).values()
     ]
     system = others.deviations(known.values())
-    chosen = most_informative(system, uses, trials, limit._replace(seconds=seconds)) or trials[:1]
+    # Where nothing fits in the time, the quickest one is begun.
+    quickest = sorted((trial for trial in trials if trial.pairs), key=lambda trial: trial.seconds)[:1]
+    chosen = most_informative(system, uses, trials, limit._replace(seconds=seconds)) or quickest
     return [held[pair] for pair in dict.fromkeys(pair for trial in chosen for pair in trial.pairs)]
 
 

@@ -1,0 +1,93 @@
+"""The choice of bricks to measure on a system: those that tell most about the latencies of models."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dlbricks_tui.estimate.knowledge import Pair
+from dlbricks_tui.estimate.prediction.transfer import Deviations, Numbers
+
+# The bricks among which the most informative ones are chosen: those with the largest shares of the models.
+_MOST_CANDIDATES = 600
+# Numbers that keep divisors and roots away from zero.
+_LEAST_VARIANCE, _LEAST_MS = 1e-6, 3e-4
+
+
+class Trial(NamedTuple):
+    """Bricks that can be measured together, and the seconds that this takes."""
+
+    pairs: tuple[Pair, ...]
+    seconds: float
+
+
+class Limit(NamedTuple):
+    """The most bricks to measure, and the most seconds."""
+
+    bricks: int
+    seconds: float
+
+
+def most_informative(
+    system: Deviations, models: Sequence[Mapping[Pair, float]], trials: Sequence[Trial], limit: Limit
+) -> list[Trial]:
+    """Return the trials that leave the least uncertainty about the latencies of models, the best first.
+
+    A model is given by how often it runs each brick. A trial is the better, the more it lowers the standard deviations
+    of the models per share of the limit that it takes: of the bricks or of the seconds, of which there is less.
+    """
+    used = sorted({pair for model in models for pair in model} & system.places.keys())
+    shares = _shares(system, models, used)
+    order = np.argsort(-shares.sum(axis=0), kind="stable")[:_MOST_CANDIDATES]
+    places = np.array([system.places[used[number]] for number in order.tolist()], dtype=np.intp)
+    shares = shares[:, order]
+    number_of = {system.pairs[place]: number for number, place in enumerate(places.tolist())}
+    held = [[number_of[pair] for pair in trial.pairs if pair in number_of] for trial in trials]
+    covariance = system.remaining_covariance(places)
+    # The part of each brick in a trial: the trial tells about the latency of all of its bricks together.
+    parts = np.zeros((len(trials), len(places)))
+    for trial, numbers in enumerate(held):
+        weights = shares[:, numbers].sum(axis=0)
+        parts[trial, numbers] = weights / max(_LEAST_VARIANCE, weights.sum())
+    of_models, of_trials = shares @ covariance, parts @ covariance
+    seconds = np.array([trial.seconds for trial in trials])
+    counts = np.array([len(numbers) for numbers in held])
+    costs = np.maximum(_LEAST_VARIANCE, np.maximum(counts / limit.bricks, seconds / limit.seconds))
+    waiting = parts.any(axis=1)
+    left, seconds_left = limit
+    chosen: list[Trial] = []
+    while True:
+        waiting &= (counts <= left) & (seconds <= seconds_left)
+        gains = np.where(waiting, _gains(of_models, of_trials, shares, parts) / costs, 0.0)
+        best = int(np.argmax(gains)) if len(gains) else 0
+        if not len(gains) or gains[best] <= 0.0:
+            return chosen
+        waiting[best] = False
+        chosen.append(trials[best])
+        left, seconds_left = left - len(held[best]), seconds_left - trials[best].seconds
+        for number in held[best]:
+            row = covariance[number] / math.sqrt(covariance[number, number] + _LEAST_VARIANCE)
+            of_models -= np.outer(shares @ row, row)
+            of_trials -= np.outer(parts @ row, row)
+            covariance -= np.outer(row, row)
+
+
+def _gains(of_models: Numbers, of_trials: Numbers, shares: Numbers, parts: Numbers) -> Numbers:
+    """Return by how much the standard deviations of all models together fall with each trial.
+
+    The covariances of models and of trials (rows) with bricks are given.
+    """
+    variances = np.maximum(_LEAST_VARIANCE, (of_models * shares).sum(axis=1))
+    of_parts = (of_trials * parts).sum(axis=1) + _LEAST_VARIANCE
+    removed = (of_models @ parts.T) ** 2 / of_parts
+    left = np.sqrt(np.maximum(_LEAST_VARIANCE, variances[:, None] - removed))
+    return np.asarray((np.sqrt(variances)[:, None] - left).sum(axis=0))
+
+
+def _shares(system: Deviations, models: Sequence[Mapping[Pair, float]], used: Sequence[Pair]) -> Numbers:
+    """Return the expected share of each brick (column) in the latency of each model (row)."""
+    expected_ms = np.array([latency.value_ms for latency in system.predict(used)])
+    times = np.array([[model.get(pair, 0.0) for pair in used] for model in models])
+    latencies_ms = times * expected_ms
+    return np.asarray(latencies_ms / np.maximum(_LEAST_MS, latencies_ms.sum(axis=1, keepdims=True)))
