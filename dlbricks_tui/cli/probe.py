@@ -81,7 +81,7 @@ def probe(args: argparse.Namespace) -> int:
     others = known_systems(request, args.data)
     folder = create_run(request, args.data)
     place = Workplace(args.data, spent_seconds=time.monotonic() - args.began)
-    with shown(quiet=args.quiet) as progress:
+    with shown(quiet=args.quiet, few_samples=True) as progress:
         outcome = execute(folder, request, place, host_lock(), progress.take)
     estimates = outcome.estimates or ()
     if args.json:

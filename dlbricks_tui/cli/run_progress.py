@@ -46,14 +46,23 @@ _HINTS: dict[type[Event], str] = {
 
 
 class ShownProgress:
-    """The display of a run: it shows events, and adds them up in `progress`; a quiet one shows failures only."""
+    """The display of a run: it shows events, and adds them up in `progress`; a quiet one shows failures only.
+
+    A run that takes `few_samples` by choice does not mind wide intervals.
+    """
 
     def __init__(
-        self, console: Console | None, clock: Callable[[], float] = time.monotonic, *, quiet: bool = False
+        self,
+        console: Console | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        quiet: bool = False,
+        few_samples: bool = False,
     ) -> None:
         self.progress = RunProgress()
         self._clock = clock
         self._quiet = quiet
+        self._few_samples = few_samples
         self._open = ExitStack()
         self._draw: Callable[[RenderableType], None] | None = None
         if console is not None:
@@ -82,7 +91,7 @@ class ShownProgress:
         if isinstance(event, Planned) and event.number == event.of > 1:
             narrate(all_combinations(event.of, self.progress.planned or event))
         if isinstance(event, RunEnded):
-            if self.progress.at_limits:
+            if self.progress.at_limits and not self._few_samples:
                 narrate(_at_limits(self.progress))
             if noise := noise_note(self.progress.disturbances):
                 narrate(noise)
@@ -112,11 +121,11 @@ class ShownProgress:
 
 
 @contextmanager
-def shown(*, quiet: bool = False) -> Iterator[ShownProgress]:
+def shown(*, quiet: bool = False, few_samples: bool = False) -> Iterator[ShownProgress]:
     """Show a run while it lasts, as standard error allows."""
     console = narration_console()
     draws = console.is_terminal and not console.is_dumb_terminal and not quiet
-    shown_progress = ShownProgress(console if draws else None, quiet=quiet)
+    shown_progress = ShownProgress(console if draws else None, quiet=quiet, few_samples=few_samples)
     try:
         yield shown_progress
     finally:

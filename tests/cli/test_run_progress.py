@@ -15,6 +15,7 @@ from dlbricks_tui.measure.events import (
     Event,
     RoundDone,
     RoundRepeated,
+    Stop,
 )
 from dlbricks_tui.runs.events import (
     EstimateChanged,
@@ -169,6 +170,21 @@ def test_a_quiet_display_shows_failures_only(capsys: pytest.CaptureFixture[str])
         "cannot fuse m (its branches disagree); its layers are measured as written in the file",
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
     ]
+
+
+@pytest.mark.parametrize("few_samples", [False, True])
+def test_wide_intervals_are_told_unless_few_samples_are_taken_by_choice(
+    capsys: pytest.CaptureFixture[str], few_samples: bool
+) -> None:
+    shown = ShownProgress(None, few_samples=few_samples)
+    limit: dict[str, Any] = {"trimmed_mean_ms": 1.0, "low_ms": 0.5, "high_ms": 1.5, "samples": 24}
+    for event in [
+        *BEGINNING,
+        ProgramMeasured(stop=Stop.MOST_SAMPLES.value, warm_up=0, outliers=0, **limit, **ABOUT),
+        ended(),
+    ]:
+        shown.take(event)
+    assert ("run again on a quieter host" in capsys.readouterr().err) is not few_samples
 
 
 @pytest.mark.parametrize(
