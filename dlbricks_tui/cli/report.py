@@ -61,7 +61,7 @@ def register(parser: Parser) -> None:
 def report_models(args: argparse.Namespace) -> int:
     """Evaluate the models, draw the figures, and print the path of the page."""
     shapes, values = shapes_of(args), values_given(args)
-    with ResultsDatabase(args.data.store) as store, _loaders(args.data) as loader_of:
+    with ResultsDatabase(args.data.store) as store, open_loaders(args.data) as loader_of:
         named = None if args.runtime is None else named_runtime(args.runtime, args.data, store)
         sources = library(args.data, named and named.format).find_all(args.models)
         wanted, runtimes = _wanted(args.systems, store), named and named.all_in(store)
@@ -88,22 +88,22 @@ def report_models(args: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
-    """Open a loader for each runtime of this host; runtimes of other hosts get one of their framework and precision."""
+def open_loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
+    """Open a loader for each runtime of this host; other ones get one of their framework and precision."""
     runtimes = Registry(data.path).known()
     with ExitStack() as opened:
         usual = opened.enter_context(open_loader(data))
         known = {it.identity: opened.enter_context(open_loader(data, it)) for it in runtimes}
-        reduced: dict[tuple[str, Precision], Loader] = {
+        # The first runtime of each framework.
+        alike: dict[tuple[str, Precision], Loader] = {
             (it.framework, precision): opened.enter_context(open_loader(data, it.with_precision(precision)))
             for it in reversed(runtimes)
             for precision in it.traits.precisions
-            if precision is not Precision.F32
         }
 
         def loader_of(identity: str) -> Loader:
-            alike = reduced.get((identity.partition("-")[0], stated_precision(identity)), usual)
-            return known.get(identity, alike)
+            framework_and_precision = identity.partition("-")[0], stated_precision(identity)
+            return known.get(identity) or alike.get(framework_and_precision, usual)
 
         yield loader_of
 

@@ -10,12 +10,15 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.report import open_loaders
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.report.evaluation import evaluate
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO
@@ -185,6 +188,32 @@ def executed(path: Path, precision: Precision) -> str:
     with WorkerFramework(runtime, path.parent / "worker.log") as framework:
         graph = Loader(path.parent / "cache", framework, framework).load(source_of(path), Level.FUSED)
     return " ".join(str(operator.params) for layer in graph.layers for operator in layer.operators)
+
+
+def test_a_report_has_a_series_for_each_precision_and_says_that_accuracy_was_not_checked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = saved(tmp_path, small())
+    assert quick(path, capsys, "--precision", "f32,int8", "--runtime", ONNX_RUNTIME.own_runtime)[0] == 0
+    data = DataFolder(path.parent / "data")
+    with ResultsDatabase(data.store) as store, open_loaders(data) as loader_of:
+        found = evaluate(store, loader_of, [source_of(path)], [str(path)], fingerprint().id)
+    f32, int8 = sorted(it.title for it in found.series)
+    assert "int8" not in f32
+    assert int8.endswith("int8, accuracy not checked")
+
+
+@pytest.mark.openvino
+def test_a_report_reads_models_as_the_runtime_of_the_results_has_them_in_their_precision(tmp_path: Path) -> None:
+    path = saved(tmp_path, small())
+    with open_loaders(DataFolder(tmp_path / "data")) as loader_of:
+        for identity, expected in {
+            "onnxruntime-1 threads-1": (ONNX_RUNTIME, False),
+            "openvino-1 threads-1": (OPENVINO, False),
+            "openvino-1 threads-1 precision-int8": (OPENVINO, True),
+        }.items():
+            graph = loader_of(identity).load(source_of(path), Level.FUSED)
+            assert (graph.traits, graph.is_quantised) == expected, identity
 
 
 @pytest.mark.openvino

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -5,17 +6,19 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.models.errors import WrongRuntimeError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.tui.corpus import work
 from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
-from tests.models.onnx_models import saved, with_everything
+from tests.models.onnx_models import saved, small, with_everything
 from tests.tui.application import LIBRARY
 from tests.tui.results import source_called
 
@@ -47,6 +50,18 @@ def test_reading_from_the_cache_starts_no_framework(reader: ModelReader, tmp_pat
     assert seen is not None and len(seen.graph.layers) == 68
     assert reader.decompose_cached(wish("resnet18_v1", level=Level.FUSED)) is None
     assert not (tmp_path / "log").exists()
+
+
+def test_a_quantised_copy_is_opened_beside_the_model_where_a_runtime_has_the_precision(
+    reader: ModelReader, tmp_path: Path
+) -> None:
+    usual = ModelSpec(source_of(saved(tmp_path, small())), Level.FUSED, Cutting(1))
+    copied = replace(usual, precision=Precision.INT8)
+    assert not reader.open(usual).graph.is_quantised
+    assert reader.open(copied).graph.is_quantised
+    assert reader.decompose_cached(copied) is not None
+    with pytest.raises(WrongRuntimeError, match="no runtime here computes MXNet models in int8: choose another prec"):
+        reader.open(replace(wish("resnet18_v1"), precision=Precision.INT8))
 
 
 def test_models_that_cannot_be_read_are_left_out_of_the_corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
