@@ -77,7 +77,7 @@ def test_subgraphs_have_the_same_form_in_each_format(tmp_path: Path) -> None:
     canonical = brick_of(graph, (graph.layers[-1].index,)).canonical
     features = features_of(canonical, "plain")
     assert features is not None
-    assert {"with onnx.Add", "with onnx.Constant"} <= features.traits and features.operator == "onnx.Mul"
+    assert {"with onnx.Mul", "with onnx.Constant"} <= features.traits and features.operator == "onnx.Add"
 
 
 def test_only_values_that_set_shapes_are_part_of_a_brick(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_a_worker_gets_the_settings_and_not_the_tuning_of_the_shell() -> None:
     }
     settings = Settings(2, (("MXNET_SUBGRAPH_BACKEND", "NONE"),))
     environment = runtime(settings=settings).environment(shell)
-    assert environment == {"HOME": "/home/me", "OMP_NUM_THREADS": "2", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    ours = {"OMP_NUM_THREADS": "2", "DLBRICKS_PRECISION": "f32", "MXNET_SUBGRAPH_BACKEND": "NONE"}
+    assert environment == {"HOME": "/home/me", **ours}
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,9 @@ def test_operators_that_mxnet_groups_run_one_at_a_time(variables: dict[str, str]
 
 def test_another_interpreter_does_not_import_our_modules() -> None:
     shell = {"PYTHONPATH": "/ours", "PYTHONHOME": "/ours"}
-    assert runtime(python="/another/python").environment(shell) == {"OMP_NUM_THREADS": "2"}
-    assert runtime().environment(shell) == {**shell, "OMP_NUM_THREADS": "2"}
+    ours = {"OMP_NUM_THREADS": "2", "DLBRICKS_PRECISION": "f32"}
+    assert runtime(python="/another/python").environment(shell) == ours
+    assert runtime().environment(shell) == {**shell, **ours}
 
 
 def test_tuning_variables_of_the_shell_become_settings() -> None:
