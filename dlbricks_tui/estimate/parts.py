@@ -180,8 +180,8 @@ def _with_predictions(
     A sequence of several layers takes as long as its layers.
     """
     # Equal layers have one prediction.
-    first = {part.pair: part for part in reversed(parts) if not part.known}
-    unknown = {pair: _unmeasured(graph, part) for pair, part in first.items()}
+    lacking = {part.pair: part for part in parts if not part.known}
+    unknown = {pair: _unmeasured(graph, part) for pair, part in lacking.items()}
     wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
     found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
     for part in parts:
