@@ -1,4 +1,4 @@
-"""Writes the pictures of the screens: of real runs, on the system and by the MXNet that this is started with.
+"""Writes the pictures of the screens: of real runs, on the system and by the runtimes that this is started with.
 
 usage: python -m docs.pictures
 """
@@ -19,6 +19,8 @@ from tests.tui.application import press, running
 FOLDER = Path(__file__).parent / "pictures"
 # Measured before the pictures are taken: one with branches side by side, and two to compare it with.
 MODELS = ("squeezenet1.1", "resnet18_v1", "inceptionv3")
+# Measured in all runtimes and at these batch sizes, for the batch curve and the comparison.
+VARIED, RUNTIMES, BATCHES = "squeezenet1.1", "mxnet,onnxruntime,openvino", "1,2,4,8,16"
 # Run while the pictures are taken.
 ANOTHER = "densenet121"
 
@@ -33,14 +35,21 @@ class Picture(NamedTuple):
     theme: str = "dark"
 
 
-OPEN = ("slash", '"inceptionv3"', "enter", "enter", "1", "slash", "escape")
-RUN = ("slash", f'"{ANOTHER}"', "enter", "enter", "1", "slash", "escape", "r", "enter")
+def opened(model: str) -> tuple[str, ...]:
+    """Return the keys that open a model and leave the search."""
+    return ("slash", f'"{model}"', "enter", "enter", "1", "slash", "escape")
+
+
+OPEN = opened("inceptionv3")
+RUN = (*opened(ANOTHER), "r", "enter")
 WELCOME = Picture("welcome", (100, 26), ())
 PICTURES = (
     Picture("workbench", (140, 42), (*OPEN, "2", "j", "j", "j", "j", "j", "j", "j", "l")),
     Picture("narrow", (80, 24), (*OPEN, "4")),
     *(Picture(theme, (120, 36), OPEN, theme=theme) for theme in ("light", "high-contrast", "colour-blind", "terminal")),
     Picture("tree", (120, 40), (*OPEN, "2", "e", *["j"] * 12)),
+    Picture("curve", (80, 24), (*opened(VARIED), "b")),
+    Picture("comparison", (100, 30), (*opened(VARIED), "v")),
     Picture("help", (100, 40), ("question_mark",)),
     Picture("commands", (100, 30), ("colon",)),
     Picture("start-run", (120, 36), RUN[:-1]),
@@ -74,6 +83,8 @@ def main() -> None:
         asyncio.run(take(data, WELCOME))
         dlbricks = [sys.executable, "-m", "dlbricks_tui", "--data-dir", folder]
         subprocess.run([*dlbricks, "run", *MODELS, "--end-to-end"], check=True)
+        variants = ["--runtime", RUNTIMES, "--batch", BATCHES]
+        subprocess.run([*dlbricks, "run", VARIED, *variants, "--end-to-end"], check=True)
         for picture in PICTURES:
             asyncio.run(take(data, picture))
         subprocess.run([*dlbricks, "runs", "cancel", "last"], check=False)
