@@ -51,7 +51,6 @@ class Recorder:
 
     def measured(self, job: Job, samples: Samples, noise: Facts) -> tuple[Record, ...]:
         """Return the samples of a job as a result, with the canonical form of its brick."""
-        noise = (("warm_up", samples.warm_up), ("outliers", samples.outliers), *noise)
         if job.whole:
             return (EndToEnd(model=job.key.model, name=job.graph.name, **self._result(job, samples, noise)),)
         return self.occurrences(job, [CarrierOccurrence((), samples)], noise)
@@ -82,7 +81,7 @@ class Recorder:
             "samples_ms": samples.samples_ms,
             "batch_size": job.graph.batch_size if job.whole else first.shape[0] if first.shape else 1,
             "dtype": first.dtype,
-            "noise": noise,
+            "noise": (("warm_up", samples.warm_up), ("outliers", samples.outliers), *noise),
         }
 
     def _origin(self, job: Job) -> dict[str, Any]:

@@ -96,7 +96,8 @@ def check_samples(record: Timed) -> None:
         raise BrokenDocumentError(f"has {len(samples):,} samples")
     if not all(0 <= sample <= _LONGEST_SAMPLE_MS for sample in samples):
         raise BrokenDocumentError("has an impossible sample")
-    warm_up = dict(record.noise).get("warm_up", 0)
+    # Older results of bricks inside of networks do not state their warm-up.
+    warm_up = dict(record.noise).get("warm_up", max(0, len(samples) - record.statistics.count))
     if type(warm_up) is not int or not 0 <= warm_up < len(samples) or len(record.noise) > _MOST_FACTS:
         raise BrokenDocumentError(f"has a warm-up of {str(warm_up)[:20]} samples")
     steady, stated = sorted(samples[warm_up:]), record.statistics

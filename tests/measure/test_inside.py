@@ -13,13 +13,15 @@ from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.measure import carriers
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.jobs import cut_model
-from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import plan
-from dlbricks_tui.measure.results import CarrierOccurrence
-from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.results import CarrierOccurrence, Recorder
+from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store import statistics
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.store.verification import check_samples
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.measure.simulated_host import Notes, SimulatedHost, estimated, measured_inside
 
@@ -103,6 +105,16 @@ def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() ->
     rounds = sum(isinstance(event, RoundDone) for event in notes.events)
     assert {job.graph.layers[job.layers[0]].op for job in notes.kept} == set(OPERATORS)
     assert {len(it.samples.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
+
+
+def test_the_result_of_a_brick_states_its_warm_up_so_that_an_import_can_check_it() -> None:
+    jobs = plan([cut_model(decompose(chain("conv", "pool")))], Known(), Adaptive(), method=Method.INSIDE).jobs
+    samples = samples_of([5.0, 4.0, 1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.05], Adaptive())
+    recorder = Recorder("run", Conditions("host", "runtime", "inside"))
+    _, result = recorder.occurrences(jobs[0], [CarrierOccurrence((), samples)], (("reference_ms", 1.0),))
+    assert isinstance(result, Measurement)
+    assert dict(result.noise)["warm_up"] == samples.warm_up == 2
+    check_samples(result)
 
 
 def test_every_whole_model_is_timed_again_in_the_rounds_of_its_bricks() -> None:

@@ -248,6 +248,16 @@ def test_an_impossible_result_is_refused(tmp_path: Path, change: Document, compl
     assert report.new == 1
 
 
+def test_an_older_result_that_does_not_state_its_warm_up_is_imported(tmp_path: Path) -> None:
+    stated = {**to_document(measurement()), "uuid": "ab" * 16}
+    samples = [9.0, 8.0, *stated["samples_ms"]]
+    report = imported_beside_a_good_one(tmp_path, {**stated, "samples_ms": samples, "noise": {"shared": 0.01}})
+    assert (report.new, report.refused) == (2, [])
+    (tmp_path / "other").mkdir()
+    report = imported_beside_a_good_one(tmp_path / "other", {**stated, "samples_ms": samples, "noise": {"warm_up": 1}})
+    assert len(report.refused) == 1
+
+
 @pytest.mark.parametrize(
     "forged",
     [
