@@ -259,7 +259,7 @@ class Estimator:
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
         asked = self.inquiries(sources, scope.level, scope.format)
         models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
-        return scores_on(self.store, scope.system, models)
+        return scores_on(self.store, scope.system, models, others=scope.named is None)
 
     def level_on(self, system: str) -> Level:
         """Return the level to estimate at on a system."""

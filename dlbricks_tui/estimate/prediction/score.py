@@ -55,13 +55,18 @@ class Score:
 
 
 def scores_on(
-    store: ResultsDatabase, system: str, models: Iterable[tuple[Decomposition, str | None]]
+    store: ResultsDatabase, system: str, models: Iterable[tuple[Decomposition, str | None]], *, others: bool = False
 ) -> list[tuple[Way, Score]]:
-    """Return the scores of models on a system, by their runtimes; None is the one that covers most of a model."""
+    """Return the scores of models on a system, by their runtimes; None is the one that covers most of a model.
+
+    With `others`, a model that its runtime has not measured is scored by such a one, too.
+    """
     known = by_id(store.runtimes())
     by_way: dict[Way, list[Decomposition]] = {}
     for model, runtime in models:
         offers: Sequence[Offer] = BrickResults(store, model).offers
+        if others and best_offer(offers, system, runtime) is None:
+            runtime = None
         if runtime is None:
             offers = offers_for(offers, model.graph.traits, known)
         offer = best_offer(offers, system, runtime)

@@ -4,14 +4,14 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.score import Basis, Score, scores
+from dlbricks_tui.estimate.prediction.score import Basis, Score, scores, scores_on
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
 from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.stored import store_of
 from tests.estimate.table1 import table1
-from tests.store.samples import WAY
+from tests.store.samples import WAY, runtime, system
 
 ON: dict[str, Any] = {"system": WAY["system"], "runtime": WAY["runtime"], "protocol": WAY["protocol"]}
 WRITTEN = Way(ON["system"], ON["runtime"], Level.WRITTEN, ON["protocol"])
@@ -59,6 +59,16 @@ def test_models_that_were_not_measured_in_full_have_no_score(tmp_path: Path) -> 
     others.remove(lacking)
     with store_of(tmp_path / "store", *records, *others) as store:
         assert "VGG-16" not in {score.model.partition(" ")[0] for score in scores(store, WRITTEN, (SQUEEZENET, VGG))}
+
+
+def test_models_that_their_usual_runtime_has_not_measured_are_scored_by_another(tmp_path: Path) -> None:
+    models = (SQUEEZENET, VGG)
+    records = [it for hour, model in enumerate(models) for it in lawful_records(model, hour, **ON, level=Level.WRITTEN)]
+    asked = [(model, "mxnet-1.9.1 python-3.11 threads-7") for model in models]
+    with store_of(tmp_path / "store", system(), runtime(), *records) as store:
+        assert scores_on(store, ON["system"], asked) == []
+        found = scores_on(store, ON["system"], asked, others=True)
+    assert [way.runtime for way, _ in found] == [ON["runtime"]] * 2
 
 
 def test_an_empty_store_has_no_scores(tmp_path: Path) -> None:
