@@ -21,7 +21,7 @@ _LEGEND = {
 
 
 class _Axis(NamedTuple):
-    """What may differ between combinations: its column, and its words where it is the same in all of them."""
+    """A property of combinations, shown as a column where they differ in it and in the heading where they do not."""
 
     column: Column[Ranked]
     words: Callable[[Ranked], str]

@@ -10,7 +10,7 @@ from tests.estimate.prediction.simulated import models
 
 
 def holds(predictor: NearestBricks, model: list[Example]) -> bool:
-    """Whether the interval of the sum of all bricks holds their latency."""
+    """True if the interval of the sum of all bricks holds their latency."""
     found = predictor.predict([Unmeasured(each.canonical, each.context) for each in model])
     known = [(each.latency_ms, latency) for each, latency in zip(model, found, strict=True) if latency is not None]
     beyond_ms = sum(real_ms - latency.value_ms for real_ms, latency in known)
