@@ -1,0 +1,65 @@
+"""What-ifs: changes of the way in which a model is executed, each with its predicted gain."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.runtime import Runtime
+
+
+class WhatIfKind(str, Enum):
+    """The kinds of changes, in the order in which tables show them."""
+
+    PARALLEL = "parallel"
+    KERNELS = "kernels"
+    RUNTIME = "runtime"
+    FUSION = "fusion"
+    PRECISION = "precision"
+    THREADS = "threads"
+    BATCH = "batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """How a model is executed: a runtime with all of its settings, fused or as written, at a batch size.
+
+    The settings of the runtime hold its threads, precision, instruction set, optimisation level, and the number of
+    operators side by side. The batch size is that of the model's file if it is None.
+    """
+
+    runtime: Runtime
+    level: Level
+    batch_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """The share of the latency that a change saves, with its 95 % interval; negative if it costs time."""
+
+    value: float
+    low: float
+    high: float
+
+
+def gain_of(before_ms: float, after_ms: float) -> float:
+    """Return the share of a latency that is saved."""
+    return 1.0 - after_ms / before_ms
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """A change, with the latency and the gain that it is predicted to bring."""
+
+    # The kind with its number or name, such as `parallel-2` or `runtime-openvino`. Unique for a model.
+    id: str
+    kind: WhatIfKind
+    baseline: Execution
+    # None: a bound that no runtime reaches, such as the best runtime of each layer.
+    change: Execution | None
+    # Per item of a batch if the batch sizes differ.
+    estimate_ms: float
+    gain: Gain
+    # The names of the layers that are responsible, the most important first.
+    layers: tuple[str, ...]
+    # The command or setting that achieves it.
+    how: str
