@@ -34,7 +34,8 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks.predictions import COMMITTED, NEAR, Host, estimated, measured_as, needed, read
+from benchmarks.predictions import COMMITTED, Host, estimated, measured_as, needed, read
+from benchmarks.predictors import NEAR
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative

@@ -17,23 +17,22 @@ from logging import getLogger
 
 from dlbricks_tui.answers.comparing import CompareOptions
 from dlbricks_tui.answers.comparing import compare as ranking_of
-from dlbricks_tui.answers.estimating import EstimateOptions, Remarks, open_estimator
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
 from dlbricks_tui.answers.results import (
     BrickShare,
     ComparedCombination,
     Comparison,
-    Counts,
     ModelEstimate,
     RegionShare,
     Remaining,
-    RunResult,
     TypeShare,
     comparison,
     model_estimate,
-    run_result,
 )
+from dlbricks_tui.answers.run_results import Counts, RunResult, run_result
+from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError

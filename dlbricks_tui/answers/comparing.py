@@ -9,11 +9,12 @@ from typing import NamedTuple
 
 from tinydb import where
 
-from dlbricks_tui.answers.estimating import EstimateOptions, Estimator, Remarks
+from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.measuring import several
 from dlbricks_tui.answers.opening import CutOptions, open_loader, require_batch_size
 from dlbricks_tui.answers.results import next_step
-from dlbricks_tui.answers.runtime_variants import RuntimesOnSystem, RuntimeVariants
+from dlbricks_tui.answers.runtimes import RuntimesOnSystem, RuntimeVariants
+from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.curve import Point

@@ -1,26 +1,23 @@
 """Estimates of models from a user's store, and the choice of the system, runtimes and level that they come from."""
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions, InputsUsed, library, load_all, open_loader, require_batch_size
+from dlbricks_tui.answers.opening import InputsUsed, library, load_all, open_loader
+from dlbricks_tui.answers.runtimes import named_runtime, usual_runtimes
+from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope, ScopeChoice
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.prediction.score import Score, scores_on
 from dlbricks_tui.estimate.prediction.stored import Predictors
-from dlbricks_tui.estimate.rules import NO_RULES, read_rules
 from dlbricks_tui.estimate.selection import (
     best_offer,
-    find_runtime,
     find_system,
     format_of,
     preferred_level,
@@ -32,71 +29,13 @@ from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
-from dlbricks_tui.runtime.variant import Precision, stated_precision, states
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import by_id, combinations
-
-_THREADS = re.compile(r"threads-(\d{1,4})\b")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions(CutOptions):
-    """Options of an estimate: cutting, composition and the measurements to use. None: the stored results decide."""
-
-    level: Level | None = None
-    # A system by its id, name or instance type. None: this host.
-    system: str | None = None
-    # A registered runtime by its name, or one of the store.
-    runtime: str | None = None
-    # The number of threads of that runtime, or of the usual one.
-    threads: int | None = None
-    # The settings that decide which runtime is the usual one on this host.
-    usual_runtime: str | None = None
-    usual_threads: int | None = None
-    # The number of images, sentences or rows in an inference. None: that of the model's file.
-    batch: int | None = None
-    precision: Precision | None = None
-    # Compose for this many workers, too.
-    workers: int | None = None
-    # A TOML file that says which layers may run in parallel.
-    rules: Path | None = None
-    # Predict no missing brick.
-    measured_only: bool = False
-    # Without effect: predictions once had to be asked for.
-    bridge: bool = False
-
-    def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise EstimateError(f"workers {self.workers}: at least one worker is needed")
-        if self.threads is not None and self.threads < 1:
-            raise EstimateError(f"threads {self.threads}: a framework computes with 1 thread or more")
-        if self.batch is not None:
-            require_batch_size(self.batch, EstimateError)
-
-    def variant_of(self, runtime: Runtime) -> Runtime:
-        """Return a runtime with the threads and the precision of these options."""
-        threads = self.usual_threads if self.threads is None else self.threads
-        return runtime.with_threads(threads).with_precision(self.precision)
-
-    @property
-    def allows_any_threads(self) -> bool:
-        """True if results of any threads may count."""
-        return self.threads is None
-
-    def fits(self, identity: str) -> bool:
-        """Return whether a runtime of this identity has the threads and the precision of these options."""
-        # The identity of a runtime of the store has its own precision.
-        precision = self.precision or stated_precision(self.runtime or "")
-        return states(identity, self.threads, precision)
-
-    def compositions(self) -> Options:
-        """Return the compositions to make; this reads the file of rules."""
-        return Options(self.workers, read_rules(self.rules) if self.rules else NO_RULES, self.measured_only)
 
 
 class Remarks(NamedTuple):
@@ -107,34 +46,6 @@ class Remarks(NamedTuple):
     # Words an error, with what to do about it.
     word_error: Callable[[UserError], str]
     inputs_used: InputsUsed
-
-
-@dataclass(frozen=True, slots=True)
-class MeasurementScope:
-    """The system, the level and the runtimes whose measurements count."""
-
-    system: str
-    level: Level
-    is_host: bool
-    # The format that the runtime of the options reads, and its identity.
-    format: Format | None
-    named: str | None
-    # Otherwise, on this host, the runtimes that a run would take.
-    usual: Mapping[Format, Runtime]
-
-    def runtime_for(self, source: ModelSource) -> str | None:
-        """Return the identity of the runtime that counts for a model; None for the one that covers most of it."""
-        if self.named is not None:
-            return self.named
-        usual = self.usual.get(source.format)
-        return None if usual is None else usual.identity
-
-    def threads_taken(self, source: ModelSource, runtime: str) -> str | None:
-        """Return the number of threads by which a runtime differs from the usual one; None if that is not all."""
-        usual, found = self.usual.get(source.format), _THREADS.search(runtime)
-        if usual is None or found is None or runtime == usual.identity:
-            return None
-        return found[1] if usual.with_threads(int(found[1])).identity == runtime else None
 
 
 class Asked(NamedTuple):
@@ -211,31 +122,7 @@ class Estimator:
 
     def scope_of(self, sources: Sequence[ModelSource]) -> MeasurementScope:
         """Return whose measurements count for these models."""
-        system, is_host = self._system()
-        form, named = self._named(sources, is_host)
-        precision = self.options.precision
-        usual = usual_runtimes(self.data, self.options.usual_runtime, None, precision) if is_host else {}
-        usual = {form: self.options.variant_of(it) for form, it in usual.items()}
-        if is_host and form is None and precision is not None:
-            self._refuse_missing_precision(sources, usual, precision)
-        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual)
-        if self.options.level is not None:
-            return replace(found, level=self.options.level)
-        wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
-        return replace(found, level=self._level(system, wanted, others=named is None))
-
-    def _refuse_missing_precision(
-        self, sources: Sequence[ModelSource], usual: Collection[Format], precision: Precision
-    ) -> None:
-        for source in sources:
-            taken = source.in_format(self.preferred).format
-            if taken not in usual:
-                others = [it for it in TRAITS.values() if it.format is taken and precision in it.precisions]
-                advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
-                raise EstimateError(
-                    f"no runtime here computes {taken.value} models, such as {source.name}, in {precision.value}: "
-                    f"choose another precision{advice}"
-                )
+        return ScopeChoice(self.options, self.data, self.store, self.preferred).scope_of(sources)
 
     def every_way(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> Iterator[SystemEstimate]:
         """Yield each model's estimate from every system, runtime and level that the options allow."""
@@ -275,36 +162,6 @@ class Estimator:
     def _loaded(self, source: ModelSource, level: Level) -> LayerGraph:
         return self.loader.load(source, level, self.options.inputs, self.options.values, self.options.batch)
 
-    def _system(self) -> tuple[str, bool]:
-        host = fingerprint().id
-        if self.options.system is None:
-            return host, True
-        found = find_system(self.options.system, by_id(self.store.systems()))
-        return found, found == host
-
-    def _level(self, system: str, wanted: Collection[str | None], *, others: bool) -> Level:
-        levels = {level for runtime in wanted for level in levels_measured(self.store, system, runtime)}
-        return preferred_level(sorted(levels) or (levels_measured(self.store, system) if others else ()))
-
-    def _named(self, sources: Sequence[ModelSource], is_host: bool) -> tuple[Format | None, str | None]:
-        """Return the format and the identity of the runtime that the options name; it has to run all of the models.
-
-        The identity is None if several runtimes count: those of a framework, on another system.
-        """
-        asked = self.options.runtime
-        if asked is None:
-            return None, None
-        found = named_runtime(asked, self.data, self.store)
-        for source in sources:
-            if found.format not in source.formats:
-                raise EstimateError(
-                    f"runtime {asked} runs {found.format.value} models, and {source.name} is one of "
-                    f"{source.format.value}: name another --runtime, or none"
-                )
-        if found.here is not None and (is_host or found.identity is not None):
-            return found.format, self.options.variant_of(found.here).identity
-        return found.format, found.identity
-
     def of_twin(self, source: ModelSource, level: Level, system: str) -> SystemEstimate | None:
         """Return the estimate from the model's file of another format, by the runtime that covers most on a system."""
         twin = self._twin_of(source, level, system)
@@ -337,57 +194,6 @@ class Estimator:
         known = by_id(self.store.runtimes())
         ways = combinations(self.store.select(noop() if system is None else equal(system=system), order=()))
         return frozenset(format_of(known.get(it.runtime)) for it in ways)
-
-
-class NamedRuntime(NamedTuple):
-    """A runtime as users name it: by its own name, or by that of its framework."""
-
-    framework: str
-    # The runtime of this host.
-    here: Runtime | None
-    # None for the name of a framework, which stands for all runtimes that have it.
-    identity: str | None
-
-    @property
-    def format(self) -> Format:
-        """The format of the models that it runs."""
-        return traits_of(self.framework).format
-
-    def all_in(self, store: ResultsDatabase) -> frozenset[str]:
-        """Return the identities of the runtimes of a store that have this name."""
-        if self.identity is not None:
-            return frozenset({self.identity})
-        return frozenset(it.id for it in store.runtimes() if it.framework == self.framework)
-
-
-def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> NamedRuntime:
-    """Return the runtime of that name: a registered one, one of a framework, or one of the store."""
-    registry = Registry(data.path)
-    if asked in TRAITS:
-        with suppress(RegistryError):
-            usual = registry.find(asked)
-            return NamedRuntime(asked, usual, usual.identity if usual.name == asked else None)
-        return NamedRuntime(asked, None, None)
-    registered = registry.known()
-    named = next((it for it in registered if it.name == asked), None)
-    if named is not None:
-        return NamedRuntime(named.framework, named, named.identity)
-    known = by_id(store.runtimes())
-    identity = find_runtime(asked, known)
-    here = next((it for it in registered if it.identity == identity), None)
-    return NamedRuntime(known[identity].framework, here, identity)
-
-
-def usual_runtimes(
-    data: DataFolder, usual: str | None, threads: int | None, precision: Precision | None = None
-) -> Mapping[Format, Runtime]:
-    """Return the runtime of this host for each format, by the settings, of those that have the precision."""
-    registry = Registry(data.path)
-    named = registry.find(usual) if usual else None
-    if named is not None and not named.computes_in(precision):
-        named = None
-    found = registry.one_of_each_format(named, precision)
-    return {form: runtime.with_threads(threads) for form, runtime in found.items()}
 
 
 def measured_models(data: DataFolder) -> tuple[ModelSource, ...]:

@@ -20,7 +20,7 @@ from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision, numbers_i
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.estimating import EstimateOptions
+    from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
 
@@ -208,7 +208,7 @@ def estimate_options_of(
 ) -> EstimateOptions:
     """Return the options of estimates; the settings say which runtimes are the usual ones."""
     # Loaded here: other commands share options, and need no store.
-    from dlbricks_tui.answers.estimating import EstimateOptions
+    from dlbricks_tui.answers.scope import EstimateOptions
 
     cutting = cutting_of(args)
     return EstimateOptions(

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from dlbricks_tui.cli.output import write, write_json
@@ -144,14 +145,15 @@ def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)
 
 
-def add_schema_option(parser: Parser, kind: str, *, many: bool = False) -> None:
-    """Take `--json-schema`, which prints the schema of the command's JSON documents: a class of `answers.results`."""
+def add_schema_option(parser: Parser, kind: str, *, module: str = "results", many: bool = False) -> None:
+    """Take `--json-schema`, which prints the schema of the command's JSON documents: a class in `answers`."""
 
     class PrintSchema(argparse.Action):
         def __call__(self, *_: Any) -> None:
-            from dlbricks_tui.answers import results
+            # Loaded here: other calls of the command need no schema.
             from dlbricks_tui.answers.documents import schema_of
 
+            results = import_module(f"dlbricks_tui.answers.{module}")
             write_json(schema_of(getattr(results, kind), many=many))
             parser.exit()
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
-from dlbricks_tui.answers.results import model_estimate, probe_result
+from dlbricks_tui.answers.results import model_estimate
+from dlbricks_tui.answers.run_results import probe_result
 from dlbricks_tui.cli.options import values_of
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import FromConfig, Parser, add_json_option, add_quiet_option, add_schema_option
@@ -61,7 +62,7 @@ def register(parser: Parser) -> None:
         )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "ProbeResult")
+    add_schema_option(parser, "ProbeResult", module="run_results")
     parser.set_defaults(handler=probe)
 
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.answers.estimating import named_runtime
 from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.runtimes import named_runtime
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.results import model_estimate, run_result
+from dlbricks_tui.answers.results import model_estimate
+from dlbricks_tui.answers.run_results import run_result
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
@@ -70,7 +71,7 @@ def register(parser: Parser) -> None:
         "interval is at most this share, such as 5%% (default: measure all)",
     )
     add_measuring_options(parser)
-    add_schema_option(parser, "RunResult")
+    add_schema_option(parser, "RunResult", module="run_results")
     parser.set_defaults(handler=run_models)
 
 

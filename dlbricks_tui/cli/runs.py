@@ -25,7 +25,7 @@ _SECONDS_BETWEEN_LOOKS = 0.2
 def register(parser: Parser) -> None:
     """Add the actions of `runs`; without one it lists."""
     actions = add_listing(parser, "list the runs, the newest last", list_runs)
-    add_schema_option(parser, "RunSummary", many=True)
+    add_schema_option(parser, "RunSummary", module="run_results", many=True)
     watching = _add(
         actions, "watch", "show the progress of a run until it ends; the run goes on if you stop watching", watch_run
     )
@@ -41,7 +41,7 @@ def list_runs(args: argparse.Namespace) -> int:
     """List all runs of the data folder."""
     states = RunFolders(args.data.runs).states()
     if args.json:
-        from dlbricks_tui.answers.results import run_summary
+        from dlbricks_tui.answers.run_results import run_summary
 
         write_json([run_summary(state) for state in states])
     elif states:
@@ -110,7 +110,7 @@ def _folder(args: argparse.Namespace) -> RunFolder:
 
 def _confirm(folder: RunFolder, what: str, *, as_json: bool) -> int:
     if as_json:
-        from dlbricks_tui.answers.results import run_summary
+        from dlbricks_tui.answers.run_results import run_summary
 
         write_json(run_summary(folder.state()))
     narrate(f"run {folder.run} {what}")

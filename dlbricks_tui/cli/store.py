@@ -10,8 +10,9 @@ from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import EstimateOptions, Estimator, Remarks
+    from dlbricks_tui.answers.estimating import Estimator, Remarks
     from dlbricks_tui.answers.opening import LoadedModel
+    from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Level, Numbers, Shape
     from dlbricks_tui.models.library import ModelSource

@@ -58,7 +58,7 @@ def register(parser: Parser) -> None:
     running.add_argument("suite", metavar="DIR", type=Path, help="a folder that `dlbricks suite export` has written")
     running.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file for the results")
     add_measuring_options(running)
-    add_schema_option(running, "RunResult")
+    add_schema_option(running, "RunResult", module="run_results")
     about = "import the results of a suite that was exported here"
     importing = add_action(actions, "import", about, import_suite)
     importing.add_argument("file", metavar="FILE", type=Path, help="a file that `dlbricks suite run` has written")

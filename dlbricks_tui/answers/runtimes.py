@@ -1,21 +1,83 @@
-"""Runtimes in all of their variants: those with results on a system, and those of this host."""
+"""The runtimes that a name or the settings stand for, and the variants of them that have results."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from dlbricks_tui.answers.estimating import named_runtime, usual_runtimes
 from dlbricks_tui.estimate.errors import EstimateError
-from dlbricks_tui.estimate.selection import format_of
+from dlbricks_tui.estimate.selection import find_runtime, format_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads, without_variant
 from dlbricks_tui.store import records
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.selections import by_id, combinations
+
+
+class NamedRuntime(NamedTuple):
+    """A runtime as users name it: by its own name, or by that of its framework."""
+
+    asked: str
+    framework: str
+    # The runtime of this host.
+    here: Runtime | None
+    # None for the name of a framework, which stands for all runtimes that have it.
+    identity: str | None
+
+    @property
+    def format(self) -> Format:
+        """The format of the models that it runs."""
+        return traits_of(self.framework).format
+
+    def require_format_of(self, source: ModelSource) -> None:
+        """Raise EstimateError if the runtime does not run a model."""
+        if self.format not in source.formats:
+            raise EstimateError(
+                f"runtime {self.asked} runs {self.format.value} models, and {source.name} is one of "
+                f"{source.format.value}: name another --runtime, or none"
+            )
+
+    def all_in(self, store: ResultsDatabase) -> frozenset[str]:
+        """Return the identities of the runtimes of a store that have this name."""
+        if self.identity is not None:
+            return frozenset({self.identity})
+        return frozenset(it.id for it in store.runtimes() if it.framework == self.framework)
+
+
+def named_runtime(asked: str, data: DataFolder, store: ResultsDatabase) -> NamedRuntime:
+    """Return the runtime of that name: a registered one, one of a framework, or one of the store."""
+    registry = Registry(data.path)
+    if asked in TRAITS:
+        with suppress(RegistryError):
+            usual = registry.find(asked)
+            return NamedRuntime(asked, asked, usual, usual.identity if usual.name == asked else None)
+        return NamedRuntime(asked, asked, None, None)
+    registered = registry.known()
+    named = next((it for it in registered if it.name == asked), None)
+    if named is not None:
+        return NamedRuntime(asked, named.framework, named, named.identity)
+    known = by_id(store.runtimes())
+    identity = find_runtime(asked, known)
+    here = next((it for it in registered if it.identity == identity), None)
+    return NamedRuntime(asked, known[identity].framework, here, identity)
+
+
+def usual_runtimes(
+    data: DataFolder, usual: str | None, threads: int | None, precision: Precision | None = None
+) -> Mapping[Format, Runtime]:
+    """Return the runtime of this host for each format, by the settings, of those that have the precision."""
+    registry = Registry(data.path)
+    named = registry.find(usual) if usual else None
+    if named is not None and not named.computes_in(precision):
+        named = None
+    found = registry.one_of_each_format(named, precision)
+    return {form: runtime.with_threads(threads) for form, runtime in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +125,7 @@ class RuntimesOnSystem:
     def named(self, asked: str, source: ModelSource) -> list[RuntimeVariants]:
         """Return the runtimes of a name that run a model: those with results, else the one of this host."""
         found = named_runtime(asked, self._data, self._store)
-        if found.format not in source.formats:
-            raise EstimateError(
-                f"runtime {asked} runs {found.format.value} models, and {source.name} is one of "
-                f"{source.format.value}: name another --runtime, or none"
-            )
+        found.require_format_of(source)
         identities = {without_variant(each) for each in found.all_in(self._store)}
         measured = [it for it in self._of(self._measured) if it.identity in identities]
         # The registry says what to install.

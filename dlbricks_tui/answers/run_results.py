@@ -1,0 +1,122 @@
+"""Runs and probes as plain values: the results of the Python API, and the JSON documents of the commands."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbricks_tui.answers.documents import OMIT_NONE
+from dlbricks_tui.answers.results import ModelEstimate
+from dlbricks_tui.runs.run_folder import RunState, State, Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Bricks, or whole models, of a run: `run` counts those that it measured, `reused` those known before."""
+
+    total: int
+    run: int
+    reused: int
+    failed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """The outcome of a run, with an estimate of each of its models."""
+
+    run: str
+    state: State
+    # The reason for an early end.
+    message: str
+    bricks: Counts
+    end_to_end: Counts
+    unfinished: int
+    seconds: float
+    models: tuple[ModelEstimate, ...]
+    # The file with the results of a suite.
+    results: Path | None = field(default=None, metadata=OMIT_NONE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """The outcome of a probe: estimates from the bricks that it measured, and from systems that have the others."""
+
+    run: str
+    state: State
+    # The reason for an early end.
+    message: str
+    system: str
+    runtime: str
+    # The systems with results of the same runtime, level and method.
+    known_systems: tuple[str, ...]
+    # The number of bricks that it measured, in part if the run was stopped.
+    bricks: int
+    seconds: float
+    models: tuple[ModelEstimate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """A run of the data folder; `pid` is the process that works on it."""
+
+    run: str
+    state: State
+    message: str
+    models: tuple[str, ...]
+    bricks: Counts
+    end_to_end: Counts
+    unfinished: int
+    started: str
+    seconds: float
+    pid: int | None
+
+
+def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:
+    """Return the outcome of a run by its state."""
+    return RunResult(
+        run=state.run,
+        state=state.state,
+        message=state.message,
+        bricks=_counts(state.bricks),
+        end_to_end=_counts(state.whole_models),
+        unfinished=state.bricks.unfinished + state.whole_models.unfinished,
+        seconds=state.seconds,
+        models=tuple(models),
+        results=results,
+    )
+
+
+def probe_result(
+    state: RunState, system: str, runtime: str, known_systems: Iterable[str], models: Iterable[ModelEstimate]
+) -> ProbeResult:
+    """Return the outcome of a probe by the state of its run."""
+    return ProbeResult(
+        run=state.run,
+        state=state.state,
+        message=state.message,
+        system=system,
+        runtime=runtime,
+        known_systems=tuple(known_systems),
+        bricks=state.bricks.measured + state.bricks.unfinished,
+        seconds=state.seconds,
+        models=tuple(models),
+    )
+
+
+def run_summary(state: RunState) -> RunSummary:
+    """Return a run of the data folder by its state."""
+    return RunSummary(
+        run=state.run,
+        state=state.state,
+        message=state.message,
+        models=state.models,
+        bricks=_counts(state.bricks),
+        end_to_end=_counts(state.whole_models),
+        unfinished=state.bricks.unfinished + state.whole_models.unfinished,
+        started=state.started,
+        seconds=state.seconds,
+        pid=state.process.pid if state.active else None,
+    )
+
+
+def _counts(tally: Tally) -> Counts:
+    return Counts(tally.total, tally.measured, tally.reused, tally.failed)

@@ -1,0 +1,76 @@
+"""Estimates, accuracy and scores as tables, JSON documents and CSV rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dlbricks_tui.answers.documents import document
+from dlbricks_tui.answers.estimating import ModelWithEstimate
+from dlbricks_tui.answers.results import ModelEstimate, model_estimate
+from dlbricks_tui.cli.output import data_console, show, write_csv, write_json
+from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
+from dlbricks_tui.estimate.prediction.score import Score
+from dlbricks_tui.estimate.system_estimate import Way
+
+_CSV_COLUMNS = (
+    *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
+    *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
+    *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
+    *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share", "accuracy_unchecked"),
+)
+
+
+def score_document(way: Way, score: Score) -> dict[str, Any]:
+    """Return a score, and the way of measuring that it judges, as a JSON document."""
+    return {
+        "system": way.system,
+        "runtime": way.runtime,
+        "level": way.level.value,
+        "protocol": way.protocol,
+        **document(score),
+        "error": score.error,
+        "holds": score.holds,
+    }
+
+
+def accuracy_document(group: SharedSettings, found: Accuracy) -> dict[str, Any]:
+    """Return the agreement of estimates with measurements as a JSON document."""
+    way = group.way
+    return {
+        "system": way.system,
+        "runtime": way.runtime,
+        "level": way.level.value,
+        "protocol": way.protocol,
+        "granularity": group.granularity,
+        "cut": group.cut.value,
+        **document(found),
+    }
+
+
+def write_estimates(answers: Sequence[ModelWithEstimate], output: str) -> None:
+    """Write estimates to the output: as `text`, `json` or `csv`."""
+    if output != "text":
+        estimates = [model_estimate(it.decomposition, it.found) for it in answers]
+        write_documents(estimates if output == "json" else [_csv_row(it) for it in estimates], output)
+        return
+    # Loaded here: the other formats need no tables.
+    from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+
+    if len(answers) > 1:
+        show(*estimates_view([it.found for it in answers], data_console()))
+    else:
+        show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
+
+
+def _csv_row(one: ModelEstimate) -> dict[str, Any]:
+    found: dict[str, Any] = document(one)
+    low_ms, high_ms = one.interval_ms or (None, None)
+    found |= {"low_ms": low_ms, "high_ms": high_ms, **{f"{name}_layers": n for name, n in found["coverage"].items()}}
+    return {name: found[name] for name in _CSV_COLUMNS}
+
+
+def write_documents(documents: Sequence[Any], output: str) -> None:
+    """Write documents with equal keys to the output: as `json` or `csv`."""
+    if output == "json":
+        write_json(documents)
+    elif documents:
+        write_csv([list(documents[0]), *(list(row.values()) for row in documents)])
