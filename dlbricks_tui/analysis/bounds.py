@@ -1,0 +1,185 @@
+"""The best measured latency of a model: each group of layers in the execution that was fastest, without conversions."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from dlbricks_tui.analysis.groups import Group, Groups, MeasuredExecution, groups_of, paid_ps
+from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds
+from dlbricks_tui.estimate.intervals import doubt_about
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.parts import Part
+from dlbricks_tui.models.digraphs import digraph_of, topological_order
+from dlbricks_tui.models.graph import LayerGraph
+
+# The interval of a latency may reach down to zero. Ratios take no more than this share off.
+_MOST_BELOW = 0.999
+
+
+class Ratio(NamedTuple):
+    """A latency over another one, with its 95 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def ratio_of(one: Latency, other: Latency) -> Ratio:
+    """Return a latency over another one. Their errors count as independent of each other."""
+    if not one.value_ms:
+        return Ratio(0.0, 0.0, 0.0)
+    value = one.value_ms / other.value_ms
+    below = math.hypot(_log_below(one), _log_above(other))
+    above = math.hypot(_log_above(one), _log_below(other))
+    return Ratio(value, value * math.exp(-below), value * math.exp(above))
+
+
+def _log_below(latency: Latency) -> float:
+    return -math.log(max(latency.low_ms / latency.value_ms, 1.0 - _MOST_BELOW))
+
+
+def _log_above(latency: Latency) -> float:
+    return math.log(latency.high_ms / latency.value_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """A group, the execution that computed it fastest, and the time that it took there."""
+
+    group: Group
+    # Its number among the compared executions.
+    execution: int
+    latency_ps: int
+
+
+@dataclass(frozen=True)
+class BestMeasured:
+    """The sum over the groups of the least time of any execution of one file."""
+
+    # The first one is the baseline, if that runs this file.
+    executions: tuple[MeasuredExecution, ...]
+    groups: Groups
+    winners: tuple[Winner, ...]
+
+    @cached_property
+    def latency_ps(self) -> int:
+        """The sum."""
+        return sum(winner.latency_ps for winner in self.winners)
+
+    @cached_property
+    def parallel_ps(self) -> int:
+        """The critical path through the groups, as the first execution connects them; at most any estimate of one."""
+        paths = [
+            picoseconds(it.estimate.composed.parallel_ms) for it in self.executions if it.estimate.composed is not None
+        ]
+        return min(_critical_path_ps(self), self.latency_ps, *paths)
+
+    @property
+    def latency_ms(self) -> float:
+        """The sum in milliseconds."""
+        return milliseconds(self.latency_ps)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that won."""
+        return tuple(
+            [self.executions[it.execution].parts[part] for it in self.winners for part in it.group.parts[it.execution]]
+        )
+
+    @cached_property
+    def latency(self) -> Latency:
+        """The sum with its interval: that of a sequential estimate of the parts that won.
+
+        The least of several latencies with errors tends to be too low. The interval does not contain that.
+        """
+        composed = [it.estimate.composed for it in self.executions if it.estimate.composed is not None]
+        relative = max((it.doubt.method_ms / it.sequential_ms for it in composed if it.sequential_ms), default=0.0)
+        interval = doubt_about(self.parts, self.latency_ms, relative).around(self.latency_ms)
+        return Latency(self.latency_ms, interval.low_ms, interval.high_ms)
+
+    @cached_property
+    def is_predicted(self) -> bool:
+        """True if a part that won was not measured."""
+        return any(part.predicted for part in self.parts)
+
+
+def best_measured(executions: Sequence[MeasuredExecution]) -> BestMeasured:
+    """Return the best of all executions.
+
+    Groups mix executions of one file only. Of files in several formats, the one with the least sum counts.
+    """
+    formats = dict.fromkeys(it.graph.format for it in executions)
+    found = [_of_one_file([it for it in executions if it.graph.format is form]) for form in formats]
+    return min(found, key=lambda it: it.latency_ps)
+
+
+def over_best(baseline: MeasuredExecution, best: BestMeasured) -> Ratio | None:
+    """Return the end-to-end latency, or without one the estimate, over the best; None for a best that takes no time."""
+    composed = baseline.estimate.composed
+    latency = baseline.found.end_to_end
+    if latency is None and composed is not None:
+        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+    return None if latency is None or not best.latency_ps else ratio_of(latency, best.latency)
+
+
+def _of_one_file(executions: Sequence[MeasuredExecution]) -> BestMeasured:
+    groups = groups_of(executions)
+    return BestMeasured(tuple(executions), groups, tuple(_winners(executions, groups.groups)))
+
+
+def _winners(executions: Sequence[MeasuredExecution], groups: Iterable[Group]) -> Iterable[Winner]:
+    for group in groups:
+        times = [paid_ps(one, parts) for one, parts in zip(executions, group.parts, strict=True)]
+        # Of equal times the first counts.
+        number = times.index(min(times))
+        yield Winner(group, number, times[number])
+
+
+def _critical_path_ps(best: BestMeasured) -> int:
+    one = best.executions[0]
+    place = {part: number for number, group in enumerate(best.groups.groups) for part in group.parts[0]}
+    after: list[set[int]] = [set() for _ in best.winners]
+    # The groups behind each part that belongs to none.
+    through: dict[int, set[int]] = {}
+    for source, reader in sorted(one.estimate.edges, key=lambda edge: edge[1]):
+        groups = {place[source]} if source in place else through.get(source, set())
+        if reader in place:
+            after[place[reader]] |= groups - {place[reader]}
+        else:
+            through.setdefault(reader, set()).update(groups)
+    order = _without_cycles(after)
+    number = {group: position for position, groups in enumerate(order) for group in groups}
+    tasks = [
+        Task(
+            sum(best.winners[group].latency_ps for group in groups),
+            tuple(sorted({number[source] for group in groups for source in after[group]} - {position})),
+        )
+        for position, groups in enumerate(order)
+    ]
+    return critical_path(tasks).latency_ps
+
+
+def _without_cycles(after: Sequence[set[int]]) -> list[list[int]]:
+    """Return the groups in topological order; those that wait for one another are one item."""
+    order = topological_order(after)
+    if len(order) == len(after):
+        return [[group] for group in order]
+    import networkx as nx
+
+    condensed = nx.condensation(digraph_of(after))
+    return [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
+
+
+def uses_of(winners: Iterable[Winner]) -> dict[int, int]:
+    """Return the number of groups that each execution has won, by its number."""
+    found: dict[int, int] = {}
+    for winner in winners:
+        found[winner.execution] = found.get(winner.execution, 0) + 1
+    return found
+
+
+def layers_of(graph: LayerGraph, parts: Iterable[Part]) -> tuple[str, ...]:
+    """Return the names of the layers of some parts, each once."""
+    return tuple(dict.fromkeys(graph.layers[index].name for part in parts for index in part.layers))

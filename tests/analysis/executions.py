@@ -1,0 +1,83 @@
+"""Executions of made-up graphs, with made-up latencies."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.estimate.calibration import CALL_MS, Correction
+from dlbricks_tui.estimate.estimate import estimate
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from tests.bricks.graphs import sound_graphs
+from tests.estimate.knowledge_of import latency_of
+
+RUNTIME = Runtime("made-up", "python", "mxnet", "1.9.1", "3.11.7", Settings(1))
+
+
+def with_nodes(graph: LayerGraph, without: Collection[int] = ()) -> LayerGraph:
+    """The graph as that of a file that has a node for each layer, but for inserted ones."""
+    layers = [replace(it, nodes=() if it.index in without else (it.index,)) for it in graph.layers]
+    return replace(graph, layers=tuple(layers))
+
+
+def as_conversion(layer: Layer) -> Layer:
+    """The layer as one that converts a layout."""
+    return replace(layer, nodes=(), kind=Kind.TRANSPOSE, op="made_up.Reorder")
+
+
+def knowing(decomposition: Decomposition, times: Mapping[int, float], call_ms: float = 0.0) -> Knowledge:
+    """The bricks of a model measured; the time of a sequence by its first layer, or else some time."""
+    found = {}
+    for it in decomposition.occurrences:
+        pair = it.brick.key, it.context
+        value_ms = times.get(it.sequence.layers[0], latency_of(pair).value_ms)
+        found[pair] = MeasuredLatency(Latency(value_ms, 0.99 * value_ms, 1.01 * value_ms), pair, 25)
+    return Knowledge(found, correction=Correction(((CALL_MS, call_ms),), ()))
+
+
+def executed(
+    graph: LayerGraph,
+    times: Mapping[int, float] | None = None,
+    *,
+    granularity: int = 1,
+    threads: int = 1,
+    call_ms: float = 0.0,
+    end_to_end: Latency | None = None,
+) -> MeasuredExecution:
+    """The graph measured in an execution, with the times of sequences by their first layers."""
+    decomposition = decompose(graph, Cutting(granularity))
+    runtime = RUNTIME.with_threads(threads)
+    found = estimate(decomposition, knowing(decomposition, times or {}, call_ms))
+    way = Way("here", runtime.identity, graph.level, "inside")
+    return MeasuredExecution(Execution(runtime, graph.level), graph, SystemEstimate(way, found, end_to_end))
+
+
+@st.composite
+def some_executions(draw: st.DrawFn) -> list[MeasuredExecution]:
+    """One to four executions of one file, whose runtimes fuse other layers, insert layers and convert layouts."""
+    plain = draw(sound_graphs())
+    found = []
+    for threads in range(1, draw(st.integers(1, 4)) + 1):
+        graph = with_nodes(plain, draw(st.sets(st.integers(0, len(plain.layers) - 1), max_size=2)))
+        converting = draw(st.sets(st.integers(0, len(plain.layers) - 1), max_size=2))
+        layers = [as_conversion(it) if it.index in converting and it.operators else it for it in graph.layers]
+        times = {index: draw(st.floats(0.001, 10.0)) for index in range(len(layers))}
+        end_to_end = draw(st.none() | st.floats(0.01, 100.0).map(lambda ms: Latency(ms, 0.9 * ms, 1.1 * ms)))
+        found.append(
+            executed(
+                replace(graph, layers=tuple(layers)),
+                times,
+                granularity=draw(st.integers(1, 3)),
+                threads=threads,
+                call_ms=draw(st.sampled_from([0.0, 0.02])),
+                end_to_end=end_to_end,
+            )
+        )
+    return found

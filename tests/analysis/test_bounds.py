@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from dlbricks_tui.analysis.bounds import best_measured, over_best, ratio_of, uses_of
+from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.estimate.compositions import picoseconds
+from dlbricks_tui.estimate.knowledge import Latency
+from tests.analysis.executions import executed, some_executions, with_nodes
+from tests.bricks.graphs import DATA, Spec, after, built, chain
+
+
+@given(some_executions())
+def test_the_best_never_exceeds_the_estimate_of_any_execution(executions: list[MeasuredExecution]) -> None:
+    best = best_measured(executions)
+    for one in executions:
+        if one.estimate.composed is not None:
+            assert best.latency_ps <= picoseconds(one.estimate.composed.sequential_ms)
+            assert best.parallel_ps <= picoseconds(one.estimate.composed.parallel_ms)
+    assert best.parallel_ps <= best.latency_ps
+
+
+@given(some_executions())
+def test_more_executions_never_raise_the_best(executions: list[MeasuredExecution]) -> None:
+    bests = [best_measured(executions[: number + 1]).latency_ps for number in range(len(executions))]
+    assert bests == sorted(bests, reverse=True)
+
+
+@given(some_executions())
+def test_the_interval_of_the_best_contains_it(executions: list[MeasuredExecution]) -> None:
+    latency = best_measured(executions).latency
+    assert 0.0 <= latency.low_ms <= latency.value_ms <= latency.high_ms
+
+
+def test_each_group_has_the_execution_that_was_fastest() -> None:
+    graph = with_nodes(chain("conv", "relu", "pool"))
+    one, other = executed(graph, {0: 3.0, 1: 1.0, 2: 2.0}), executed(graph, {0: 1.0, 1: 2.0, 2: 2.0})
+    best = best_measured([one, other])
+    assert [winner.execution for winner in best.winners] == [1, 0, 0]
+    assert uses_of(best.winners) == {1: 1, 0: 2}
+    assert best.latency_ms == pytest.approx(4.0)
+
+
+def test_the_parallel_best_is_the_longest_path_through_the_groups() -> None:
+    fork = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
+    best = best_measured([executed(with_nodes(fork), {0: 1.0, 1: 2.0, 2: 3.0, 3: 1.0})])
+    assert best.latency_ms == pytest.approx(7.0)
+    assert best.parallel_ps == picoseconds(5.0)
+
+
+def test_groups_that_wait_for_one_another_are_on_the_path_together() -> None:
+    """The second execution computes the first and the last layer at once."""
+    graph = with_nodes(chain("conv", "relu", "conv"))
+    joined = with_nodes(chain("conv", "relu"))
+    joined = replace(joined, layers=(replace(joined.layers[0], nodes=(0, 2)), joined.layers[1]))
+    best = best_measured([executed(graph, {0: 1.0, 1: 2.0, 2: 1.0}), executed(joined, {0: 5.0, 1: 5.0})])
+    assert [winner.group.nodes for winner in best.winners] == [(0, 2), (1,)]
+    assert best.parallel_ps == picoseconds(4.0)
+
+
+def test_the_headline_is_the_end_to_end_latency_over_the_best() -> None:
+    graph = with_nodes(chain("conv", "relu"))
+    baseline = executed(graph, {0: 3.0, 1: 1.0}, end_to_end=Latency(6.0, 5.8, 6.2))
+    found = over_best(baseline, best_measured([baseline, executed(graph, {0: 2.0, 1: 1.0})]))
+    assert found is not None
+    assert found.value == pytest.approx(2.0)
+    assert 1.8 < found.low < 2.0 < found.high < 2.2
+
+
+def test_the_errors_of_a_ratio_are_independent() -> None:
+    found = ratio_of(Latency(2.0, 1.9, 2.1), Latency(1.0, 0.95, 1.05))
+    assert found.value == 2.0
+    assert 1.0 - found.low / 2.0 == pytest.approx(0.05 * 2**0.5, rel=0.1)
+    assert ratio_of(Latency(0.0, 0.0, 0.0), Latency(1.0, 0.0, 2.0)) == (0.0, 0.0, 0.0)
+    assert ratio_of(Latency(1.0, 1.0, 1.0), Latency(1.0, 0.0, 2.0)).high < 1e4
