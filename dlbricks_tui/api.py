@@ -11,7 +11,7 @@ The names in `__all__` are stable. All other modules may change from one version
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from logging import getLogger
 
@@ -20,6 +20,7 @@ from dlbricks_tui.answers.comparing import compare as ranking_of
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
+from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
 from dlbricks_tui.answers.results import (
     BrickShare,
     ComparedCombination,
@@ -31,7 +32,7 @@ from dlbricks_tui.answers.results import (
     comparison,
     model_estimate,
 )
-from dlbricks_tui.answers.run_results import Counts, RunResult, run_result
+from dlbricks_tui.answers.run_results import Counts, ProbeResult, RunResult, probe_result, run_result
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
@@ -52,8 +53,8 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.request import CalibrationPolicy
-from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
@@ -88,6 +89,8 @@ __all__ = [
     "ModelError",
     "ModelEstimate",
     "Precision",
+    "ProbeOptions",
+    "ProbeResult",
     "Progress",
     "RegionShare",
     "Remaining",
@@ -110,6 +113,7 @@ __all__ = [
     "load",
     "measure",
     "open_results",
+    "probe",
 ]
 
 # A path, a name of the library, or `table1:ID`.
@@ -190,25 +194,51 @@ def measure(
     `progress` is called after each event. Call this function in the main thread only: it takes SIGINT, SIGTERM and
     SIGHUP for requests to end the run, whose state then says so. All results until then are kept.
     """
+    _require_main_thread()
+    began, folder = time.monotonic(), _folder(data)
+    request = run_request(options or MeasureOptions(), _sources(models, folder), folder)
+    outcome = _executed(request, folder, began, progress)
+    return run_result(outcome.state, _estimates_of(outcome))
+
+
+def probe(
+    models: Model | Sequence[Model] = (),
+    options: ProbeOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> ProbeResult:
+    """Measure the few bricks that tell most about this system, and predict the others from other systems.
+
+    Without models, all that were measured on any system of the store are estimated. As `measure`, this handles signals:
+    call it in the main thread only.
+    """
+    _require_main_thread()
+    began, folder = time.monotonic(), _folder(data)
+    request = probe_request(options or ProbeOptions(), _sources(models, folder), folder)
+    others = known_systems(request, folder)
+    outcome = _executed(request, folder, began, progress)
+    identity = request.runtime.identity
+    return probe_result(outcome.state, fingerprint().id, identity, others, _estimates_of(outcome))
+
+
+def _require_main_thread() -> None:
     if threading.current_thread() is not threading.main_thread():
         raise RunError("a run handles signals: measure in the main thread, or in a separate process")
-    began, folder = time.monotonic(), _folder(data)
-    named = [models] if isinstance(models, str | os.PathLike) else models
-    request = run_request(
-        options or MeasureOptions(), library(folder).find_all(os.fspath(model) for model in named), folder
-    )
+
+
+def _executed(
+    request: RunRequest, folder: DataFolder, began: float, progress: Callable[[Progress], None] | None
+) -> RunOutcome:
     run = create_run(request, folder)
     if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
         _log.warning(warning)
-    outcome = execute(
-        run,
-        request,
-        Workplace(folder, spent_seconds=time.monotonic() - began),
-        host_lock(),
-        None if progress is None else _reporter(run.run, progress),
-    )
-    found = outcome.estimates or ()
-    return run_result(outcome.state, (model_estimate(decomposition, one) for decomposition, one in found))
+    place = Workplace(folder, spent_seconds=time.monotonic() - began)
+    return execute(run, request, place, host_lock(), None if progress is None else _reporter(run.run, progress))
+
+
+def _estimates_of(outcome: RunOutcome) -> Iterator[ModelEstimate]:
+    return (model_estimate(decomposition, one) for decomposition, one in outcome.estimates or ())
 
 
 def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:
@@ -243,6 +273,11 @@ def _source(model: Model, folder: DataFolder) -> ModelSource:
     if len(found) != 1:
         raise ModelError(f"{model} stands for {len(found)} models; name one, such as table1:14")
     return found[0]
+
+
+def _sources(models: Model | Sequence[Model], folder: DataFolder) -> tuple[ModelSource, ...]:
+    named = [models] if isinstance(models, str | os.PathLike) else models
+    return library(folder).find_all(os.fspath(model) for model in named)
 
 
 def _given_before(source: ModelSource, given: Mapping[str, Numbers]) -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from dlbricks_tui import api
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from tests.answers.validation import faults
-from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL
+from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "python.md"
@@ -109,6 +110,29 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
     thread.start()
     thread.join()
     assert "main thread" in refused[0]
+
+
+def test_a_probe_measures_few_bricks_and_predicts_the_others_from_another_system(data: Path) -> None:
+    alone = replace(BY_THE_FAKE, method=api.Method.ALONE, end_to_end=False, fixed_runs=5)
+    assert api.measure(MODEL, alone, data=data).state is api.State.FINISHED
+    move_results(data / "store", "c5.xlarge")
+    told: list[api.Progress] = []
+    by_the_fake = api.ProbeOptions(runtime="fake", bricks=6)
+    found = api.probe(MODEL, by_the_fake, progress=told.append, data=data)
+    assert (found.state, found.bricks, found.known_systems) == (api.State.FINISHED, 6, ("c5.xlarge",))
+    assert told[-1].run == found.run
+    (model,) = found.models
+    assert model.coverage.measured and model.coverage.predicted
+    assert model.coverage.measured + model.coverage.predicted == 21
+    options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
+    assert api.estimate(MODEL, options, data=data).sequential_ms == model.sequential_ms
+    # Without models, all that were measured on any system.
+    assert [it.model for it in api.probe(options=by_the_fake, data=data).models] == [MODEL]
+
+
+def test_a_probe_without_another_system_says_what_to_do(data: Path) -> None:
+    with pytest.raises(api.RunError, match="no results of another system"):
+        api.probe(MODEL, api.ProbeOptions(runtime="fake"), data=data)
 
 
 def test_combinations_of_a_model_are_compared(data: Path) -> None:

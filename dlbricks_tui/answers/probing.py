@@ -1,7 +1,8 @@
 """Options of a probe, and the request of the run that measures its bricks."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
@@ -11,13 +12,19 @@ from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.probing import PROBE_RULE
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import combinations
+
+NO_OTHER_SYSTEM = (
+    "the store has no results of another system to compare this one with: write them there with "
+    "`dlbricks results export`, and add them here with `dlbricks results import FILE`"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +41,17 @@ class ProbeOptions:
     runtime: str | None = None
     usual_runtime: str | None = None
     threads: int | None = None
+    # The number of images, sentences or rows in an inference. None: that of each model's file.
+    batch: int | None = None
+    precision: Precision | None = None
+    # By input name: the shapes that the files of the models do not say, and the numbers in inputs that are settings.
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value, unit in (("seconds", self.seconds, "seconds"), ("bricks", self.bricks, "bricks")):
-            if not value > 0:
-                raise RunError(f"{name} {value:g}: give more than 0 {unit}")
+        for name, value in (("seconds", self.seconds), ("bricks", self.bricks)):
+            if not 0 < value < math.inf:
+                raise RunError(f"{name} {value:g}: give more than 0 {name}")
 
 
 def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
@@ -48,14 +61,15 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
     """
     models = sources or measured_models(data)
     if not models:
-        raise RunError(
-            "a probe compares this system with others, and the store has no results of any model of the library: "
-            "`dlbricks results import FILE` adds some"
-        )
+        raise RunError(NO_OTHER_SYSTEM)
     measuring = MeasureOptions(
+        inputs=options.inputs,
+        values=options.values,
         runtime=options.runtime,
         usual_runtime=options.usual_runtime,
         threads=options.threads,
+        batch=options.batch,
+        precision=options.precision,
         time_budget_seconds=options.seconds,
         calibration=CalibrationPolicy.NEVER,
         end_to_end=False,
@@ -80,10 +94,12 @@ def _way_of_most(options: ProbeOptions, runtime: str, data: DataFolder) -> Way:
         found = [(pairs[other], way) for way in wanted for other in ways_of_others(store, way)]
     if found:
         return max(found)[1]
+    if all(it.system == host for it in there):
+        raise RunError(NO_OTHER_SYSTEM)
     raise RunError(
-        f"a probe compares this system with others, and none has results by {runtime} and a method of this version; "
-        f"{what_is_there(there, host, runtime)}; `--runtime` and `--threads` choose another runtime, "
-        "`dlbricks results import FILE` adds results"
+        f"no other system has results by {runtime} and a method of this version; "
+        f"{what_is_there(there, host, runtime)}; choose a runtime and threads that have some, or add results with "
+        "`dlbricks results import FILE`"
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 import math
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
+
+_PRECISIONS = {each.value: each for each in CHOSEN_PRECISIONS}
 
 
 def add_models_argument(parser: Parser, *, many: bool, needed: bool = True) -> None:
@@ -109,33 +111,69 @@ def values_of(kind: type[Enum]) -> list[str]:
     return [each.value for each in kind]
 
 
-def add_variant_options(parser: Parser) -> None:
-    """Take batch sizes and precisions; the runtime and its threads are options of each command."""
+class GivenRuntime(NamedTuple):
+    """The runtime of the command line, or that of the settings, which counts only for models that it runs."""
+
+    named: Any
+    usual: Any
+
+
+def add_measuring_runtime_options(parser: Parser, *, many: bool) -> None:
+    """Take the runtime that measures and its threads, or several of each."""
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        type=names if many else str,
+        default=FromConfig("run.runtime"),
+        help=f"a runtime that `dlbricks runtimes` lists{', or several with commas' * many} (default: ours)",
+    )
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        type=whole_numbers if many else int,
+        default=FromConfig("run.threads"),
+        help=f"number of threads that the framework computes with{', or several: 1,2,4' * many}",
+    )
+
+
+def given_runtime(args: argparse.Namespace) -> GivenRuntime:
+    """Return the runtime that `add_measuring_runtime_options` takes."""
+    return GivenRuntime(None, args.runtime) if "runtime" in args.from_config else GivenRuntime(args.runtime, None)
+
+
+def add_variant_options(parser: Parser, *, many: bool = True) -> None:
+    """Take batch sizes and precisions, or one of each; the runtime and its threads are options of each command."""
     parser.add_argument(
         "--batch",
         metavar="N",
-        type=whole_numbers,
-        default=(),
-        help="images, sentences or rows in an inference, or several batch sizes: 1,2,4,8 (default: that of the file, 1 "
-        "where it is open)",
+        type=whole_numbers if many else int,
+        default=() if many else None,
+        help=f"images, sentences or rows in an inference{', or several batch sizes: 1,2,4,8' * many} (default: that of "
+        "the file, 1 where it is open)",
     )
     parser.add_argument(
         "--precision",
         metavar="P",
-        type=precisions,
-        default=(),
-        help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy of the model, or "
-        "several (default: f32; models that are quantised already run as they are)",
+        type=precisions if many else precision,
+        default=() if many else None,
+        help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy of the model"
+        f"{', or several' * many} (default: f32; models that are quantised already run as they are)",
     )
+
+
+def precision(text: str) -> Precision:
+    """Return a precision by its name; the type of an option."""
+    if text not in _PRECISIONS:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(_PRECISIONS)}")
+    return _PRECISIONS[text]
 
 
 def precisions(text: str) -> tuple[Precision, ...]:
     """Return the precisions between commas, each once; the type of an option."""
-    known = {each.value: each for each in CHOSEN_PRECISIONS}
     given = names(text)
-    if not set(given) <= known.keys():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
-    return tuple([known[each] for each in given])
+    if not set(given) <= _PRECISIONS.keys():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(_PRECISIONS)}, or several with commas")
+    return tuple([_PRECISIONS[each] for each in given])
 
 
 def whole_numbers(text: str) -> tuple[int, ...]:

@@ -8,9 +8,17 @@ from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
 from dlbricks_tui.answers.results import model_estimate
 from dlbricks_tui.answers.run_results import probe_result
-from dlbricks_tui.cli.options import values_of
+from dlbricks_tui.cli.options import (
+    add_measuring_runtime_options,
+    add_models_argument,
+    add_variant_options,
+    given_runtime,
+    shapes_of,
+    values_given,
+    values_of,
+)
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import FromConfig, Parser, add_json_option, add_quiet_option, add_schema_option
+from dlbricks_tui.cli.parser import Parser, add_json_option, add_quiet_option, add_schema_option
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -26,12 +34,7 @@ from dlbricks_tui.wording.numbers import names_of
 
 def register(parser: Parser) -> None:
     """Add the options of `probe`."""
-    parser.add_argument(
-        "models",
-        metavar="MODEL",
-        nargs="*",
-        help="a model as for `dlbricks run` (default: all that were measured on any system of the store)",
-    )
+    add_models_argument(parser, many=True, needed=False)
     defaults = ProbeOptions()
     parser.add_argument(
         "--seconds", metavar="S", type=float, default=defaults.seconds, help="the time to take (default: 20)"
@@ -43,19 +46,8 @@ def register(parser: Parser) -> None:
         default=defaults.bricks,
         help="the most bricks to time one by one, with --method alone (default: 30)",
     )
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        default=FromConfig("run.runtime"),
-        help="a runtime that `dlbricks runtimes` lists (default: ours)",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=int,
-        default=FromConfig("run.threads"),
-        help="number of threads that the framework computes with",
-    )
+    add_measuring_runtime_options(parser, many=False)
+    add_variant_options(parser, many=False)
     for option, kind in (("--level", Level), ("--method", Method)):
         parser.add_argument(
             option, choices=values_of(kind), help="(default: the one by which other systems have measured most)"
@@ -68,15 +60,19 @@ def register(parser: Parser) -> None:
 
 def probe(args: argparse.Namespace) -> int:
     """Measure the most informative bricks, and print the estimates of the models."""
-    from_config = "runtime" in args.from_config
+    runtime = given_runtime(args)
     options = ProbeOptions(
         seconds=args.seconds,
         bricks=args.bricks,
         level=None if args.level is None else Level(args.level),
         method=None if args.method is None else Method(args.method),
-        runtime=None if from_config else args.runtime,
-        usual_runtime=args.runtime if from_config else None,
+        inputs=shapes_of(args),
+        values=values_given(args),
+        runtime=runtime.named,
+        usual_runtime=runtime.usual,
         threads=args.threads,
+        batch=args.batch,
+        precision=args.precision,
     )
     request = probe_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
     others = known_systems(request, args.data)

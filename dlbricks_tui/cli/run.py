@@ -11,15 +11,15 @@ from dlbricks_tui.answers.results import model_estimate
 from dlbricks_tui.answers.run_results import run_result
 from dlbricks_tui.cli.options import (
     add_cutting_options,
+    add_measuring_runtime_options,
     add_models_argument,
     add_variant_options,
     cutting_of,
-    names,
+    given_runtime,
     shapes_of,
     share,
     values_given,
     values_of,
-    whole_numbers,
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json, write_lines
 from dlbricks_tui.cli.parser import (
@@ -77,20 +77,7 @@ def register(parser: Parser) -> None:
 
 def add_measuring_options(parser: Parser) -> None:
     """Take the runtime, the stopping rule and the way to show the run."""
-    parser.add_argument(
-        "--runtime",
-        metavar="R",
-        type=names,
-        default=FromConfig("run.runtime"),
-        help="a runtime that `dlbricks runtimes` lists, or several with commas (default: ours)",
-    )
-    parser.add_argument(
-        "--threads",
-        metavar="N",
-        type=whole_numbers,
-        default=FromConfig("run.threads"),
-        help="number of threads that the framework computes with, or several: 1,2,4",
-    )
+    add_measuring_runtime_options(parser, many=True)
     enough = parser.add_mutually_exclusive_group()
     enough.add_argument(
         "--target-ci",
@@ -165,10 +152,10 @@ def run_models(args: argparse.Namespace) -> int:
 
 def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
     """Return the options that `add_measuring_options` takes."""
-    from_config = "runtime" in args.from_config
+    runtime = given_runtime(args)
     return MeasureOptions(
-        runtime=None if from_config else args.runtime,
-        usual_runtime=args.runtime if from_config else None,
+        runtime=runtime.named,
+        usual_runtime=runtime.usual,
         threads=args.threads,
         # The settings have a target too, which the fixed number of runs replaces.
         target_interval=args.target_ci,

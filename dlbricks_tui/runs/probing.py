@@ -38,9 +38,9 @@ def informative(
     known = others.known(wanted)
     if wanted and not known:
         raise RunError(
-            f"a probe compares this system with others, and none in the store has results of these bricks by "
-            f"{others.way.runtime}, level {others.way.level.value}, method {others.way.protocol}: "
-            "`dlbricks results import FILE` adds some, and `dlbricks run` measures every brick"
+            f"no other system has results of these bricks by {others.way.runtime}, level {others.way.level.value}, "
+            f"method {others.way.protocol}: choose another level or method, add results with "
+            "`dlbricks results import FILE`, or measure every brick with `dlbricks run`"
         )
     held = {(job.key.brick, job.key.context): job for job in wanted.values()}
     latencies_ms = {brick.pair: fmean(brick.latencies_ms.values()) for brick in known.values()}

@@ -4,17 +4,13 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Measurement, Run, new_uuid
-from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL
-from tests.store.samples import system
+from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
 
 Command = Callable[..., tuple[int, str, str]]
 ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
@@ -46,12 +42,7 @@ def known(dlbricks: Command, tmp_path: Path) -> Path:
     measuring = ("--level", "written", "--method", "alone", "--calibrate", "never", "--fixed-runs", "5")
     assert dlbricks("run", MODEL, *HOW, *measuring)[0] == 0
     folder = tmp_path / "data" / "store"
-    with ResultsDatabase(folder) as store:
-        measured, runs = store.records(Measurement), store.records(Run)
-        for name in ELSEWHERE:
-            store.add(system(name), *[replace(it, system=name, uuid=new_uuid()) for it in measured])
-            store.add(*[replace(it, system=name, uuid=new_uuid()) for it in runs])
-        store.delete(it.uuid for it in (*measured, *runs))
+    move_results(folder, *ELSEWHERE)
     return folder
 
 
@@ -111,8 +102,9 @@ def test_an_empty_store_is_refused_in_one_line(dlbricks: Command) -> None:
         status, out, told = dlbricks("probe", *arguments, *HOW)
         assert (status, out) == (2, "")
         (line,) = told.splitlines()
-        assert "a probe compares this system with others" in line
-        assert "dlbricks results import" in line
+        assert "the store has no results of another system to compare this one with" in line
+        assert "dlbricks results export" in line
+        assert "dlbricks results import FILE" in line
 
 
 def test_a_store_without_another_system_is_refused_in_one_line(dlbricks: Command) -> None:
@@ -120,10 +112,30 @@ def test_a_store_without_another_system_is_refused_in_one_line(dlbricks: Command
     status, out, told = dlbricks("probe", MODEL, *HOW)
     assert (status, out) == (2, "")
     (line,) = told.splitlines()
-    assert f"{BRICKS} bricks at level written" in line
+    assert "the store has no results of another system to compare this one with" in line
 
 
-@pytest.mark.parametrize(("option", "value"), [("--seconds", "0"), ("--seconds", "nan"), ("--bricks", "-1")])
+def test_other_systems_with_another_runtime_are_named(dlbricks: Command, known: Path) -> None:
+    status, out, told = dlbricks("probe", MODEL, *HOW, "--threads", "7")
+    assert (status, out) == (2, "")
+    (line,) = told.splitlines()
+    assert "no other system has results by" in line
+    assert f"{BRICKS} bricks at level written on c5" in line
+    assert "choose a runtime and threads that have some" in line
+
+
+def test_a_probe_takes_a_batch_size_and_an_input_shape(dlbricks: Command, known: Path) -> None:
+    # The fake worker cannot infer the shapes of other batch sizes.
+    status, _, told = dlbricks("probe", MODEL, *HOW, "--batch", "8")
+    assert status == 2
+    assert f"{MODEL} (batch 8)" in told
+    shape = ("--input", "data=1,3,224,224")
+    assert json.loads(dlbricks("probe", MODEL, *HOW, *shape, "--bricks", "6", "--json")[1])["bricks"] == 6
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--seconds", "0"), ("--seconds", "nan"), ("--seconds", "inf"), ("--bricks", "-1")]
+)
 def test_numbers_that_make_no_sense_are_refused(dlbricks: Command, option: str, value: str) -> None:
     status, out, told = dlbricks("probe", MODEL, option, value)
     assert (status, out) == (2, "")

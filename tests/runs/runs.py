@@ -25,7 +25,8 @@ from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import EndToEnd, Failure, Measurement
+from dlbricks_tui.store.records import EndToEnd, Failure, Measurement, Run, new_uuid
+from tests.store.samples import system
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
@@ -47,6 +48,16 @@ class Contents:
     def measured(self) -> list[tuple[str, str]]:
         """The bricks in their contexts, as often as they were measured."""
         return [(it.brick, it.context) for it in self.measurements]
+
+
+def move_results(store_folder: Path, *systems: str) -> None:
+    """Make the results of a store those of other systems, so that this host has none."""
+    with ResultsDatabase(store_folder) as store:
+        measured, runs = store.records(Measurement), store.records(Run)
+        for name in systems:
+            store.add(system(name), *[replace(it, system=name, uuid=new_uuid()) for it in measured])
+            store.add(*[replace(it, system=name, uuid=new_uuid()) for it in runs])
+        store.delete(it.uuid for it in (*measured, *runs))
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import State
@@ -24,6 +25,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, sparkline, width_of
 from dlbricks_tui.tui.open_model import id_of
@@ -37,6 +39,7 @@ from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
+from tests.store.samples import measurement, system
 
 WIDTHS = st.integers(40, 220)
 
@@ -263,6 +266,30 @@ def test_precisions_are_measured_in_one_run_and_the_first_one_is_shown_after_it(
     assert settings_for(shown, [source_of(path)], data, Config(), first).precisions == (Precision.INT8,)
     with pytest.raises(RegistryError, match="computes in f32 and not in int8"):
         request_for(sources("alexnet"), {}, replace(int8, chosen=("default",)), data)
+
+
+def test_a_probe_of_the_start_box_measures_as_other_systems_did(data: DataFolder) -> None:
+    found = sources("alexnet")
+    ordinary = settings_for(Choices(level=Level.WRITTEN), found, data, Config())
+    settings = replace(ordinary, probe_seconds=20.0, threads=(2,))
+    with pytest.raises(RunError, match="no results of another system"):
+        request_for(found, {}, settings, data)
+    runtime = Registry(data.path).find(settings.chosen[0]).with_threads(2).identity
+    found_there = measurement(system="c5.xlarge", runtime=runtime, level=Level.WRITTEN, protocol=Method.ALONE.id)
+    with ResultsDatabase(data.store) as store:
+        store.add(system("c5.xlarge"), found_there)
+    request = request_for(found, {id_of(found[0]): {"data": (8, 3, 224, 224)}}, settings, data)
+    assert (request.level, request.method, request.time_budget_seconds) == (Level.WRITTEN, Method.ALONE, 20.0)
+    assert (request.probe_bricks, request.end_to_end) == (30, False)
+    assert dict(request.inputs) == {"data": (8, 3, 224, 224)}
+    # A probe is for one run only.
+    assert settings_for(Choices(), found, data, Config(), settings).probe_seconds is None
+    for refused, reason in (
+        (replace(settings, threads=(1, 2)), "one combination"),
+        (settings.with_choices(granularity=2), "granularity 1"),
+    ):
+        with pytest.raises(RunError, match=reason):
+            request_for(found, {}, refused, data)
 
 
 def test_the_variant_in_view_is_that_of_the_next_run_and_of_the_last_one(data: DataFolder) -> None:

@@ -51,7 +51,7 @@ from tests.runs.live_runs import (
     measured as brick_measured,
 )
 from tests.runs.runs import Site
-from tests.store.samples import calibration
+from tests.store.samples import calibration, measurement, system
 from tests.tui.application import WRITTEN, app_on, eventually, press, running, screen_text
 
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
@@ -438,6 +438,31 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
         await press(pilot, "r")
         await eventually(pilot, lambda: len(launched) == 2)
         await eventually(pilot, lambda: folder.state().active)
+
+
+async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launched: list[RunFolder]) -> None:
+    runtime = Registry(measured.path).runtime_for({Format.MXNET}).identity
+    found_there = measurement(system="c5.xlarge", runtime=runtime, level=Level.WRITTEN, protocol=Method.ALONE.id)
+    with ResultsDatabase(measured.store) as store:
+        store.add(system("c5.xlarge"), found_there)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.PROBE), "l")
+        assert "probe           20 s " in screen_text(pilot)
+        assert "at most 18 bricks to run · about" in screen_text(pilot)
+        await press(pilot, "enter")
+        (folder,) = launched
+        request = read_request(folder.request_file)
+        assert (request.probe_bricks, request.time_budget_seconds, request.level) == (30, 20.0, Level.WRITTEN)
+        await shows(pilot, " running ")
+
+
+async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.PROBE), "l")
+        assert "the store has no results of another system" in screen_text(pilot)
+        await press(pilot, "h")
+        assert "the store has no results of another system" not in screen_text(pilot)
+        assert "bricks to run" in screen_text(pilot)
 
 
 @pytest.mark.parametrize("launched", [0.01], indirect=True)

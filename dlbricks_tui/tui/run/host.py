@@ -159,9 +159,13 @@ class RunHostScreen(PanelledScreen[None]):
     def _preview_run(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
     ) -> RunPreview:
-        from dlbricks_tui.tui.run.runs import preview_run
+        from dlbricks_tui.tui.run.runs import RunPreview, preview_run
 
-        choices, request = settings.choices, self._request(sources, shapes, settings)
+        choices = settings.choices
+        try:
+            request = self._request(sources, shapes, settings)
+        except UserError as error:
+            return RunPreview(refusal=str(error))
 
         def specs_of(part: RunRequest) -> list[ModelSpec]:
             form, precision = part.runtime.traits.format, part.runtime.settings.precision

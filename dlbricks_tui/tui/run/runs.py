@@ -39,6 +39,10 @@ class RunPreview:
     calibration_seconds: float = 0.0
     # The run that this one would wait for.
     holder: str = ""
+    # True if a probe chooses the bricks when it starts, so that `bricks` are the most.
+    is_probe: bool = False
+    # The reason why such a run cannot start.
+    refusal: str = ""
     # More threads than cores, and precisions whose accuracy is not checked.
     warnings: tuple[str, ...] = ()
 
@@ -51,6 +55,7 @@ def preview_run(
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     holder, settings = host_lock().holder(), [part.runtime.settings for part in request.parts]
     remarks = remarks_on(it.precision for it in settings)
+    too_many = too_many_threads((it.threads for it in settings), fingerprint().cores)
     return RunPreview(
         tuple(dict.fromkeys(name for each in parts for name in each.unread)),
         sum(each.bricks for each in parts),
@@ -60,7 +65,8 @@ def preview_run(
         min(sum(each.seconds for each in parts), budget),
         min(sum(each.calibration_seconds for each in parts), budget),
         str(holder) if holder is not None and _is_there(holder) else "",
-        tuple(filter(None, (too_many_threads((it.threads for it in settings), fingerprint().cores), *remarks))),
+        is_probe=request.probe_bricks is not None,
+        warnings=tuple(filter(None, (too_many, *remarks))),
     )
 
 

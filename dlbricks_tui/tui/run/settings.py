@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
+from dlbricks_tui.answers.probing import ProbeOptions, probe_request
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
@@ -29,6 +30,7 @@ PRECISIONS = (
     *((Precision.F32, each) for each in CHOSEN_PRECISIONS if each is not Precision.F32),
 )
 _CORES = os.cpu_count() or 1
+PROBES_SECONDS = (20.0, 60.0)
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 
 
@@ -45,6 +47,8 @@ class RunSettings:
     end_to_end: bool = False
     target: float = 0.01
     budget_seconds: float | None = None
+    # The time of a probe, which measures only the bricks that tell most; None: an ordinary run.
+    probe_seconds: float | None = None
     threads: tuple[int, ...] = ()
     batch_sizes: tuple[int, ...] = ()
     precisions: tuple[Precision, ...] = (Precision.F32,)
@@ -108,6 +112,12 @@ class RunSetting(Enum):
         "stop after this time",
         lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),
         lambda it, step: it.stepped("budget_seconds", (None, *with_own(BUDGETS_SECONDS, it.budget_seconds)), step),
+    )
+    PROBE = (
+        "probe",
+        "few bricks, others from other systems",
+        lambda it: "no" if it.probe_seconds is None else duration(it.probe_seconds),
+        lambda it, step: it.stepped("probe_seconds", (None, *PROBES_SECONDS), step),
     )
     RUNTIME = (
         "runtime",
@@ -206,8 +216,8 @@ def settings_for(
     kept_runtimes = tuple(name for name in before.chosen if name in runtimes)
     chosen = kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),)
     few = len(sources) <= MOST_MODELS_END_TO_END
-    # Repeating known measurements applies to one run only.
-    kept = replace(before, end_to_end=few and before.end_to_end, again=False)
+    # Repeating known measurements, or a probe, applies to one run only.
+    kept = replace(before, end_to_end=few and before.end_to_end, again=False, probe_seconds=None)
     return _in_view(replace(kept, choices=choices, chosen=chosen, runtimes=runtimes))
 
 
@@ -245,6 +255,8 @@ def request_for(
     data: DataFolder,
 ) -> RunRequest:
     """Return the request of a run; `shapes` are the given input shapes."""
+    if settings.probe_seconds is not None:
+        return _probe_request(sources, shapes, settings, settings.probe_seconds, data)
     choices = settings.choices
     options = MeasureOptions(
         granularity=choices.granularity,
@@ -268,6 +280,32 @@ def request_for(
         return request
     others = tuple(it._replace(method=Method.ALONE) for it in request.others)
     return replace(request, method=Method.ALONE, others=others)
+
+
+def _probe_request(
+    sources: Sequence[ModelSource],
+    shapes: Mapping[ModelId, Mapping[str, Shape]],
+    settings: RunSettings,
+    seconds: float,
+    data: DataFolder,
+) -> RunRequest:
+    choices = settings.choices
+    if choices.granularity > 1:
+        raise RunError("a probe measures single layers: choose granularity 1")
+    axes = (settings.chosen, settings.threads, settings.batch_sizes, settings.precisions)
+    if any(len(values) > 1 for values in axes):
+        raise RunError("a probe measures one combination: choose one runtime, threads, batch size and precision")
+    options = ProbeOptions(
+        seconds=seconds,
+        level=choices.level,
+        method=settings.method,
+        runtime=settings.chosen[0],
+        threads=next(iter(settings.threads), None),
+        batch=next(iter(settings.batch_sizes), None),
+        precision=settings.precisions[0],
+        inputs=_inputs(sources, shapes),
+    )
+    return probe_request(options, sources, data)
 
 
 def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:

@@ -96,6 +96,8 @@ class StartRunScreen(Dialog[RunSettings]):
         self._below.refresh(layout=True)
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
+        if self._preview is not None and self._preview.refusal:
+            return tuple(wrapped(line(Span(self._preview.refusal, "warn")), width))
         found = wrapped(_preview_line(self._preview), width)
         if self._preview is not None and self._preview.calibration_seconds:
             told = f"The calibration takes about {duration(self._preview.calibration_seconds)} of it."
@@ -126,7 +128,8 @@ def _preview_line(preview: RunPreview | None) -> Line:
         return line(Span("Looking up what is already measured.", "muted"))
     spans = []
     if preview.bricks or preview.whole_models or not preview.unread:
-        spans.append(Span(f"{counted(preview.bricks, 'brick')} to run", "strong"))
+        most = "at most " * preview.is_probe
+        spans.append(Span(f"{most}{counted(preview.bricks, 'brick')} to run", "strong"))
     if preview.whole_models:
         spans.append(Span(f"{counted(preview.whole_models, 'whole model')} to time", "strong"))
     if preview.bricks or preview.whole_models:
