@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.groups import Group, Groups, MeasuredExecution, groups_of, paid_ps
+from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, Winner, fastest, groups_of
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
@@ -44,16 +44,6 @@ def _log_above(latency: Latency) -> float:
     return math.log(latency.high_ms / latency.value_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Winner:
-    """A group, the execution that computed it fastest, and the time that it took there."""
-
-    group: Group
-    # Its number among the compared executions.
-    execution: int
-    latency_ps: int
-
-
 @dataclass(frozen=True)
 class BestMeasured:
     """The sum over the groups of the least time of any execution of one file."""
@@ -84,9 +74,7 @@ class BestMeasured:
     @cached_property
     def parts(self) -> tuple[Part, ...]:
         """The parts that won."""
-        return tuple(
-            [self.executions[it.execution].parts[part] for it in self.winners for part in it.group.parts[it.execution]]
-        )
+        return tuple([self.executions[it.execution].parts[part] for it in self.winners for part in it.parts])
 
     @cached_property
     def latency(self) -> Latency:
@@ -126,21 +114,18 @@ def over_best(baseline: MeasuredExecution, best: BestMeasured) -> Ratio | None:
 
 def _of_one_file(executions: Sequence[MeasuredExecution]) -> BestMeasured:
     groups = groups_of(executions)
-    return BestMeasured(tuple(executions), groups, tuple(_winners(executions, groups.groups)))
-
-
-def _winners(executions: Sequence[MeasuredExecution], groups: Iterable[Group]) -> Iterable[Winner]:
-    for group in groups:
-        times = [paid_ps(one, parts) for one, parts in zip(executions, group.parts, strict=True)]
-        # Of equal times the first counts.
-        number = times.index(min(times))
-        yield Winner(group, number, times[number])
+    winners = fastest(groups, [[part.paid_ps for part in it.parts] for it in executions])
+    return BestMeasured(tuple(executions), groups, tuple(winners))
 
 
 def _critical_path_ps(best: BestMeasured) -> int:
     one = best.executions[0]
     place = {part: number for number, group in enumerate(best.groups.groups) for part in group.parts[0]}
-    after: list[set[int]] = [set() for _ in best.winners]
+    least_ps = [0 for _ in best.groups.groups]
+    holder = {node: number for number, group in enumerate(best.groups.groups) for node in group.nodes}
+    for winner in best.winners:
+        least_ps[holder[winner.nodes[0]]] += winner.latency_ps
+    after: list[set[int]] = [set() for _ in least_ps]
     # The groups behind each part that belongs to none.
     through: dict[int, set[int]] = {}
     for source, reader in sorted(one.estimate.edges, key=lambda edge: edge[1]):
@@ -153,7 +138,7 @@ def _critical_path_ps(best: BestMeasured) -> int:
     number = {group: position for position, groups in enumerate(order) for group in groups}
     tasks = [
         Task(
-            sum(best.winners[group].latency_ps for group in groups),
+            sum(least_ps[group] for group in groups),
             tuple(sorted({number[source] for group in groups for source in after[group]} - {position})),
         )
         for position, groups in enumerate(order)

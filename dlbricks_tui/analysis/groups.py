@@ -3,7 +3,7 @@
 A group is the smallest set of nodes that every compared execution covers with whole layers.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.analysis.what_if import Execution
@@ -56,6 +56,19 @@ class Groups:
 
     groups: tuple[Group, ...]
     conversions: tuple[tuple[int, ...], ...]
+    # For each execution the nodes that each of its parts belongs to.
+    covers: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Winner:
+    """Nodes of the file, the execution that computes them fastest, its parts that do, and the time that they take."""
+
+    nodes: tuple[int, ...]
+    # Its number among the compared executions.
+    execution: int
+    parts: tuple[int, ...]
+    latency_ps: int
 
 
 def is_conversion(layer: Layer) -> bool:
@@ -69,20 +82,18 @@ def groups_of(executions: Sequence[MeasuredExecution]) -> Groups:
     A layer that a runtime has inserted, and that converts no layout, belongs to the layer that reads it. Nodes that an
     execution has optimised away take no time in it.
     """
-    covers = [_nodes_of_parts(it) for it in executions]
-    union = _Union()
-    for cover in covers:
-        for nodes in cover:
-            union.join(nodes)
-    members = union.members()
-    places = {node: place for place, nodes in enumerate(members) for node in nodes}
-    parts: list[list[list[int]]] = [[[] for _ in executions] for _ in members]
-    conversions: list[list[int]] = [[] for _ in executions]
-    for number, cover in enumerate(covers):
-        for part, nodes in enumerate(cover):
-            (parts[places[nodes[0]]][number] if nodes else conversions[number]).append(part)
-    groups = [Group(tuple(nodes), tuple(map(tuple, held))) for nodes, held in zip(members, parts, strict=True)]
-    return Groups(tuple(groups), tuple(map(tuple, conversions)))
+    covers = tuple([_nodes_of_parts(it) for it in executions])
+    everything = {number: range(len(cover)) for number, cover in enumerate(covers)}
+    conversions = [tuple(part for part, nodes in enumerate(cover) if not nodes) for cover in covers]
+    return Groups(tuple(_split(everything, covers)), tuple(conversions), covers)
+
+
+def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
+    """Return the fastest parts of any execution that together compute all nodes, given the times of all parts.
+
+    Executions that fuse fewer layers than others compete with one another over smaller sets of nodes.
+    """
+    return [winner for group in groups.groups for winner in _Contest(groups.covers, times_ps).winners(group)]
 
 
 def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
@@ -90,7 +101,58 @@ def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
     return sum(one.parts[number].paid_ps for number in parts)
 
 
-def _nodes_of_parts(one: MeasuredExecution) -> list[tuple[int, ...]]:
+class _Contest:
+    """Finds the winners of a group, with all executions and with fewer of them."""
+
+    def __init__(self, covers: Sequence[Sequence[Sequence[int]]], times_ps: Sequence[Sequence[int]]) -> None:
+        self._covers = covers
+        self._times_ps = times_ps
+        self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
+
+    def winners(self, group: Group, among: frozenset[int] | None = None) -> list[Winner]:
+        """Return the winners of a group among some executions, or all of them."""
+        among = frozenset(range(len(self._covers))) if among is None else among
+        key = group.nodes[0], among
+        if key not in self._known:
+            self._known[key] = self._found(group, among)
+        return self._known[key]
+
+    def _found(self, group: Group, among: frozenset[int]) -> list[Winner]:
+        # Of equal times the first execution counts.
+        totals = {it: sum(self._times_ps[it][part] for part in group.parts[it]) for it in sorted(among)}
+        first = min(totals, key=totals.__getitem__)
+        found = [Winner(group.nodes, first, group.parts[first], totals[first])]
+        if all(len(group.parts[it]) < 2 for it in among):
+            return found
+        alike: dict[frozenset[Sequence[int]], set[int]] = {}
+        for it in among:
+            alike.setdefault(frozenset(self._covers[it][part] for part in group.parts[it]), set()).add(it)
+        for left_out in alike.values() if len(alike) > 1 else ():
+            others = among - left_out
+            finer = _split({it: group.parts[it] for it in sorted(others)}, self._covers)
+            split = [winner for each in finer for winner in self.winners(each, others)]
+            if sum(it.latency_ps for it in split) < sum(it.latency_ps for it in found):
+                found = split
+        return found
+
+
+def _split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[int]]]) -> list[Group]:
+    """Return the groups of some parts of some executions, by the number of each execution."""
+    union = _Union()
+    for number, parts in held.items():
+        for part in parts:
+            union.join(covers[number][part])
+    members = union.members()
+    places = {node: place for place, nodes in enumerate(members) for node in nodes}
+    found: list[list[list[int]]] = [[[] for _ in covers] for _ in members]
+    for number, parts in held.items():
+        for part in parts:
+            if covers[number][part]:
+                found[places[covers[number][part][0]]][number].append(part)
+    return [Group(tuple(nodes), tuple(map(tuple, each))) for nodes, each in zip(members, found, strict=True)]
+
+
+def _nodes_of_parts(one: MeasuredExecution) -> tuple[tuple[int, ...], ...]:
     """Return the nodes that each part belongs to; none for conversions."""
     layers = one.graph.layers
     converts = [all(is_conversion(layers[index]) for index in part.layers) for part in one.parts]
@@ -99,7 +161,7 @@ def _nodes_of_parts(one: MeasuredExecution) -> list[tuple[int, ...]]:
         for number, part in enumerate(one.parts)
     ]
     if all(nodes or converts[number] for number, nodes in enumerate(own)):
-        return own
+        return tuple(own)
     readers: list[list[int]] = [[] for _ in own]
     sources: list[list[int]] = [[] for _ in own]
     for source, reader in one.estimate.edges:
@@ -110,9 +172,9 @@ def _nodes_of_parts(one: MeasuredExecution) -> list[tuple[int, ...]]:
         behind[number] = own[number] or next((behind[it] for it in readers[number] if behind[it]), ())
     for number in range(len(own)):
         before[number] = own[number] or next((before[it] for it in sources[number] if before[it]), ())
-    return [
-        nodes if nodes or converts[number] else behind[number] or before[number] for number, nodes in enumerate(own)
-    ]
+    return tuple(
+        [nodes if nodes or converts[number] else behind[number] or before[number] for number, nodes in enumerate(own)]
+    )
 
 
 class _Union:

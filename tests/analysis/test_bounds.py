@@ -55,7 +55,7 @@ def test_groups_that_wait_for_one_another_are_on_the_path_together() -> None:
     joined = with_nodes(chain("conv", "relu"))
     joined = replace(joined, layers=(replace(joined.layers[0], nodes=(0, 2)), joined.layers[1]))
     best = best_measured([executed(graph, {0: 1.0, 1: 2.0, 2: 1.0}), executed(joined, {0: 5.0, 1: 5.0})])
-    assert [winner.group.nodes for winner in best.winners] == [(0, 2), (1,)]
+    assert [winner.nodes for winner in best.winners] == [(0, 2), (1,)]
     assert best.parallel_ps == picoseconds(4.0)
 
 
@@ -74,3 +74,12 @@ def test_the_errors_of_a_ratio_are_independent() -> None:
     assert 1.0 - found.low / 2.0 == pytest.approx(0.05 * 2**0.5, rel=0.1)
     assert ratio_of(Latency(0.0, 0.0, 0.0), Latency(1.0, 0.0, 2.0)) == (0.0, 0.0, 0.0)
     assert ratio_of(Latency(1.0, 1.0, 1.0), Latency(1.0, 0.0, 2.0)).high < 1e4
+
+
+def test_an_execution_that_fuses_more_does_not_keep_others_from_competing_over_single_layers() -> None:
+    graph = with_nodes(chain("conv", "relu"))
+    one, other = executed(graph, {0: 1.0, 1: 3.0}), executed(graph, {0: 3.0, 1: 1.0})
+    fused = executed(graph, {0: 10.0}, granularity=2)
+    assert best_measured([one, other]).latency_ms == pytest.approx(2.0)
+    assert best_measured([one, other, fused]).latency_ms == pytest.approx(2.0)
+    assert best_measured([one, other, executed(graph, {0: 1.5}, granularity=2)]).latency_ms == pytest.approx(1.5)

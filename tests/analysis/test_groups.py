@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, paid_ps
+from dlbricks_tui.analysis.groups import MeasuredExecution, fastest, groups_of, paid_ps
 from tests.analysis.executions import as_conversion, executed, some_executions, with_nodes
 from tests.bricks.graphs import chain
 
@@ -49,3 +49,12 @@ def test_nodes_that_an_execution_has_optimised_away_take_no_time_in_it() -> None
     (_, relu) = groups_of([executed(written), executed(without)]).groups
     assert relu.parts == ((1,), ())
     assert paid_ps(executed(without), relu.parts[1]) == 0
+
+
+@given(some_executions())
+def test_the_winners_compute_each_node_once(executions: list[MeasuredExecution]) -> None:
+    groups = groups_of(executions)
+    nodes = [
+        node for it in fastest(groups, [[part.paid_ps for part in it.parts] for it in executions]) for node in it.nodes
+    ]
+    assert len(nodes) == len(set(nodes))

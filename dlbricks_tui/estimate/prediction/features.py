@@ -29,6 +29,8 @@ _SILENT = frozenset(
 
 
 _FLAGS = frozenset({KEPT, STREAMED, VARIED})
+# Layers whose arithmetic is a number of multiplications, each followed by an addition.
+_MULTIPLYING = frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION, Kind.LINEAR, Kind.RECURRENT})
 # Kernels of convolutions compute so many channels at a time.
 _LARGE_BLOCK, _SMALL_BLOCK = 16, 8
 
@@ -61,6 +63,16 @@ class Features(NamedTuple):
     sizes: tuple[float, ...]
     # Everything else that makes a difference: fused operators, parameters, layouts and caches, data types.
     traits: frozenset[str]
+
+    @property
+    def multiplies(self) -> bool:
+        """True if most of its arithmetic is multiplications by weights, or of matrices."""
+        return self.kind in _MULTIPLYING
+
+    @property
+    def operations(self) -> float:
+        """The floating-point operations, of which a multiplication with its addition has two."""
+        return (2.0 if self.multiplies else 1.0) * round(math.exp(self.sizes[0]))
 
 
 @lru_cache(maxsize=1 << 14)

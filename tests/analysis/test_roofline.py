@@ -1,0 +1,105 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+
+from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
+from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, roofline_ms, works_of
+from dlbricks_tui.models.graph import LayerGraph, TensorType
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.store.records import Peaks, System
+from tests.analysis.executions import as_conversion, executed, some_executions, with_nodes
+from tests.bricks.convolutions import convolving
+from tests.bricks.graphs import chain
+
+MEBIBYTE = float(1 << 20)
+ROOF = Roof(2, {"avx512": 100.0, "avx2": 50.0}, 10.0, 40.0, 32 << 20, 2 << 20)
+SHAPE = (1, 64, 56, 56)
+TENSOR_BYTES = 4 * 64 * 56 * 56
+MULTIPLICATIONS = 64 * 64 * 9 * 56 * 56
+
+
+def convolution() -> LayerGraph:
+    """A convolution of 3x3 and a relu."""
+    graph = with_nodes(chain("conv", "relu"))
+    params = (("kernel", (3, 3)), ("pads", (1, 1, 1, 1)), ("stride", (1, 1)))
+    graph = convolving(graph, 0, SHAPE, (64, 64, 3, 3), SHAPE, params=params)
+    layers = [replace(it, data=(TensorType(SHAPE),), outputs=(TensorType(SHAPE),)) for it in graph.layers]
+    return replace(graph, layers=tuple(layers))
+
+
+def test_arithmetic_beyond_the_ridge_is_bound_by_the_widest_instructions() -> None:
+    assert ROOF.least_ms(Work(1e9, MEBIBYTE, 0.0), 0.0) == pytest.approx(10.0)
+
+
+def test_traffic_is_bound_by_the_cache_that_its_working_set_fits_in() -> None:
+    assert ROOF.least_ms(Work(0.0, MEBIBYTE, 0.0), 0.0) == 0.0
+    assert ROOF.least_ms(Work(0.0, 8 * MEBIBYTE, 0.0), 0.0) == pytest.approx(8 * MEBIBYTE / 40e6)
+    assert ROOF.least_ms(Work(0.0, 64 * MEBIBYTE, 0.0), 0.0) == pytest.approx(64 * MEBIBYTE / 10e6)
+
+
+def test_weights_come_from_memory_if_those_of_the_model_fit_in_no_cache() -> None:
+    assert ROOF.least_ms(Work(0.0, 0.0, MEBIBYTE), 100 * MEBIBYTE) == pytest.approx(MEBIBYTE / 10e6)
+
+
+def test_a_cache_of_unknown_speed_costs_nothing() -> None:
+    hidden = replace(ROOF, shared_cache=None)
+    assert hidden.least_ms(Work(0.0, 8 * MEBIBYTE, 0.0), 0.0) == 0.0
+
+
+def test_work_has_the_arithmetic_of_the_written_layers_and_the_bytes_that_pass_in_and_out() -> None:
+    written = convolution()
+    conv, relu = works_of(executed(written), written)
+    assert conv == Work(2.0 * MULTIPLICATIONS, 2.0 * TENSOR_BYTES, 4.0 * 64 * 64 * 9)
+    assert relu == Work(64.0 * 56 * 56, 2.0 * TENSOR_BYTES, 0.0)
+    (fused,) = works_of(executed(written, granularity=2), written)
+    assert fused == Work(2.0 * MULTIPLICATIONS, 2.0 * TENSOR_BYTES, 4.0 * 64 * 64 * 9)
+
+
+def test_a_layer_that_runs_several_times_has_the_work_of_one_run() -> None:
+    written = convolution()
+    repeated = replace(written, layers=tuple(replace(it, times=3) for it in written.layers))
+    assert works_of(executed(repeated), repeated) == works_of(executed(written), written)
+
+
+def test_views_and_conversions_compute_nothing() -> None:
+    written = convolution()
+    view = replace(written.layers[1], kind=Kind.RESHAPE)
+    assert works_of(executed(replace(written, layers=(written.layers[0], view))), written)[1].bytes == 0.0
+    converting = replace(written, layers=(written.layers[0], as_conversion(written.layers[1])))
+    assert works_of(executed(converting), written)[1].operations == 0.0
+
+
+def test_points_show_the_speed_that_layers_reach() -> None:
+    written = convolution()
+    one = executed(written, {0: 5.0, 1: 1.0})
+    conv, relu = points_of(one, works_of(one, written), ROOF)
+    assert conv.billions_per_second == pytest.approx(2 * MULTIPLICATIONS / 5e6)
+    assert conv.least_ms == pytest.approx(2 * MULTIPLICATIONS / 100e6)
+    assert relu.work.intensity == pytest.approx(0.125)
+
+
+@given(some_executions())
+def test_more_executions_never_raise_the_roofline(executions: list[MeasuredExecution]) -> None:
+    held = [works_of(one, executions[0].graph) for one in executions]
+    least = [
+        roofline_ms(executions[:count], groups_of(executions[:count]), held[:count], ROOF)
+        for count in range(1, len(executions) + 1)
+    ]
+    assert least == sorted(least, reverse=True)
+
+
+def test_the_roof_is_that_of_the_system_and_threads() -> None:
+    system = System(id="a", name="a", cpu="", cores=2, memory_bytes=0, facts=(("last_level_cache", "16M"),))
+    peaks = Peaks(
+        when="2026-01-01T00:00:00+00:00",
+        system="a",
+        threads=2,
+        arithmetic=(("avx512", 100.0), ("avx2", 50.0)),
+        bandwidth=(("memory", 10.0), ("shared cache", 40.0)),
+    )
+    found = roof_of([peaks], system, 2)
+    assert found is not None
+    assert (found.highest, found.memory, found.shared_cache, found.shared_bytes) == (100.0, 10.0, 40.0, 16 << 20)
+    assert roof_of([peaks], system, 1) is None
+    assert roof_of([peaks], replace(system, id="b"), 2) is None
