@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from dlbricks_tui.answers.estimating import measured_models
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.estimate.prediction.other_systems import ways_of_others
-from dlbricks_tui.estimate.selection import what_is_there
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -19,9 +18,10 @@ from dlbricks_tui.runs.probing import PROBE_RULE
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.store.selections import Combination, combinations
+from dlbricks_tui.wording.numbers import names_of
 
-NO_OTHER_SYSTEM = (
+_NO_OTHER_SYSTEM = (
     "the store has no results of another system to compare this one with: write them there with "
     "`dlbricks results export`, and add them here with `dlbricks results import FILE`"
 )
@@ -61,7 +61,7 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
     """
     models = sources or measured_models(data)
     if not models:
-        raise RunError(NO_OTHER_SYSTEM)
+        raise RunError(_NO_OTHER_SYSTEM)
     measuring = MeasureOptions(
         inputs=options.inputs,
         values=options.values,
@@ -94,12 +94,27 @@ def _way_of_most(options: ProbeOptions, runtime: str, data: DataFolder) -> Way:
         found = [(pairs[other], way) for way in wanted for other in ways_of_others(store, way)]
     if found:
         return max(found)[1]
-    if all(it.system == host for it in there):
-        raise RunError(NO_OTHER_SYSTEM)
-    raise RunError(
-        f"no other system has results by {runtime} and a method of this version; "
-        f"{what_is_there(there, host, runtime)}; choose a runtime and threads that have some, or add results with "
-        "`dlbricks results import FILE`"
+    raise RunError(_no_way_of_others([it for it in there if it.system != host], runtime, options))
+
+
+def _no_way_of_others(elsewhere: Sequence[Combination], runtime: str, options: ProbeOptions) -> str:
+    """Return what to do if no other system has measured as the options ask."""
+    if not elsewhere:
+        return _NO_OTHER_SYSTEM
+    methods = {method.id: method.value for method in Method}
+    ways = [it for it in elsewhere if it.protocol in methods]
+    usable = dict.fromkeys(f"{it.runtime} (level {it.level.value}, method {methods[it.protocol]})" for it in ways)
+    if not usable:
+        return (
+            "all results of other systems are by methods of other versions of dlbricks, which are never combined with "
+            "new ones: measure there with this version, and import the results here"
+        )
+    asked = [runtime]
+    asked += [f"level {options.level.value}"] if options.level else []
+    asked += [f"method {options.method.value}"] if options.method else []
+    return (
+        f"no other system has results by {', '.join(asked)}; there are results by {names_of(list(usable))}: choose "
+        "one of these runtimes with its threads, or import other results"
     )
 
 

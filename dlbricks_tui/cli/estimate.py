@@ -83,7 +83,8 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--score",
         action="store_true",
-        help="print how well models that were measured since would have been predicted; without a MODEL, all of them",
+        help="print how well models that were measured since would have been predicted, by the results of this system "
+        "alone; without a MODEL, all of them",
     )
     add_format_options(parser)
     add_schema_option(parser, "ModelEstimate", many=True)

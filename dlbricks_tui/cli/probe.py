@@ -19,7 +19,7 @@ from dlbricks_tui.cli.options import (
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, add_json_option, add_quiet_option, add_schema_option
-from dlbricks_tui.cli.run import tell_end
+from dlbricks_tui.cli.run import tell_end, tell_variants
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -77,6 +77,7 @@ def probe(args: argparse.Namespace) -> int:
     request = probe_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
     others = known_systems(request, args.data)
     folder = create_run(request, args.data)
+    tell_variants(request)
     place = Workplace(args.data, spent_seconds=time.monotonic() - args.began)
     with shown(quiet=args.quiet, few_samples=True) as progress:
         outcome = execute(folder, request, place, host_lock(), progress.take)

@@ -143,11 +143,17 @@ def run_models(args: argparse.Namespace) -> int:
     )
     request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)
-    if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
-        narrate(warning)
-    for remark in remarks_on(part.runtime.settings.precision for part in request.parts):
-        narrate(remark)
+    tell_variants(request)
     return carry_out(folder, request, args.data, showing_of(args))
+
+
+def tell_variants(request: RunRequest) -> None:
+    """Narrate what a user should know of the threads and precisions of a run."""
+    settings = [part.runtime.settings for part in request.parts]
+    if warning := too_many_threads((it.threads for it in settings), fingerprint().cores):
+        narrate(warning)
+    for remark in remarks_on(it.precision for it in settings):
+        narrate(remark)
 
 
 def measure_options_of(args: argparse.Namespace) -> MeasureOptions:

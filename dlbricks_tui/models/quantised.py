@@ -42,19 +42,19 @@ def quantised_copy(
     """
     name, folder = source.name, cache / _FOLDER
     if written.is_quantised:
-        raise ModelError(f"{name} is quantised in its file, and runs as it is: leave out --precision")
+        raise ModelError(f"{name} is quantised in its file, and runs as it is: choose precision f32")
     dtypes = {weight.dtype for layer in written.layers for weight in layer.weights}
     if half := dtypes & {"float16", "bfloat16"}:
         raise ModelError(
             f"{name} has weights of type {half.pop()}, and the quantiser needs float32: give the file that it was "
-            "made from, or leave out --precision"
+            "made from, or choose precision f32"
         )
     arrays = {layer.array(place): it.size_bytes for layer in written.layers for place, it in enumerate(layer.weights)}
     if sum(arrays.values()) > MOST_WEIGHT_BYTES:
         held, most = sum(arrays.values()) / _GIBIBYTE, MOST_WEIGHT_BYTES / _GIBIBYTE
         raise ModelError(
             f"{name} has {held:.1f} GiB of weights, and models of at most {most:g} GiB can be quantised here: quantise "
-            "its file yourself, and measure that file without --precision"
+            "its file yourself, and measure that file in precision f32"
         )
     path = folder / f"{cache_key(quantiser.quantiser, content=content)}{ONNX_SUFFIX}"
     inputs = {it.name: it.type for it in written.inputs if it.type.shape is not None}

@@ -8,8 +8,9 @@ from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.prediction.worth import needed_for
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import ANY_CONTEXT
 
-# After so many of the needed bricks, the predictions are made anew: what was measured meanwhile improves them.
+# A step measures a part of the needed bricks. Then its results improve the predictions, and other bricks are needed.
 _PART, _FEWEST = 1 / 3, 8
 
 
@@ -28,7 +29,7 @@ class TargetedJobs:
         self._store = store
         self._predictors = predictors
         self._target = target
-        # Those that are not needed so far.
+        # The bricks that were not needed so far.
         self.left = [job for job in jobs if not job.whole]
         self._wholes = [job for job in jobs if job.whole]
 
@@ -41,7 +42,8 @@ class TargetedJobs:
     def _next(self, system: str, runtime: str) -> Sequence[Job]:
         wanted = self._needed(system, runtime)
         step = wanted[: max(_FEWEST, math.ceil(len(wanted) * _PART))]
-        self.left = [job for job in self.left if job not in step]
+        taken = {job.key for job in step}
+        self.left = [job for job in self.left if job.key not in taken]
         return step
 
     def _needed(self, system: str, runtime: str) -> list[Job]:
@@ -57,5 +59,5 @@ class TargetedJobs:
             for brick, context in needed_for(estimate.estimate, shared, self._target).pairs:
                 jobs = by_brick.get(brick, ())
                 # Inside of a network, a brick has no context of its own.
-                found.update(dict.fromkeys(job for job in jobs if job.key.context in ("", context)))
+                found.update(dict.fromkeys(job for job in jobs if job.key.context in (ANY_CONTEXT, context)))
         return list(found)

@@ -12,8 +12,8 @@ _HEADINGS = ("predicted", "from", "to", "measured", "error", "held")
 _GAP = 2
 _LEAST_NAME = 12
 _TOLD = {
-    Basis.HISTORY: "predicted from the results of before their runs",
-    Basis.LEFT_OUT: "predicted without their own bricks, as nothing was measured before their runs",
+    Basis.HISTORY: "predicted from earlier results",
+    Basis.LEFT_OUT: "predicted from the results of other models, as there are no earlier ones",
 }
 NOTHING_TO_SCORE = (
     "no model was measured in full whose bricks could be predicted: measure two models that share operators"

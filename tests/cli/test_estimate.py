@@ -340,7 +340,7 @@ def test_scores_compare_predictions_with_what_was_measured_since(dlbricks: Comma
     assert vgg["error"] == pytest.approx(vgg["predicted_ms"] / vgg["measured_ms"] - 1)
     _, text, _ = dlbricks([], *asked)
     assert re.search(r"2 models: median error .* %, \d within 20 %; the 95 % interval held \d of 2 times", text)
-    assert "1 predicted from the results of before their runs" in text
+    assert "1 predicted from earlier results" in text
     _, table, _ = dlbricks([], *asked, "--csv")
     assert len(list(csv.DictReader(io.StringIO(table)))) == 2
 

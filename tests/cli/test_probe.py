@@ -4,13 +4,16 @@ import json
 import shlex
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
-from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement, new_uuid
+from tests.runs.runs import FAKE_WORKER, MODEL, move_results
 
 Command = Callable[..., tuple[int, str, str]]
 ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
@@ -119,9 +122,22 @@ def test_other_systems_with_another_runtime_are_named(dlbricks: Command, known: 
     status, out, told = dlbricks("probe", MODEL, *HOW, "--threads", "7")
     assert (status, out) == (2, "")
     (line,) = told.splitlines()
-    assert "no other system has results by" in line
-    assert f"{BRICKS} bricks at level written on c5" in line
-    assert "choose a runtime and threads that have some" in line
+    assert "threads-7; there are results by mxnet-1.9.1" in line
+    assert "(level written, method alone): choose one of these runtimes with its threads" in line
+    told = dlbricks("probe", MODEL, *HOW, "--level", "fused", "--method", "alone")[2]
+    assert ", level fused, method alone; there are results by" in told
+
+
+def test_results_of_other_versions_are_no_basis_of_a_probe(dlbricks: Command, known: Path) -> None:
+    with ResultsDatabase(known) as store:
+        found = store.records(Measurement)
+        store.delete(it.uuid for it in found)
+        store.add(*[replace(it, protocol="hot-1", uuid=new_uuid()) for it in found])
+    status, out, told = dlbricks("probe", MODEL, *HOW)
+    assert (status, out) == (2, "")
+    (line,) = told.splitlines()
+    assert "by methods of other versions of dlbricks" in line
+    assert "measure there with this version" in line
 
 
 def test_a_probe_takes_a_batch_size_and_an_input_shape(dlbricks: Command, known: Path) -> None:

@@ -97,7 +97,7 @@ def test_a_model_that_is_quantised_already_is_refused(source: ModelSource, tmp_p
     nodes = [make_node("DequantizeLinear", ["w", "s"], ["d"]), make_node("MatMul", ["x", "d"], ["y"])]
     graph = loaded(tmp_path, model(nodes, {"x": (1, 16)}, ["y"], [weight, scale]))
     assert graph.is_quantised
-    with pytest.raises(ModelError, match="is quantised in its file, and runs as it is: leave out --precision"):
+    with pytest.raises(ModelError, match="is quantised in its file, and runs as it is: choose precision f32"):
         quantised_copy(source, b"content", graph, tmp_path, Copier())
 
 

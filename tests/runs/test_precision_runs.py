@@ -157,7 +157,7 @@ def test_a_file_that_is_quantised_runs_as_it_is_and_says_so(tmp_path: Path, caps
     assert found["precision"] == "file"
     status, _, told = dlbricks(path, capsys, "estimate", "--precision", "int8")
     assert status != 0
-    assert "mobilenetv2_int8 is quantised in its file, and runs as it is: leave out --precision" in told
+    assert "mobilenetv2_int8 is quantised in its file, and runs as it is: choose precision f32" in told
 
 
 @pytest.mark.parametrize("command", ["run", "estimate"])

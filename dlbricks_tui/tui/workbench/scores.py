@@ -20,8 +20,8 @@ class ScoresScreen(TextDialog[None]):
 
     HEADING = "How good predictions have been"
     ABOUT = (
-        "Each model of the library whose bricks were all measured on the system and runtime of the estimate: as it "
-        "would have been predicted before its run, and what its bricks take together."
+        "The models of the library whose bricks were all measured on the system and runtime of the estimate: the "
+        "prediction before the run of each, and the sum of its measured bricks. Results of other systems do not count."
     )
 
     def __init__(self, read: Callable[[], Sequence[Score]]) -> None:
