@@ -48,7 +48,8 @@ async def test_a_key_opens_the_scores(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "9")
         assert isinstance(pilot.app.screen, ScoresScreen)
-        assert "resnet18_v1" in screen_text(pilot) and "1 predicted from the results of other models" in screen_text(pilot)
+        shown = screen_text(pilot)
+        assert "resnet18_v1" in shown and "1 predicted from the results of other models" in shown
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, ScoresScreen)
 
