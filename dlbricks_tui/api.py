@@ -58,7 +58,7 @@ from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results
@@ -79,6 +79,7 @@ __all__ = [
     "Cut",
     "EstimateError",
     "EstimateOptions",
+    "InstructionSet",
     "Layer",
     "LayerGraph",
     "LayerOrder",
@@ -88,6 +89,7 @@ __all__ = [
     "Method",
     "ModelError",
     "ModelEstimate",
+    "Optimisation",
     "Precision",
     "ProbeOptions",
     "ProbeResult",

@@ -1,4 +1,4 @@
-"""The comparison of one model in several combinations of runtime, threads, batch size and precision."""
+"""The comparison of one model in several combinations of runtime and variant."""
 
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -32,7 +32,16 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import (
+    USUAL_KERNELS,
+    InstructionSet,
+    Kernels,
+    Optimisation,
+    Precision,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
@@ -43,7 +52,7 @@ from dlbricks_tui.store.selections import by_id
 class CompareOptions(CutOptions):
     """Options of a comparison. None: all that the store knows of the model.
 
-    A runtime, a number of threads, a batch size or a precision that is given is compared even without results.
+    A runtime and a part of a variant that are given are compared even without results.
     """
 
     level: Level | None = None
@@ -53,6 +62,8 @@ class CompareOptions(CutOptions):
     threads: int | Sequence[int] | None = None
     batch: int | Sequence[int] | None = None
     precision: Precision | Sequence[Precision] | None = None
+    instructions: InstructionSet | Sequence[InstructionSet] | None = None
+    optimisation: Optimisation | Sequence[Optimisation] | None = None
     # The settings that decide about a runtime and threads without results.
     usual_runtime: str | None = None
     usual_threads: int | None = None
@@ -69,7 +80,8 @@ class CompareOptions(CutOptions):
     @property
     def names_a_combination(self) -> bool:
         """True if combinations without results are compared."""
-        return any(it is not None for it in (self.runtime, self.threads, self.batch, self.precision))
+        given = self.runtime, self.threads, self.batch, self.precision, self.instructions, self.optimisation
+        return any(it is not None for it in given)
 
 
 def compare(
@@ -94,13 +106,14 @@ class _Combination(NamedTuple):
     runtime: RuntimeVariants
     threads: int | None
     precision: Precision
+    kernels: Kernels
     # None: that of the file.
     batch: int | None
 
     @property
     def identity(self) -> str:
         """The identity of the runtime in this variant."""
-        return self.runtime.identity_of(self.threads, self.precision)
+        return self.runtime.identity_of(self.threads, self.precision, self.kernels)
 
 
 class _Comparison:
@@ -118,7 +131,7 @@ class _Comparison:
         self._runtimes = RuntimesOnSystem(data, store, self._system)
         self._open = ExitStack()
         self._estimators: dict[Runtime | None, Estimator] = {}
-        self._inquiries: dict[tuple[str, Precision, int | None], Inquiry] = {}
+        self._inquiries: dict[tuple[str, Precision, Kernels, int | None], Inquiry] = {}
         self._refusals: list[UserError] = []
 
     def __enter__(self) -> "_Comparison":
@@ -175,7 +188,8 @@ class _Comparison:
         sizes = sorted({int(size) for size in self._store.select(counting, order=()).numbers("batch_size").tolist()})
         for batch in dict.fromkeys([None, *(self._batch(runtime, size) for size in sizes)]):
             for identity in runtime.measured if go_on() else ():
-                each = _Combination(runtime, stated_threads(identity), stated_precision(identity), batch)
+                variant = stated_threads(identity), stated_precision(identity), stated_kernels(identity)
+                each = _Combination(runtime, *variant, batch)
                 one = None
                 # The size may be of other models.
                 with suppress(*UNLOADABLE):
@@ -194,19 +208,23 @@ class _Comparison:
             if not own and (options.names_a_combination or not known):
                 own = [self._usual(runtime)]
             for each in own:
-                for threads, precision, batch in product(
+                for threads, precision, instructions, optimisation, batch in product(
                     several(options.threads) or (each.threads,),
                     several(options.precision) or (each.precision,),
+                    several(options.instructions) or (each.kernels.instructions,),
+                    several(options.optimisation) or (each.kernels.optimisation,),
                     several(options.batch) or (each.batch,),
                 ):
-                    found[_Combination(runtime, threads, precision, self._batch(runtime, batch))] = None
+                    kernels = Kernels(instructions, optimisation)
+                    found[_Combination(runtime, threads, precision, kernels, self._batch(runtime, batch))] = None
         return list(found)
 
     def _usual(self, runtime: RuntimeVariants) -> _Combination:
         threads = self._options.usual_threads
         if threads is None and runtime.here is not None:
             threads = runtime.here.settings.threads
-        return _Combination(runtime, threads, Precision.F32, None)
+        kernels = USUAL_KERNELS if runtime.here is None else runtime.here.kernels
+        return _Combination(runtime, threads, Precision.F32, kernels, None)
 
     def _batch(self, runtime: RuntimeVariants, batch: int | None) -> int | None:
         """Return a batch size, None for that of the file."""
@@ -221,7 +239,7 @@ class _Comparison:
 
     def _inquiry(self, each: _Combination) -> Inquiry:
         """Return the model as a runtime has it at a batch size, with the results of its bricks."""
-        key = each.runtime.identity, each.precision, each.batch
+        key = each.runtime.identity, each.precision, each.kernels, each.batch
         if key not in self._inquiries:
             levels = [levels_measured(self._store, self._system, identity) for identity in each.runtime.measured]
             level = self._options.level or preferred_level(sorted({level for held in levels for level in held}))
@@ -235,10 +253,15 @@ class _Comparison:
         """Return an estimator that fuses models as this runtime does, or another one of its framework."""
         alike = (it for it in self._runtimes.registered if it.framework == each.runtime.framework)
         here = each.runtime.here or next(alike, None)
-        here = None if here is None else here.with_precision(each.precision)
+        if here is not None:
+            here = here.with_precision(each.precision)
+            here = here.with_kernels(each.kernels.instructions, each.kernels.optimisation)
         if here not in self._estimators:
             inputs_used, cut = self._remarks.inputs_used, self._options
-            loader = self._open.enter_context(open_loader(self._data, inputs_used, here, self._most_bytes))
+            runtimes = [] if here is None else [here]
+            loader = self._open.enter_context(
+                open_loader(self._data, inputs_used, *runtimes, most_bytes=self._most_bytes)
+            )
             options = EstimateOptions(
                 granularity=cut.granularity, cut=cut.cut, order=cut.order, inputs=cut.inputs, values=cut.values
             )
@@ -266,7 +289,7 @@ class _Comparison:
 
     def _command(self, named: str, each: _Combination, one: SystemEstimate) -> str:
         """Return the command that measures a combination without a latency; empty if there is none."""
-        runtime = None if _has_latency(one) else each.runtime.variant(each.threads, each.precision)
+        runtime = None if _has_latency(one) else each.runtime.variant(each.threads, each.precision, each.kernels)
         if runtime is None or runtime.identity != each.identity:
             return ""
         options, usual = self._options, self._options.usual_cutting
@@ -275,6 +298,8 @@ class _Comparison:
             "--threads": None if each.threads is None else str(each.threads),
             "--batch": None if each.batch is None else str(each.batch),
             "--precision": None if each.precision is Precision.F32 else each.precision.value,
+            "--instructions": _unless_all(each.kernels.instructions),
+            "--optimisation": _unless_all(each.kernels.optimisation),
             "--level": None if one.way.level is Level.FUSED else one.way.level.value,
             "--granularity": None if options.granularity == usual.granularity else str(options.granularity),
             "--cut": None if options.cut is usual.cut else options.cut.value,
@@ -285,6 +310,10 @@ class _Comparison:
             words += [word for name, value in numbers.items() for word in (option, spelled({name: value}))]
         _, *more = (next_step(one) or "run").split()
         return shlex.join(["dlbricks", "run", named, *words, *more])
+
+
+def _unless_all(limit: InstructionSet | Optimisation) -> str | None:
+    return None if limit.value == "all" else limit.value
 
 
 def _has_latency(one: SystemEstimate) -> bool:

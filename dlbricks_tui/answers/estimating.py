@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
@@ -98,7 +99,7 @@ class Estimator:
 
     def _empty(self, inquiry: Inquiry, system: str, runtime: str) -> SystemEstimate:
         """Return the estimate without results, in the variant of the options."""
-        found = inquiry.empty(system, runtime, self.options.fits, self.options.precision)
+        found = inquiry.empty(system, runtime, partial(self.options.fits, wanted=runtime), self.options.precision)
         threads = self.options.threads
         return found if threads is None else replace(found, variant=replace(found.variant, threads=threads))
 
@@ -137,7 +138,8 @@ class Estimator:
                 # Models of several formats share bricks.
                 offers = [it for it in inquiry.offers if format_of(known.get(it.way.runtime)) is form]
                 for offer in offers:
-                    fits = states(offer.way.runtime, None, self.options.precision or Precision.F32)
+                    precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
+                    fits = states(offer.way.runtime, None, precision, kernels)
                     is_wanted = fits if scope.named is None else scope.named == offer.way.runtime
                     if is_wanted and system in (None, offer.way.system):
                         yield inquiry.by(offer.way)
@@ -170,11 +172,12 @@ class Estimator:
     def _by_usual(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate | None:
         """Return the estimate from the runtime that counts, or from another one of its framework."""
         inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
-        found = inquiry.on(scope.system, wanted, self.options.fits)
+        fits = partial(self.options.fits, wanted=wanted)
+        found = inquiry.on(scope.system, wanted, fits)
         usual = scope.usual.get(asked.source.format)
         if found is None and scope.named is None and usual is not None and self.options.allows_any_threads:
             known = by_id(self.store.runtimes())
-            alike = {it for it, each in known.items() if each.framework == usual.framework and self.options.fits(it)}
+            alike = {it for it, each in known.items() if each.framework == usual.framework and fits(it)}
             offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
             found = None if offer is None else inquiry.by(offer.way)
         return found
@@ -232,10 +235,10 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
     """Open a user's store, and a loader that fuses models as the runtime of the options does."""
     compositions = options.compositions()
     with ResultsDatabase(data.store) as store:
-        runtime = _runtime_here(options, data, store)
-        preferred = Registry(data.path).preferred_format if runtime is None else runtime.traits.format
+        runtimes = _runtimes_here(options, data, store)
+        preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = _memory_bytes(options, store)
-        with open_loader(data, remarks.inputs_used, runtime, most_bytes) as loader:
+        with open_loader(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes) as loader:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, loader, remarks, compositions, preferred, predictors)
 
@@ -250,14 +253,19 @@ def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | Non
     return known[find_system(options.system, known)].memory_bytes or None
 
 
-def _runtime_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> Runtime | None:
-    """Return the runtime of this host that the options name, as others may fuse models otherwise."""
-    registry, precision = Registry(data.path), options.precision
+def _runtimes_here(options: EstimateOptions, data: DataFolder, store: ResultsDatabase) -> list[Runtime]:
+    """Return the runtime of this host that the options name, as others may fuse models otherwise.
+
+    If they name only a precision or kernels, there is one for each format, the preferred one first.
+    """
+    registry = Registry(data.path)
     if options.runtime is not None:
         named = named_runtime(options.runtime, data, store)
         here = named.here or (None if named.identity is None else registry.with_identity(named.identity))
     else:
         here = None if options.usual_runtime is None else registry.find(options.usual_runtime)
-        if precision is not None and not (here is not None and here.computes_in(precision)):
-            here = registry.preferred_for(tuple(Format), precision)
-    return None if here is None else here.with_precision(precision)
+        if options.exclude_runtimes and not (here is not None and options.allow(here)):
+            fitting = [it for it in registry.all() if options.allow(it)]
+            first = {it.traits.format: it for it in reversed(fitting)}
+            return [options.optimising_alike(it) for it in fitting if it is first[it.traits.format]]
+    return [] if here is None else [options.optimising_alike(here)]

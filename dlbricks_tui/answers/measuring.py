@@ -3,10 +3,12 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from dlbricks_tui.answers.opening import CutOptions, require_batch_size
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -27,7 +29,7 @@ from dlbricks_tui.runs.request import (
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
@@ -42,7 +44,7 @@ class MeasureOptions(CutOptions):
     # True: the whole models are timed, too.
     end_to_end: bool | None = None
     method: Method | None = None
-    # Of several runtimes, threads, batch sizes and precisions, the run measures each combination.
+    # Of several runtimes, threads, batch sizes, precisions and limits on kernels, the run measures each combination.
     # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
     runtime: str | Sequence[str] | None = None
     usual_runtime: str | None = None
@@ -50,6 +52,8 @@ class MeasureOptions(CutOptions):
     # The number of images, sentences or rows in an inference. None: that of each model's file.
     batch: int | Sequence[int] | None = None
     precision: Precision | Sequence[Precision] | None = None
+    instructions: InstructionSet | Sequence[InstructionSet] | None = None
+    optimisation: Optimisation | Sequence[Optimisation] | None = None
     # Sample until half of the 95 % interval is at most this share of the latency.
     target_interval: float | None = None
     # Take this many samples of everything instead.
@@ -152,24 +156,54 @@ def _method(options: MeasureOptions, runtime: Runtime) -> Method:
 
 
 def _runtimes(options: MeasureOptions, formats: Collection[Format], data: DataFolder) -> tuple[Runtime, ...]:
-    """Return each runtime with each precision and each number of threads."""
-    registry, precisions = Registry(data.path), several(options.precision) or (None,)
+    """Return each runtime with each precision, each number of threads, and each limit on its kernels."""
+    for instructions in several(options.instructions):
+        _refuse_missing_instructions(instructions)
+    registry, every = Registry(data.path), several(options.threads) or (None,)
     named = [registry.find_installed(name) for name in several(options.runtime)]
-    found = product(named, precisions) if named else ((_usual(options, formats, registry, it), it) for it in precisions)
-    every = product(found, several(options.threads) or (None,))
-    variants = (runtime.with_threads(threads).with_precision(precision) for (runtime, precision), threads in every)
+    limited = product(
+        several(options.precision) or (None,),
+        several(options.instructions) or (None,),
+        several(options.optimisation) or (None,),
+    )
+    graphs = [_Graphs(*each) for each in limited]
+    found = product(named, graphs) if named else [(_usual(options, formats, registry, each), each) for each in graphs]
+    variants = (graphs.of(runtime).with_threads(threads) for (runtime, graphs), threads in product(found, every))
     return tuple({each.identity: each for each in variants}.values())
 
 
-def _usual(
-    options: MeasureOptions, formats: Collection[Format], registry: Registry, precision: Precision | None
-) -> Runtime:
-    """Return the runtime of the settings, or else the usual one of those that have the precision."""
+class _Graphs(NamedTuple):
+    """The part of a variant that decides about graphs and kernels."""
+
+    precision: Precision | None
+    instructions: InstructionSet | None
+    optimisation: Optimisation | None
+
+    def of(self, runtime: Runtime) -> Runtime:
+        return runtime.with_precision(self.precision).with_kernels(self.instructions, self.optimisation)
+
+    def are_possible_on(self, runtime: Runtime) -> bool:
+        return runtime.computes_in(self.precision) and runtime.has_kernels(self.instructions, self.optimisation)
+
+
+def _refuse_missing_instructions(instructions: InstructionSet) -> None:
+    available = processor.instruction_sets(HostFiles())
+    if instructions not in available:
+        known = ", ".join(it.value for it in available)
+        raise RunError(f"this processor has no {instructions.value} instructions: choose from {known}")
+
+
+def _usual(options: MeasureOptions, formats: Collection[Format], registry: Registry, graphs: _Graphs) -> Runtime:
+    """Return the runtime of the settings, or else the usual one of those that have the precision and kernels."""
     if options.usual_runtime:
         usual = registry.find(options.usual_runtime)
-        if usual.traits.format in formats and usual in registry.all() and usual.computes_in(precision):
+        if usual.traits.format in formats and usual in registry.all() and graphs.are_possible_on(usual):
             return usual
-    return registry.preferred_for(formats, precision) or registry.runtime_for(formats)
+    return (
+        registry.first_for(formats, graphs.are_possible_on)
+        or registry.preferred_for(formats, graphs.precision)
+        or registry.runtime_for(formats)
+    )
 
 
 def _rule(options: MeasureOptions) -> StoppingRule:
@@ -178,7 +212,7 @@ def _rule(options: MeasureOptions) -> StoppingRule:
     return Adaptive() if options.target_interval is None else Adaptive(target=options.target_interval)
 
 
-Value = TypeVar("Value", Precision, str, int)
+Value = TypeVar("Value", Precision, InstructionSet, Optimisation, str, int)
 
 
 def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:

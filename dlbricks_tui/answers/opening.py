@@ -86,17 +86,17 @@ def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSo
 
 @contextmanager
 def open_loader(
-    data: DataFolder, inputs_used: InputsUsed, runtime: Runtime | None = None, most_bytes: int | None = None
+    data: DataFolder, inputs_used: InputsUsed, *runtimes: Runtime, most_bytes: int | None = None
 ) -> Iterator[Loader]:
-    """Open a loader of models as a runtime has them, or as the usual runtime of their format does.
+    """Open a loader of models as these runtimes have them, or as the usual runtime of their format does.
 
     `most_bytes` is the memory for the tensors of a model at a given batch size.
 
     Its process starts when the first unknown model needs it, and ends when the loader is closed.
     """
-    runtimes = Registry(data.path).one_of_each_format(runtime)
+    taken = {**Registry(data.path).one_of_each_format(), **{it.traits.format: it for it in runtimes}}
     memory = ShapeMemory(data.path, inputs_used)
-    with frameworks.open_loader_of(runtimes, data.cache, data.log / "framework.log", memory, most_bytes) as loader:
+    with frameworks.open_loader_of(taken, data.cache, data.log / "framework.log", memory, most_bytes) as loader:
         yield loader
 
 

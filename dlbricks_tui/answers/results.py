@@ -17,7 +17,7 @@ from dlbricks_tui.estimate.explanation import (
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.contrast import Verdict
 
 
@@ -81,6 +81,9 @@ class ModelEstimate:
     batch: int
     threads: int | None
     precision: Precision
+    # The limits on the kernels that the runtime chooses from; `all` is no limit.
+    instructions: InstructionSet
+    optimisation: Optimisation
     # True if the runtime computes with other numbers than the author of the model chose: see docs/precision.md.
     accuracy_unchecked: bool
     sequential_ms: float | None
@@ -127,6 +130,8 @@ class ComparedCombination:
     batch: int
     threads: int | None
     precision: Precision
+    instructions: InstructionSet
+    optimisation: Optimisation
     accuracy_unchecked: bool
     # The sequential estimate, if it has all layers, and its 95 % interval.
     estimate_ms: float | None
@@ -176,6 +181,8 @@ def _compared(found: Ranked) -> ComparedCombination:
         batch=one.variant.batch_size,
         threads=one.variant.threads,
         precision=one.variant.precision,
+        instructions=one.variant.kernels.instructions,
+        optimisation=one.variant.kernels.optimisation,
         accuracy_unchecked=one.variant.precision.is_unchecked,
         estimate_ms=estimate_ms,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
@@ -205,6 +212,8 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
         batch=one.variant.batch_size,
         threads=one.variant.threads,
         precision=one.variant.precision,
+        instructions=one.variant.kernels.instructions,
+        optimisation=one.variant.kernels.optimisation,
         accuracy_unchecked=one.variant.precision.is_unchecked,
         sequential_ms=composed.sequential_ms if composed else None,
         parallel_ms=composed.parallel_ms if composed else None,

@@ -13,7 +13,14 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format, traits_of
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads, without_variant
+from dlbricks_tui.runtime.variant import (
+    Kernels,
+    Precision,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+    without_variant,
+)
 from dlbricks_tui.store import records
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
@@ -82,9 +89,9 @@ def usual_runtimes(
 
 @dataclass(frozen=True, slots=True)
 class RuntimeVariants:
-    """A runtime with any number of threads, in any precision."""
+    """A runtime with any number of threads, in any precision, with any limits on its kernels."""
 
-    # Without threads and precision.
+    # Without the variant.
     identity: str
     name: str
     framework: str
@@ -94,16 +101,19 @@ class RuntimeVariants:
     # The identities of the variants with results on the system.
     measured: tuple[str, ...]
 
-    def variant(self, threads: int | None, precision: Precision) -> Runtime | None:
-        """Return the runtime of this host in a variant; raise RegistryError for a precision that it lacks."""
-        return None if self.here is None else self.here.with_threads(threads).with_precision(precision)
+    def variant(self, threads: int | None, precision: Precision, kernels: Kernels) -> Runtime | None:
+        """Return the runtime of this host in a variant; raise RegistryError if its framework lacks it."""
+        if self.here is None:
+            return None
+        found = self.here.with_threads(threads).with_precision(precision)
+        return found.with_kernels(kernels.instructions, kernels.optimisation)
 
-    def identity_of(self, threads: int | None, precision: Precision) -> str:
+    def identity_of(self, threads: int | None, precision: Precision, kernels: Kernels) -> str:
         """Return the identity of a variant: one with results, or one of this host."""
         for each in self.measured:
-            if (stated_threads(each), stated_precision(each)) == (threads, precision):
+            if (stated_threads(each), stated_precision(each), stated_kernels(each)) == (threads, precision, kernels):
                 return each
-        runtime = self.variant(threads, precision)
+        runtime = self.variant(threads, precision, kernels)
         return self.identity if runtime is None else runtime.identity
 
 

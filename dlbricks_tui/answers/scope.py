@@ -16,9 +16,18 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import TRAITS, Format
-from dlbricks_tui.runtime.variant import Precision, stated_precision, states
+from dlbricks_tui.runtime.variant import (
+    InstructionSet,
+    Kernels,
+    Optimisation,
+    Precision,
+    stated_kernels,
+    stated_precision,
+    states,
+)
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
@@ -42,6 +51,9 @@ class EstimateOptions(CutOptions):
     # The number of images, sentences or rows in an inference. None: that of the model's file.
     batch: int | None = None
     precision: Precision | None = None
+    # The limits on the kernels of that runtime, or of the usual one.
+    instructions: InstructionSet | None = None
+    optimisation: Optimisation | None = None
     # Compose for this many workers, too.
     workers: int | None = None
     # A TOML file that says which layers may run in parallel.
@@ -60,20 +72,46 @@ class EstimateOptions(CutOptions):
             require_batch_size(self.batch, EstimateError)
 
     def variant_of(self, runtime: Runtime) -> Runtime:
-        """Return a runtime with the threads and the precision of these options."""
+        """Return a runtime with the threads, the precision and the kernels of these options."""
         threads = self.usual_threads if self.threads is None else self.threads
-        return runtime.with_threads(threads).with_precision(self.precision)
+        return self.optimising_alike(runtime).with_threads(threads)
+
+    def optimising_alike(self, runtime: Runtime) -> Runtime:
+        """Return a runtime with the precision and the kernels of these options, which decide about its graphs."""
+        return runtime.with_precision(self.precision).with_kernels(self.instructions, self.optimisation)
+
+    def allow(self, runtime: Runtime) -> bool:
+        """Return whether a runtime can have the precision and the kernels of these options."""
+        return runtime.computes_in(self.precision) and runtime.has_kernels(self.instructions, self.optimisation)
+
+    @property
+    def limit_kernels(self) -> bool:
+        """True if these options say which kernels count."""
+        return self.instructions is not None or self.optimisation is not None
+
+    @property
+    def exclude_runtimes(self) -> bool:
+        """True if not every runtime can have the precision and the kernels of these options."""
+        return self.precision is not None or self.limit_kernels
+
+    def kernels_of(self, identity: str) -> Kernels:
+        """Return the limits on kernels of these options; what they leave open is as in the identity of a runtime."""
+        own = stated_kernels(identity)
+        return Kernels(self.instructions or own.instructions, self.optimisation or own.optimisation)
 
     @property
     def allows_any_threads(self) -> bool:
         """True if results of any threads may count."""
         return self.threads is None
 
-    def fits(self, identity: str) -> bool:
-        """Return whether a runtime of this identity has the threads and the precision of these options."""
+    def fits(self, identity: str, wanted: str | None = None) -> bool:
+        """Return whether a runtime of this identity has the threads, the precision and the kernels of these options.
+
+        Kernels that they leave open are those of the wanted runtime.
+        """
         # The identity of a runtime of the store has its own precision.
         precision = self.precision or stated_precision(self.runtime or "")
-        return states(identity, self.threads, precision)
+        return states(identity, self.threads, precision, self.kernels_of(wanted or self.runtime or ""))
 
     def compositions(self) -> Options:
         """Return the compositions to make; this reads the file of rules."""
@@ -122,28 +160,39 @@ class ScopeChoice:
         """Return whose measurements count for these models."""
         system, is_host = self._system()
         form, named = self._named(sources, is_host)
-        precision = self.options.precision
-        usual = usual_runtimes(self.data, self.options.usual_runtime, None, precision) if is_host else {}
-        usual = {form: self.options.variant_of(it) for form, it in usual.items()}
-        if is_host and form is None and precision is not None:
-            self._refuse_missing_precision(sources, usual, precision)
+        usual = {form: self.options.variant_of(it) for form, it in (self._usual() if is_host else {}).items()}
+        if is_host and form is None and self.options.exclude_runtimes:
+            self._refuse_without_runtime(sources, usual)
         found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual)
         if self.options.level is not None:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}
         return replace(found, level=self._level(system, wanted, others=named is None))
 
-    def _refuse_missing_precision(
-        self, sources: Sequence[ModelSource], usual: Collection[Format], precision: Precision
-    ) -> None:
+    def _usual(self) -> Mapping[Format, Runtime]:
+        """Return the runtime of this host for each format, of those that have the precision and the kernels."""
+        usual = usual_runtimes(self.data, self.options.usual_runtime, None, self.options.precision)
+        registry = Registry(self.data.path)
+        found = ((form, registry.first_for({form}, self.options.allow)) for form in Format)
+        others = {form: it for form, it in found if it is not None} if self.options.limit_kernels else {}
+        return {**others, **{form: it for form, it in usual.items() if self.options.allow(it)}}
+
+    def _refuse_without_runtime(self, sources: Sequence[ModelSource], usual: Collection[Format]) -> None:
+        precision, kernels = self.options.precision or Precision.F32, self.options.kernels_of("")
+        limits = kernels.instructions, kernels.optimisation
         for source in sources:
             taken = source.in_format(self.preferred).format
             if taken not in usual:
-                others = [it for it in TRAITS.values() if it.format is taken and precision in it.precisions]
+                others = [
+                    it
+                    for it in TRAITS.values()
+                    if it.format is taken and precision in it.precisions and it.has_kernels(*limits)
+                ]
                 advice = "".join(f", or add {it.title}: {it.install_here}" for it in others[:1])
                 raise EstimateError(
-                    f"no runtime here computes {taken.value} models, such as {source.name}, in {precision.value}: "
-                    f"choose another precision{advice}"
+                    f"no runtime here computes {taken.value} models, such as {source.name}, "
+                    f"{' with '.join([f'in {precision.value}', *kernels.words])}: "
+                    f"choose another {'variant' if kernels.words else 'precision'}{advice}"
                 )
 
     def _system(self) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""`dlbricks compare`: one model in several runtimes, threads, batch sizes and precisions, the best first."""
+"""`dlbricks compare`: one model in several runtimes and variants, the best first."""
 
 import argparse
 
@@ -10,6 +10,7 @@ from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.cli.options import (
     add_cutting_options,
+    add_kernel_options,
     add_models_argument,
     cutting_of,
     names,
@@ -48,6 +49,7 @@ def register(parser: Parser) -> None:
         default=(),
         help="f32, bf16 or int8, or several (default: all that were measured)",
     )
+    add_kernel_options(parser, "all that were measured")
     parser.add_argument(
         "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
     )
@@ -78,6 +80,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
         threads=args.threads or None,
         batch=args.batch or None,
         precision=args.precision or None,
+        instructions=args.instructions or None,
+        optimisation=args.optimisation or None,
         usual_runtime=config.runtime,
         usual_threads=config.threads,
         usual_cutting=Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order)),

@@ -100,15 +100,16 @@ def estimate_models(args: argparse.Namespace) -> int:
     if args.bound_ms is not None and not args.bound_ms > 0:
         raise UsageError("--bound-ms: give more than 0 milliseconds")
     options = estimate_options_of(args, args.system)
+    # Those that change the graph come first: models are read again for each of them.
+    graph = "runtime", "precision", "instructions", "optimisation"
+    given = {name: getattr(args, name) for name in (*graph, "threads", "batch")}
     variants = [
-        replace(options, runtime=runtime, precision=precision, threads=threads, batch=batch)
-        for runtime, precision, threads, batch in product(
-            *(given or (None,) for given in (args.runtime, args.precision, args.threads, args.batch))
-        )
+        replace(options, **dict(zip(given, values, strict=True)))
+        for values in product(*(each or (None,) for each in given.values()))
     ]
     if len(variants) > 1 and (args.accuracy or args.score):
         option = "--score" if args.score else "--accuracy"
-        raise UsageError(f"{option} judges one variant: give one --runtime, --precision, --threads and --batch")
+        raise UsageError(f"{option} judges one variant: give one value each of --{', --'.join(given)}")
     cures = Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
         return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
@@ -129,7 +130,7 @@ def _estimate_variants(
     found: dict[str, list[Point]] = {}
     answers: list[ModelWithEstimate] = []
     refused: list[UserError] = []
-    for _, group in groupby(variants, key=lambda it: (it.runtime, it.precision)):
+    for _, group in groupby(variants, key=lambda it: (it.runtime, it.precision, it.instructions, it.optimisation)):
         options = list(group)
         with open_estimator(options[0], data) as opened:
             for each in options:

@@ -67,6 +67,8 @@ class Cures:
             "--threads": None if threads is None else str(threads),
             "--batch": None if wanted.batch is None else str(wanted.batch),
             "--precision": None if wanted.precision is None else wanted.precision.value,
+            "--instructions": None if wanted.instructions is None else wanted.instructions.value,
+            "--optimisation": None if wanted.optimisation is None else wanted.optimisation.value,
         }
         by_default = {
             "--granularity": str(self.config.granularity),

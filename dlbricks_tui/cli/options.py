@@ -6,7 +6,7 @@ import argparse
 import math
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
@@ -15,7 +15,7 @@ from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision, numbers_in
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, InstructionSet, Optimisation, Precision, numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +142,10 @@ def given_runtime(args: argparse.Namespace) -> GivenRuntime:
 
 
 def add_variant_options(parser: Parser, *, many: bool = True) -> None:
-    """Take batch sizes and precisions, or one of each; the runtime and its threads are options of each command."""
+    """Take batch sizes, precisions and limits on kernels, or one batch size and one precision.
+
+    The runtime and its threads are options of each command.
+    """
     parser.add_argument(
         "--batch",
         metavar="N",
@@ -159,6 +162,47 @@ def add_variant_options(parser: Parser, *, many: bool = True) -> None:
         help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy of the model"
         f"{', or several' * many} (default: f32; models that are quantised already run as they are)",
     )
+    if many:
+        add_kernel_options(parser, "all")
+
+
+def add_kernel_options(parser: Parser, default: str) -> None:
+    """Take the limits on the kernels of a runtime."""
+    parser.add_argument(
+        "--instructions",
+        metavar="I",
+        type=_instruction_sets,
+        default=(),
+        help="the widest vector instructions for the kernels of MXNet or OpenVINO, or several: avx2,avx512_core,all "
+        f"(default: {default})",
+    )
+    parser.add_argument(
+        "--optimisation",
+        metavar="O",
+        type=_optimisations,
+        default=(),
+        help="the level up to which ONNX Runtime optimises graphs, or several: all, extended (without NCHWc), basic or "
+        f"none (default: {default})",
+    )
+
+
+def _instruction_sets(text: str) -> tuple[InstructionSet, ...]:
+    return _members(InstructionSet, text)
+
+
+def _optimisations(text: str) -> tuple[Optimisation, ...]:
+    return _members(Optimisation, text)
+
+
+_Member = TypeVar("_Member", bound=Enum)
+
+
+def _members(kind: type[_Member], text: str) -> tuple[_Member, ...]:
+    known = {str(each.value): each for each in kind}
+    given = names(text)
+    if not set(given) <= known.keys():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
+    return tuple([known[each] for each in given])
 
 
 def precision(text: str) -> Precision:

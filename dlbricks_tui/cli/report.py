@@ -20,7 +20,8 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.report.evaluation import Evaluation, evaluate
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.variant import Precision, stated_precision
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
@@ -89,23 +90,31 @@ def report_models(args: argparse.Namespace) -> int:
 
 @contextmanager
 def open_loaders(data: DataFolder) -> Iterator[Callable[[str], Loader]]:
-    """Open a loader for each runtime of this host; other ones get one of their framework and precision."""
+    """Open a loader for each runtime; one that is not of this host gets one of its framework and variant."""
     runtimes = Registry(data.path).known()
+    known: dict[Runtime | None, Loader] = {}
     with ExitStack() as opened:
-        usual = opened.enter_context(open_loader(data))
-        known = {it.identity: opened.enter_context(open_loader(data, it)) for it in runtimes}
-        # The first runtime of each framework.
-        alike: dict[tuple[str, Precision], Loader] = {
-            (it.framework, precision): opened.enter_context(open_loader(data, it.with_precision(precision)))
-            for it in reversed(runtimes)
-            for precision in it.traits.precisions
-        }
 
         def loader_of(identity: str) -> Loader:
-            framework_and_precision = identity.partition("-")[0], stated_precision(identity)
-            return known.get(identity) or alike.get(framework_and_precision, usual)
+            runtime = _graphs_of(identity, runtimes)
+            if runtime not in known:
+                known[runtime] = opened.enter_context(open_loader(data, runtime))
+            return known[runtime]
 
         yield loader_of
+
+
+def _graphs_of(identity: str, runtimes: Sequence[Runtime]) -> Runtime | None:
+    """Return the first runtime that has the graphs of the one of this identity, or is like it; None without any."""
+    here = next((it for it in runtimes if it.identity == identity), None)
+    if here is not None:
+        return here
+    precision, kernels = stated_precision(identity), stated_kernels(identity)
+    limits = kernels.instructions, kernels.optimisation
+    for it in runtimes:
+        if it.framework == identity.partition("-")[0] and it.computes_in(precision) and it.has_kernels(*limits):
+            return it.with_precision(precision).with_kernels(*limits)
+    return None
 
 
 def _folder(text: str) -> Path:

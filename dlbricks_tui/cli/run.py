@@ -140,6 +140,8 @@ def run_models(args: argparse.Namespace) -> int:
         target=args.target,
         batch=args.batch,
         precision=args.precision,
+        instructions=args.instructions,
+        optimisation=args.optimisation,
     )
     request = run_request(options, library(args.data).find_all(args.models), args.data)
     folder = create_run(request, args.data)

@@ -54,7 +54,7 @@ def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Lo
     """Open a loader of models, and narrate which inputs are as given before."""
     from dlbricks_tui.answers import opening
 
-    with opening.open_loader(data, _narrate_inputs, runtime) as loader:
+    with opening.open_loader(data, _narrate_inputs, *([] if runtime is None else [runtime])) as loader:
         yield loader
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import Kernels, Precision
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,11 @@ class Point:
     def precision(self) -> Precision:
         """The numbers that the runtime computes with."""
         return self.found.variant.precision
+
+    @property
+    def kernels(self) -> Kernels:
+        """The limits on the kernels of the runtime."""
+        return self.found.variant.kernels
 
 
 def per_second(batch_size: int, latency_ms: float | None) -> float | None:

@@ -14,7 +14,14 @@ from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import Precision, Variant, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import (
+    USUAL_KERNELS,
+    Precision,
+    Variant,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+)
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
@@ -26,9 +33,9 @@ def any_runtime(_: str) -> bool:
     return True
 
 
-def of_usual_precision(identity: str) -> bool:
-    """Count the results of a runtime that computes in the usual precision."""
-    return stated_precision(identity) is Precision.F32
+def of_usual_variant(identity: str) -> bool:
+    """Count the results of a runtime that computes in the usual precision with any of its kernels."""
+    return stated_precision(identity) is Precision.F32 and stated_kernels(identity) == USUAL_KERNELS
 
 
 class Inquiry:
@@ -59,9 +66,9 @@ class Inquiry:
 
         Without a runtime it is by the one of the model's framework that covers most, of those that `counts` allows by
         their identities: models of several formats share bricks. By default, those that compute in the usual precision
-        count. A model without measured bricks may still have been timed end to end.
+        with any of their kernels count. A model without measured bricks may still have been timed end to end.
         """
-        counts = counts or (of_usual_precision if runtime is None else any_runtime)
+        counts = counts or (of_usual_variant if runtime is None else any_runtime)
         offers = [it for it in self.offers if counts(it.way.runtime)]
         if runtime is None:
             offers = offers_for(offers, self.decomposition.graph.traits, by_id(self._store.runtimes()))
@@ -114,7 +121,7 @@ class Inquiry:
 
         Without a precision it is in that of the runtime.
         """
-        counts = counts or (any_runtime if runtime else of_usual_precision)
+        counts = counts or (any_runtime if runtime else of_usual_variant)
         graph = self.decomposition.graph
         way = self._way_of_others(system, runtime, counts) or Way(system, runtime, graph.level, "")
         composed = estimate(self.decomposition, self._with_predictor(NOTHING_KNOWN, way), self._options)
@@ -162,4 +169,4 @@ class Inquiry:
         graph, precision = self.decomposition.graph, precision or stated_precision(way.runtime)
         if precision is Precision.F32 and graph.is_quantised:
             precision = Precision.FILE
-        return Variant(threads, graph.batch_size, precision)
+        return Variant(threads, graph.batch_size, precision, stated_kernels(way.runtime))

@@ -2,17 +2,32 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.runtime.variant import InstructionSet
 
 CPU = "sys/devices/system/cpu"
 CGROUP = "sys/fs/cgroup"
 
 # The vector instruction sets that frameworks have kernels for, widest first.
 _VECTORS = (("avx512f", "avx512"), ("avx2", "avx2"), ("avx", "avx"), ("sve", "sve"), ("asimd", "neon"))
+
+_AVX512_CORE = ("avx512f", "avx512bw", "avx512vl", "avx512dq")
+# The flags of a processor that has all instructions of a set of oneDNN.
+_FLAGS: Mapping[InstructionSet, tuple[str, ...]] = {
+    InstructionSet.SSE41: ("sse4_1",),
+    InstructionSet.AVX: ("avx",),
+    InstructionSet.AVX2: ("avx2", "fma"),
+    InstructionSet.AVX2_VNNI: ("avx2", "fma", "avx_vnni"),
+    InstructionSet.AVX512_CORE: _AVX512_CORE,
+    InstructionSet.AVX512_CORE_VNNI: (*_AVX512_CORE, "avx512_vnni"),
+    InstructionSet.AVX512_CORE_BF16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16"),
+    InstructionSet.AVX512_CORE_FP16: (*_AVX512_CORE, "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    InstructionSet.ALL: (),
+}
 
 
 def cpu_model(host: HostFiles) -> str | None:
@@ -26,9 +41,19 @@ def cpu_model(host: HostFiles) -> str | None:
 
 def vector_instructions(host: HostFiles) -> str | None:
     """Return the widest vector instruction set of the processor."""
-    described = host.fields("proc/cpuinfo")
-    flags = (described.get("flags") or described.get("Features") or "").split()
+    flags = _flags(host)
     return next((name for flag, name in _VECTORS if flag in flags), None)
+
+
+def instruction_sets(host: HostFiles) -> tuple[InstructionSet, ...]:
+    """Return the instruction sets of oneDNN that the processor has, the narrowest first."""
+    flags = _flags(host)
+    return tuple(it for it, needed in _FLAGS.items() if flags.issuperset(needed))
+
+
+def _flags(host: HostFiles) -> frozenset[str]:
+    described = host.fields("proc/cpuinfo")
+    return frozenset((described.get("flags") or described.get("Features") or "").split())
 
 
 def is_virtual(host: HostFiles) -> bool | None:

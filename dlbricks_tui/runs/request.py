@@ -18,7 +18,7 @@ from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.variant import Precision, threads_in_words
+from dlbricks_tui.runtime.variant import Precision, kernels_in_words, threads_in_words
 
 _SCHEMA = 1
 _RULES: Mapping[str, type[StoppingRule]] = {"adaptive": Adaptive, "fixed": FixedRuns}
@@ -123,6 +123,8 @@ class RunRequest:
             words.append(threads_in_words(own.threads))
         if len({each.settings.precision for each in runtimes}) > 1:
             words.append(own.precision.value)
+        if len({each.kernels for each in runtimes}) > 1:
+            words += kernels_in_words(part.runtime.kernels)
         return ", ".join(words)
 
     def sources(self, library: Library) -> tuple[ModelSource, ...]:

@@ -46,8 +46,11 @@ class Registry:
 
         MXNet of this interpreter comes first, then its other frameworks, then the registered runtimes.
         """
-        fitting = (it for it in self.all() if _reads(it, formats))
-        return next((it for it in fitting if it.computes_in(precision)), None)
+        return self.first_for(formats, lambda it: it.computes_in(precision))
+
+    def first_for(self, formats: Collection[Format], fits: Callable[[Runtime], bool]) -> Runtime | None:
+        """Return the first installed runtime for models with files of these formats that fits."""
+        return next((it for it in self.all() if _reads(it, formats) and fits(it)), None)
 
     @property
     def preferred_format(self) -> Format:

@@ -1,12 +1,22 @@
 """A runtime: an interpreter, the framework in it, and the settings that it starts with."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import (
+    INSTRUCTIONS_VARIABLE,
+    OPTIMISATION_VARIABLE,
+    InstructionSet,
+    Kernels,
+    Optimisation,
+    Precision,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+)
 
 # Beginnings of the names of variables that change what a framework computes or how fast.
 TUNING_PREFIXES = (
@@ -15,6 +25,8 @@ TUNING_PREFIXES = (
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
+# oneDNN 3 prefers this name to the other one.
+_NEWER_INSTRUCTIONS_VARIABLE = "ONEDNN_MAX_CPU_ISA"
 # Address space that a framework reserves and never touches.
 _RESERVED_BYTES = 8 << 30
 # No host has cores for more threads, and frameworks crash when they cannot start theirs.
@@ -76,10 +88,60 @@ class Runtime:
             )
         return replace(self, settings=replace(self.settings, precision=precision))
 
+    @property
+    def kernels(self) -> Kernels:
+        """The limits on the kernels that it chooses from."""
+        return stated_kernels(self.identity)
+
+    def has_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> bool:
+        """Return whether its framework has these limits on kernels; None stands for any."""
+        return self.traits.has_kernels(instructions, optimisation)
+
+    def with_instructions(self, instructions: InstructionSet | None) -> "Runtime":
+        """Return this runtime with kernels of at most these instructions; None keeps its own limit."""
+        if instructions is None:
+            return self
+        if instructions not in self.traits.instruction_sets:
+            raise RegistryError(
+                f"{self._no_choice('instruction sets', self.traits.instruction_sets)}: leave {instructions.value} out, "
+                "or choose another runtime"
+            )
+        is_limit = instructions is not InstructionSet.ALL
+        return self._with_variable(INSTRUCTIONS_VARIABLE, instructions.value.upper() if is_limit else None)
+
+    def with_optimisation(self, optimisation: Optimisation | None) -> "Runtime":
+        """Return this runtime with graphs that are optimised up to this level; None keeps its own level."""
+        if optimisation is None:
+            return self
+        if optimisation not in self.traits.optimisations:
+            raise RegistryError(
+                f"{self._no_choice('optimisation levels', self.traits.optimisations)}: leave {optimisation.value} out, "
+                "or choose another runtime"
+            )
+        is_limit = optimisation is not Optimisation.ALL
+        return self._with_variable(OPTIMISATION_VARIABLE, optimisation.value if is_limit else None)
+
+    def with_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> "Runtime":
+        """Return this runtime with these limits on its kernels; None keeps its own."""
+        return self.with_instructions(instructions).with_optimisation(optimisation)
+
+    def _no_choice(self, what: str, offered: Sequence[InstructionSet | Optimisation]) -> str:
+        if len(offered) < 2:
+            return f"{self.traits.title} ({self.name}) has no choice of {what}"
+        return f"the {what} of {self.traits.title} ({self.name}) are {', '.join(it.value for it in offered)}"
+
+    def _with_variable(self, name: str, value: str | None) -> "Runtime":
+        replaced = (name, _NEWER_INSTRUCTIONS_VARIABLE) if name == INSTRUCTIONS_VARIABLE else (name,)
+        others = {each: held for each, held in self.settings.environment if each not in replaced}
+        variables = others if value is None else {**others, name: value}
+        return replace(self, settings=replace(self.settings, environment=tuple(sorted(variables.items()))))
+
     def with_identity(self, identity: str) -> "Runtime | None":
         """Return the variant of this runtime that has this identity; None if none has it."""
-        threads, precision = stated_threads(identity), stated_precision(identity)
+        threads, precision, kernels = stated_threads(identity), stated_precision(identity), stated_kernels(identity)
         found = replace(self, settings=replace(self.settings, threads=threads, precision=precision))
+        if found.identity != identity and self.has_kernels(kernels.instructions, kernels.optimisation):
+            found = found.with_kernels(kernels.instructions, kernels.optimisation)
         return found if found.identity == identity and self.computes_in(precision) else None
 
     def side_by_side(self, operators: int) -> "Runtime":

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 
 _X86 = ("x86_64", "AMD64")
 
 Variables = tuple[tuple[str, str], ...]
+
+_IN_ONEDNN_2 = (
+    *(InstructionSet.SSE41, InstructionSet.AVX, InstructionSet.AVX2, InstructionSet.AVX2_VNNI),
+    *(InstructionSet.AVX512_CORE, InstructionSet.AVX512_CORE_VNNI, InstructionSet.AVX512_CORE_BF16),
+)
 
 
 class Format(str, Enum):
@@ -51,6 +56,9 @@ class Traits:
     profiling_settings: Variables = ()
     # The precisions that it computes in, the usual one first.
     precisions: tuple[Precision, ...] = (Precision.F32,)
+    # The instruction sets that its kernels can be limited to, and the levels up to which it can optimise graphs.
+    instruction_sets: tuple[InstructionSet, ...] = (InstructionSet.ALL,)
+    optimisations: tuple[Optimisation, ...] = (Optimisation.ALL,)
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
     # By default it starts one thread per two logical processors on x86, instead of one per processor.
@@ -75,6 +83,10 @@ class Traits:
     # The constants that calibration fits for the method `alone`.
     calibration_constants: tuple[str, ...] = ()
 
+    def has_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> bool:
+        """Return whether it has these limits on kernels; None stands for any."""
+        return instructions in (None, *self.instruction_sets) and optimisation in (None, *self.optimisations)
+
     def usual_threads(self, cores: int, machine: str) -> int:
         """Return the number of threads that it starts by default on a machine of this architecture."""
         halved = self.halves_x86_threads and machine in _X86
@@ -96,6 +108,7 @@ MXNET = Traits(
     parallel_settings=(("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"),),
     # The calling thread computes the operators in the order of the graph.
     profiling_settings=(("MXNET_ENGINE_TYPE", "NaiveEngine"),),
+    instruction_sets=(*_IN_ONEDNN_2, InstructionSet.ALL),
     halves_x86_threads=True,
     keeps_onednn_layouts=True,
     writes_in_place=True,
@@ -117,6 +130,7 @@ ONNX_RUNTIME = Traits(
     runs_model_files=True,
     parallel_operators=(("Erf", 9), ("Elu", 1)),
     precisions=(Precision.F32, Precision.INT8),
+    optimisations=tuple(Optimisation),
     quantises_dynamically=True,
     calibration_constants=("warm_brick_ms", "node_ms"),
 )
@@ -131,6 +145,7 @@ OPENVINO = Traits(
     variable_prefixes=("OV_", "OPENVINO_", "TBB_", "DNNL_", "ONEDNN_"),
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
+    instruction_sets=(*_IN_ONEDNN_2, InstructionSet.AVX512_CORE_FP16, InstructionSet.ALL),
     runs_model_files=True,
     always_fuses=True,
 )

@@ -1,4 +1,4 @@
-"""The variant in which a runtime runs a model: its threads, its batch size and its precision."""
+"""The variant in which a runtime runs a model: its threads, batch size, precision and kernels."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,11 @@ MOST_IN_A_BATCH = 2**31 - 1
 _THREADS = re.compile(r"\bthreads-(\d{1,9})\b")
 _PRECISION = re.compile(r"\bprecision-(\w+)")
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
-_VARIANT_WORDS = ("threads-", "precision-")
+# oneDNN 2 and 3 read this variable: no kernel uses wider instructions.
+INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
+# The worker of ONNX Runtime reads this one.
+OPTIMISATION_VARIABLE = "ORT_OPTIMISATION"
+_VARIANT_WORDS = ("threads-", "precision-", f"{INSTRUCTIONS_VARIABLE}=", f"{OPTIMISATION_VARIABLE}=")
 
 
 class Precision(str, Enum):
@@ -55,18 +59,72 @@ def remarks_on(precisions: Iterable[Precision]) -> list[str]:
     return [each.remark for each in dict.fromkeys(precisions) if each.remark]
 
 
+class InstructionSet(str, Enum):
+    """The vector instructions that oneDNN's kernels use at most, by oneDNN's own names."""
+
+    SSE41 = "sse41"
+    AVX = "avx"
+    AVX2 = "avx2"
+    AVX2_VNNI = "avx2_vnni"
+    AVX512_CORE = "avx512_core"
+    AVX512_CORE_VNNI = "avx512_core_vnni"
+    AVX512_CORE_BF16 = "avx512_core_bf16"
+    AVX512_CORE_FP16 = "avx512_core_fp16"
+    # Without a limit: all that the processor has.
+    ALL = "all"
+
+
+class Optimisation(str, Enum):
+    """The level up to which ONNX Runtime optimises a graph; each level includes the ones after it."""
+
+    ALL = "all"
+    # Without the NCHWc layout.
+    EXTENDED = "extended"
+    # Without fused layers that only ONNX Runtime has.
+    BASIC = "basic"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The limits on the kernels that a runtime chooses from; by default there are none."""
+
+    instructions: InstructionSet = InstructionSet.ALL
+    optimisation: Optimisation = Optimisation.ALL
+
+    @property
+    def instructions_in_words(self) -> str:
+        """The instruction set as messages show it: `avx2 kernels`; empty without a limit."""
+        return "" if self.instructions is InstructionSet.ALL else f"{self.instructions.value} kernels"
+
+    @property
+    def optimisation_in_words(self) -> str:
+        """The optimisation level as messages show it: `optimisation extended`; empty without a limit."""
+        return "" if self.optimisation is Optimisation.ALL else f"optimisation {self.optimisation.value}"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The limits as messages show them; none without limits."""
+        return tuple(filter(None, (self.instructions_in_words, self.optimisation_in_words)))
+
+
+USUAL_KERNELS = Kernels()
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The threads, batch size and precision of an estimate. `threads` is None where it is not known."""
+    """The threads, batch size, precision and kernels of an estimate. `threads` is None where it is not known."""
 
     threads: int | None = None
     batch_size: int = 1
     precision: Precision = Precision.F32
+    kernels: Kernels = USUAL_KERNELS
 
     @property
     def in_words(self) -> str:
-        """The variant as messages show it: `batch 8, 2 threads, f32`."""
-        return f"{batch_in_words(self.batch_size)}, {threads_in_words(self.threads)}, {self.precision.in_words}"
+        """The variant as messages show it: `batch 8, 2 threads, f32`, and its kernels if they are limited."""
+        usual = batch_in_words(self.batch_size), threads_in_words(self.threads), self.precision.in_words
+        return ", ".join([*usual, *self.kernels.words])
 
 
 USUAL_VARIANT = Variant()
@@ -75,6 +133,11 @@ USUAL_VARIANT = Variant()
 def batch_in_words(size: int) -> str:
     """Return a batch size as messages show it."""
     return f"batch {size}"
+
+
+def kernels_in_words(kernels: Kernels) -> tuple[str, ...]:
+    """Return limits on kernels as messages tell them apart."""
+    return kernels.words or ("all kernels",)
 
 
 def threads_in_words(threads: int | None) -> str:
@@ -97,9 +160,26 @@ def stated_precision(identity: str) -> Precision:
     return Precision.F32 if found is None else known.get(found[1], Precision.F32)
 
 
-def states(identity: str, threads: int | None, precision: Precision | None = None) -> bool:
-    """Return whether a runtime of this identity has these threads and this precision; None stands for any."""
-    return threads in (None, stated_threads(identity)) and precision in (None, stated_precision(identity))
+def stated_kernels(identity: str) -> Kernels:
+    """Return the limits on kernels in the identity of a runtime; a limit that is not known here counts as none."""
+    settings = dict(word.split("=", 1) for word in identity.split(" ") if "=" in word)
+    instructions = settings.get(INSTRUCTIONS_VARIABLE, "").lower()
+    optimisation = settings.get(OPTIMISATION_VARIABLE, "").lower()
+    return Kernels(
+        next((it for it in InstructionSet if it.value == instructions), InstructionSet.ALL),
+        next((it for it in Optimisation if it.value == optimisation), Optimisation.ALL),
+    )
+
+
+def states(
+    identity: str, threads: int | None, precision: Precision | None = None, kernels: Kernels | None = None
+) -> bool:
+    """Return whether a runtime of this identity has these threads, precision and kernels; None stands for any."""
+    return (
+        threads in (None, stated_threads(identity))
+        and precision in (None, stated_precision(identity))
+        and kernels in (None, stated_kernels(identity))
+    )
 
 
 def numbers_in(text: str) -> tuple[int, ...] | None:
@@ -109,5 +189,5 @@ def numbers_in(text: str) -> tuple[int, ...] | None:
 
 
 def without_variant(identity: str) -> str:
-    """Return the identity of a runtime without threads and precision: equal for all variants of one runtime."""
+    """Return the identity of a runtime without its variant: equal for all variants of one runtime."""
     return " ".join(word for word in identity.split(" ") if not word.startswith(_VARIANT_WORDS))

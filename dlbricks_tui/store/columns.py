@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.runtime.variant import Variant, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import Variant, stated_kernels, stated_precision, stated_threads
 from dlbricks_tui.store.index import (
     REFERENCE_COLUMN,
     TEXT_COLUMNS,
@@ -136,7 +136,9 @@ class Summary:
     @property
     def variant(self) -> Variant:
         """The variant in which it was measured."""
-        return Variant(self.threads or None, self.batch_size, stated_precision(self.runtime))
+        return Variant(
+            self.threads or None, self.batch_size, stated_precision(self.runtime), stated_kernels(self.runtime)
+        )
 
     @property
     def key(self) -> str:

@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
-from dlbricks_tui.runtime.variant import Precision, batch_in_words, remarks_on, threads_in_words
+from dlbricks_tui.runtime.variant import (
+    Kernels,
+    Precision,
+    batch_in_words,
+    kernels_in_words,
+    remarks_on,
+    threads_in_words,
+)
 from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
@@ -65,6 +72,7 @@ def _name(point: Point, points: Sequence[Point]) -> str:
     words = [batch_in_words(point.batch_size)]
     words += [threads_in_words(point.threads)] if len({it.threads for it in points}) > 1 else []
     words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
+    words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
     return ", ".join(words)
 
@@ -74,13 +82,22 @@ def _table(points: Sequence[Point], width: int) -> list[str]:
     several_runtimes = len({it.runtime for it in points}) > 1
     several_threads = len({it.threads for it in points}) > 1
     several_precisions = len({it.precision for it in points}) > 1
+    several_instructions = len({it.kernels.instructions for it in points}) > 1
+    several_optimisations = len({it.kernels.optimisation for it in points}) > 1
     runtimes: Column[Point] = Column("RUNTIME", lambda it: it.runtime or "usual", holds_names=True)
     threads: Column[Point] = Column("THREADS", lambda it: "default" if it.threads is None else str(it.threads))
     precisions: Column[Point] = Column("PRECISION", lambda it: it.precision.value)
+    instructions: Column[Point] = Column("INSTRUCTIONS", lambda it: it.kernels.instructions.value)
+    optimisations: Column[Point] = Column("OPTIMISATION", lambda it: it.kernels.optimisation.value)
     batches: Column[Point] = Column("BATCH", lambda it: str(it.batch_size))
     efficiency: Column[Point] = Column("EFFICIENCY", lambda it: or_dash(percent, scaling_efficiency(it, points)))
     return Table(
-        [*[runtimes] * several_runtimes, *[precisions] * several_precisions, *[threads] * several_threads, batches],
+        [
+            *([runtimes] * several_runtimes + [precisions] * several_precisions),
+            *([instructions] * several_instructions + [optimisations] * several_optimisations),
+            *[threads] * several_threads,
+            batches,
+        ],
         [
             Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
             Column("95 %", _interval),
@@ -105,9 +122,9 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height:
     if not by_batch and len({it.threads for it in points if it.threads}) < 2:
         return []
     axis = sorted({it.batch_size if by_batch else it.threads or 0 for it in points if by_batch or it.threads})
-    series: dict[tuple[str, Precision, int | None], list[Point]] = {}
+    series: dict[tuple[str, Precision, Kernels, int | None], list[Point]] = {}
     for it in points:
-        series.setdefault((it.runtime, it.precision, it.threads if by_batch else None), []).append(it)
+        series.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), []).append(it)
     latencies: dict[str, dict[int, float]] = {}
     throughputs: dict[str, dict[int, float]] = {}
     names = []
@@ -136,6 +153,7 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height:
 def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
     words = [point.runtime or "usual"] if len({it.runtime for it in points}) > 1 else []
     words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
+    words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
     return ", ".join(words)
 

@@ -24,6 +24,7 @@ class _Axis(NamedTuple):
     """A property of combinations, shown as a column where they differ in it and in the heading where they do not."""
 
     column: Column[Ranked]
+    # Empty for what is usual.
     words: Callable[[Ranked], str]
 
 
@@ -39,6 +40,14 @@ _AXES = (
         lambda it: it.point.found.variant.precision.in_words,
     ),
     _Axis(
+        Column("INSTRUCTIONS", lambda it: it.point.found.variant.kernels.instructions.value),
+        lambda it: it.point.found.variant.kernels.instructions_in_words,
+    ),
+    _Axis(
+        Column("OPTIMISATION", lambda it: it.point.found.variant.kernels.optimisation.value),
+        lambda it: it.point.found.variant.kernels.optimisation_in_words,
+    ),
+    _Axis(
         Column("LEVEL", lambda it: it.point.found.estimate.level.value),
         lambda it: f"{it.point.found.estimate.level.value} layers",
     ),
@@ -49,6 +58,7 @@ def ranking_heading(ranking: Ranking) -> str:
     """Return the system, what all combinations have in common, and by what they are ordered."""
     found = ranking.combinations
     common = [axis.words(found[0]) for axis in _AXES if axis not in _differing(found)]
+    common = [words for words in common if words]
     several_batches = len({it.point.batch_size for it in found}) > 1
     order = f"; the best first, by {'throughput' if several_batches else 'latency'}"
     return ", ".join([ranking.system, *common]) + (order if sum(it.ratio is not None for it in found) > 1 else "")

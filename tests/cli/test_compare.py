@@ -14,6 +14,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
@@ -181,3 +182,17 @@ def test_bad_input_is_refused_in_one_line(compare: Compare, options: tuple[str, 
     status, out, told = compare([], *options)
     assert (status, out, len(told.splitlines())) == (2, "", 1)
     assert complaint in told
+
+
+def test_limits_on_kernels_are_rows_and_part_of_the_run_that_measures_them(compare: Compare, tmp_path: Path) -> None:
+    ours = Registry(tmp_path / "data").default().with_threads(1)
+    limited = ours.with_instructions(InstructionSet.AVX2)
+    here = {"system": fingerprint().id}
+    records = [*results(SQUEEZENET, ours.identity, 20.0, **here), *results(SQUEEZENET, limited.identity, 30.0, **here)]
+    status, out, _ = compare(records, "table1:16", "--json")
+    found = json.loads(out)["combinations"]
+    assert (status, [(it["instructions"], it["measured_ms"]) for it in found]) == (0, [("all", 20.0), ("avx2", 30.0)])
+    _, out, _ = compare([], "table1:16", "--instructions", "sse41,avx2,all", "--json")
+    *_, missing = json.loads(out)["combinations"]
+    assert (missing["instructions"], missing["ratio"]) == ("sse41", None)
+    assert f"--runtime {ours.name} --threads 1 --instructions sse41" in missing["command"]

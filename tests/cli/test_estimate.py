@@ -17,6 +17,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
 from tests.estimate.knowledge_of import latency_of
 from tests.estimate.prediction.stored_models import lawful_records
@@ -557,6 +558,7 @@ def test_a_batch_that_the_memory_of_the_system_cannot_hold_is_refused(dlbricks: 
         (("--threads", "0"), "threads 0: "),
         (("--batch", "0"), "batch 0: give a whole number from 1 to"),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
+        (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
     ],
 )
 def test_impossible_variants_are_refused_in_one_line(
@@ -565,3 +567,20 @@ def test_impossible_variants_are_refused_in_one_line(
     status, out, told = dlbricks([], "estimate", "table1:16", *options)
     assert (status, out, len(told.splitlines())) == (2, "", 1)
     assert complaint in told
+
+
+def test_results_of_limited_kernels_count_only_where_they_are_asked_for(dlbricks: Command, tmp_path: Path) -> None:
+    ours = Registry(tmp_path / "data").default()
+    limited: dict[str, Any] = {"runtime": ours.with_instructions(InstructionSet.AVX2).identity}
+    here = {"system": fingerprint().id}
+    asked = ("estimate", "table1:16", "--measured-only", "--json")
+    status, out, _ = dlbricks([*brick_records(SQUEEZENET, **{**here, **limited}), *on_c5(SQUEEZENET)], *asked)
+    assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
+    status, out, _ = dlbricks([], *asked, "--instructions", "avx2")
+    (found,) = json.loads(out)
+    assert (status, found["runtime"], found["instructions"]) == (0, limited["runtime"], "avx2")
+    _, _, err = dlbricks([], *asked, "--instructions", "sse41")
+    assert "--instructions sse41" in err
+    elsewhere = brick_records(SQUEEZENET, system="c5.xlarge", **limited)
+    _, out, _ = dlbricks(elsewhere, *asked, "--system", "c5.xlarge")
+    assert json.loads(out)[0]["instructions"] == "all"

@@ -202,6 +202,8 @@ def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: 
         ([MODEL, "--batch", "many"], "give a whole number, or several, such as 1,2,4"),
         ([MODEL, "--batch", "99999999999"], "batch 99999999999: give a whole number from 1 to"),
         ([MODEL, "--precision", "bf16", "--runtime", "fake"], "computes in f32 and not in bf16"),
+        ([MODEL, "--instructions", "mmx"], "'mmx': give one of sse41, avx, avx2"),
+        ([MODEL, "--optimisation", "basic", "--runtime", "fake"], "MXNet (fake) has no choice of optimisation levels"),
         ([MODEL, "--runtime", "fake,"], "give a name, or several with commas"),
         ([MODEL, "--time-budget", "-1"], "time budget -1"),
         ([MODEL, "--granularity", "0"], "granularity 0"),

@@ -2,6 +2,7 @@ from pathlib import Path
 
 from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.host.processor import instruction_sets
 from tests.host.hosts import CPU, c5_large, host
 
 
@@ -79,3 +80,15 @@ def test_the_fingerprint_of_this_host_has_all_required_fields() -> None:
     assert system.cores >= 1
     assert system.memory_bytes > 0
     assert fingerprint().id == system.id
+
+
+def test_the_instruction_sets_are_those_whose_every_instruction_the_processor_has(tmp_path: Path) -> None:
+    def sets(name: str, flags: str) -> list[str]:
+        shown = host(tmp_path / name, {"proc/cpuinfo": f"flags\t\t: fpu {flags}\n"})
+        return [it.value for it in instruction_sets(shown)]
+
+    skylake = "sse4_1 avx avx2 fma avx512f avx512bw avx512vl avx512dq"
+    assert sets("skylake", skylake) == ["sse41", "avx", "avx2", "avx512_core", "all"]
+    assert sets("cascade-lake", f"{skylake} avx512_vnni")[-2:] == ["avx512_core_vnni", "all"]
+    assert sets("knights-landing", "sse4_1 avx avx2 fma avx512f") == ["sse41", "avx", "avx2", "all"]
+    assert sets("graviton", "asimd sve") == ["all"]

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
 from dlbricks_tui.wording.chart import chart
 from dlbricks_tui.wording.curves import best_line, curve_lines
 from tests.estimate.test_curve import point
@@ -74,3 +74,13 @@ def test_a_bound_is_a_dotted_line_behind_the_points() -> None:
     rows = chart("ms", ["1", "2"], {"o": {0: 5.0, 1: 10.0}}, 20, 5, bound=5.0)
     assert rows[3].count(".") > 5
     assert "o" in rows[3]
+
+
+def test_limits_on_kernels_are_beside_each_other() -> None:
+    kernels = Kernels(InstructionSet.AVX2)
+    limited = [replace(it.found, variant=replace(it.found.variant, kernels=kernels)) for it in BATCHES[:2]]
+    points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, limited, strict=False))]
+    lines = curve_lines(points, 80)
+    assert lines[0].split()[:2] == ["INSTRUCTIONS", "BATCH"]
+    assert [line.split()[:2] for line in lines[1:5]] == [["all", "1"], ["all", "2"], ["avx2", "1"], ["avx2", "2"]]
+    assert lines[-1] == "a all kernels, b avx2 kernels; capitals: measured"

@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
 from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
 from tests.estimate.test_curve import point
 from tests.estimate.test_ranking import estimated, timed
@@ -80,3 +80,11 @@ def test_a_single_combination_without_a_latency_has_no_order() -> None:
     only = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
     assert ranking_heading(only) == "c5.xlarge, 1 thread, batch 1, f32, written layers"
     assert "best first" not in ranking_heading(only)
+
+
+def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_only_real_ones() -> None:
+    limits = USUAL_KERNELS, Kernels(InstructionSet.AVX2), Kernels(optimisation=Optimisation.BASIC)
+    every = [called(timed(1, 10.0), "openvino", kernels=each) for each in limits]
+    assert rows(Ranking("net", "c5.xlarge", ranked(every)))[0][:2] == ["INSTRUCTIONS", "OPTIMISATION"]
+    assert ", avx2 kernels, written" in ranking_heading(Ranking("net", "c5.xlarge", ranked(every[1:2])))
+    assert ranking_heading(Ranking("net", "c5.xlarge", ranked(every[2:]))).count("optimisation basic") == 1

@@ -15,7 +15,7 @@ from dlbricks_tui.estimate.prediction.saved import Trained, read_trained, write_
 from dlbricks_tui.estimate.prediction.training import Example, train
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.runtime.traits import Traits
-from dlbricks_tui.runtime.variant import Precision, stated_precision
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
@@ -42,8 +42,8 @@ class Predictors:
         return known[1]
 
     def _predictor(self, way: Way, framework: str, state: str) -> Predictor:
-        # Priors were measured in the usual precision.
-        is_usual = stated_precision(way.runtime) is Precision.F32
+        # Priors were measured in the usual precision, with any kernels.
+        is_usual = stated_precision(way.runtime) is Precision.F32 and stated_kernels(way.runtime) == USUAL_KERNELS
         prior = prior_of(framework, way.level) if is_usual else None
         name = hashlib.sha256(repr((*way[:2], way.level.value, way.protocol)).encode()).hexdigest()[:32]
         path = self._folder / f"{name}.npz"

@@ -19,6 +19,14 @@ from dlbricks_tui.runtime.protocol import ArrayType, Reason, Tensor
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 # The number of operators that run at the same time.
 AT_ONCE_VARIABLE = "ORT_INTER_OP_THREADS"
+# The level up to which models are optimised: a key of LEVELS.
+OPTIMISATION_VARIABLE = "ORT_OPTIMISATION"
+LEVELS = {
+    "all": "ORT_ENABLE_ALL",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "basic": "ORT_ENABLE_BASIC",
+    "none": "ORT_DISABLE_ALL",
+}
 ONLY_ERRORS = 3
 PROVIDERS = ["CPUExecutionProvider"]
 
@@ -55,9 +63,17 @@ def options(ort: Any, *, optimised: bool, side_by_side: bool = False) -> Any:
     found.use_per_session_threads = False
     if side_by_side:
         found.execution_mode = ort.ExecutionMode.ORT_PARALLEL
-    levels = ort.GraphOptimizationLevel
-    found.graph_optimization_level = levels.ORT_ENABLE_ALL if optimised else levels.ORT_DISABLE_ALL
+    name = _optimisation() if optimised else "none"
+    found.graph_optimization_level = getattr(ort.GraphOptimizationLevel, LEVELS[name])
     return found
+
+
+def _optimisation() -> str:
+    name = os.environ.get(OPTIMISATION_VARIABLE) or "all"
+    if name not in LEVELS:
+        known = ", ".join(LEVELS)
+        raise RefusalError(Reason.UNBUILDABLE, f"{OPTIMISATION_VARIABLE} is {name[:40]!r}: set it to one of {known}")
+    return name
 
 
 def weight_values(ort: Any, weights: Mapping[str, ArrayType]) -> Mapping[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.runtime.variant import batch_in_words, stated_threads, threads_in_words
+from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.tui.choices import Available, Choices, Setting
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped_lines
@@ -50,10 +50,11 @@ def _name_of(id_: str, known: Iterable[System | Runtime]) -> str:
 
 
 def _runtime_name(id_: str, known: Sequence[Runtime]) -> str:
-    """Return the name of a runtime, with its threads if others have the same name."""
+    """Return the name of a runtime, with its threads and limits on kernels if others have the same name."""
     name = _name_of(id_, known)
     several = sum(it.name == name for it in known) > 1
-    return f"{name}, {threads_in_words(stated_threads(id_))}" if several else name
+    words = threads_in_words(stated_threads(id_)), *stated_kernels(id_).words
+    return ", ".join([name, *words]) if several else name
 
 
 _NAME = 12
