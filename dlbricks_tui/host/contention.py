@@ -17,6 +17,8 @@ _NANOSECONDS = 1e9
 # The number of running threads changes by the millisecond.
 _READINGS, _SECONDS_BETWEEN_READINGS = 5, 0.01
 _MOST_COMPETING = 3.0
+# A process is idle that computes for a smaller share of the time between two readings.
+_IDLE_SHARE = 0.1
 
 
 class Contention(NamedTuple):
@@ -54,6 +56,30 @@ def contention(pid: int, host: HostFiles | None = None) -> Contention | None:
         sum(count for count in counts if count),
         None if all_times is None else all_times.taken_seconds - computed_ns / _NANOSECONDS,
     )
+
+
+def wait_until_idle(
+    pid: int, host: HostFiles | None = None, wait: Callable[[float], None] = time.sleep, most_seconds: float = 1.0
+) -> None:
+    """Wait until the threads of a process stop computing, for so long at most.
+
+    The threads of a framework go on spinning for a while after their work, and would take the processor from another
+    process.
+    """
+    host = host or HostFiles()
+    before = _computed_seconds(pid, host)
+    for _ in range(round(most_seconds / _SECONDS_BETWEEN_READINGS)):
+        wait(_SECONDS_BETWEEN_READINGS)
+        now = _computed_seconds(pid, host)
+        if now - before < _IDLE_SHARE * _SECONDS_BETWEEN_READINGS:
+            return
+        before = now
+
+
+def _computed_seconds(pid: int, host: HostFiles) -> float:
+    """Return the processor time that the live threads of a process have taken; 0 where the kernel does not say."""
+    times = (_times_ns(host, path) for path in host.matching(f"proc/{pid}/task/*/schedstat"))
+    return sum(it[0] for it in times if it) / _NANOSECONDS
 
 
 def competing_threads(host: HostFiles | None = None, wait: Callable[[float], None] = time.sleep) -> float:

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple, TypeVar
 
-from dlbricks_tui.host.contention import Contention, contention
+from dlbricks_tui.host.contention import Contention, contention, wait_until_idle
 from dlbricks_tui.measure.errors import MeasureError
 from dlbricks_tui.runtime.errors import WorkerGarbledError, WorkerHungError, WorkerLostError, WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
@@ -149,6 +149,13 @@ class SupervisedWorker:
         """Return the contention counts of the worker so far; None where there are none."""
         pid = self._current.pid if self._current else None
         return None if pid is None else contention(pid)
+
+    def wait_until_idle(self) -> None:
+        """Wait until the threads of the worker stop computing."""
+        pid = self._current.pid if self._current else None
+        if pid is not None:
+            with self._waiting():
+                wait_until_idle(pid)
 
     def holds(self, name: str) -> bool:
         return name in self._fixtures or name in self._programs

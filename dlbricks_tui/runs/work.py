@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.reference import reference_program
 from dlbricks_tui.measure.results import Recorder, ResultSink, conditions_of
 from dlbricks_tui.measure.stopping import Adaptive, StoppingRule
-from dlbricks_tui.measure.supervised_worker import SupervisedWorker
+from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
 from dlbricks_tui.measure.time_left import TimeLeft
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
@@ -92,21 +92,39 @@ class RunSession:
     @contextmanager
     def worker(self, runtime: Runtime) -> Iterator[SupervisedWorker]:
         """Start a worker of a runtime; leaving the block ends it."""
-        limited = runtime.limited_to(self.memory_limit_bytes)
-        with SupervisedWorker(
-            lambda: Worker(limited, self.folder.worker_log, self.place.worker_program),
-            self.signals.waiting,
-            lambda message: self.tell(WorkerReplaced(message=message)),
-            self.request.time_limits,
-            self.memory_limit_bytes,
+
+        def tell_replaced(message: str) -> None:
+            self.tell(WorkerReplaced(message=message))
+
+        program, log, limits = self.place.worker_program, self.folder.worker_log, self.request.time_limits
+        with open_worker(
+            runtime, program, log, self.signals.waiting, tell_replaced, self.memory_limit_bytes, limits
         ) as worker:
-            version = worker.describe().version
-            if version != runtime.version:
-                raise RunError(
-                    f"runtime {runtime.name} has {runtime.framework} {version} now, but had {runtime.version} when "
-                    f"the run was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
-                )
             yield worker
+
+
+@contextmanager
+def open_worker(
+    runtime: Runtime,
+    program: Path,
+    log: Path,
+    waiting: Callable[[], AbstractContextManager[None]],
+    tell_replaced: Callable[[str], None],
+    memory_limit_bytes: int,
+    limits: TimeLimits,
+) -> Iterator[SupervisedWorker]:
+    """Start a worker of a runtime; leaving the block ends it. Refuse a framework of another version than registered."""
+    limited = runtime.limited_to(memory_limit_bytes)
+    with SupervisedWorker(
+        lambda: Worker(limited, log, program), waiting, tell_replaced, limits, memory_limit_bytes
+    ) as worker:
+        version = worker.describe().version
+        if version != runtime.version:
+            raise RunError(
+                f"runtime {runtime.name} has {runtime.framework} {version} now, but had {runtime.version} when "
+                f"the run was requested; `dlbricks runtimes check {runtime.name}`, then start a new run"
+            )
+        yield worker
 
 
 def measure_alone(

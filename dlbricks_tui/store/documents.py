@@ -17,6 +17,7 @@ from dlbricks_tui.store.records import (
     Failure,
     Measurement,
     Peaks,
+    Proof,
     Record,
     Run,
     Runtime,
@@ -38,11 +39,12 @@ TABLES: Mapping[str, type[Record]] = {
     "runs": Run,
     "calibrations": Calibration,
     "failures": Failure,
+    "proofs": Proof,
     "end_to_end": EndToEnd,
     "measurements": Measurement,
 }
 TABLE_OF: Mapping[type[Record], str] = {record: table for table, record in TABLES.items()}
-SAMPLES = "samples_ms"
+SAMPLES = ("samples_ms", "changed_samples_ms")
 
 
 class BrokenDocumentError(Exception):
@@ -53,7 +55,7 @@ def fields_of(record: Record) -> Document:
     """Return a record as the JSON values that its table holds."""
     content = _write_fields(record)
     # Samples are long and rarely read: they come last.
-    samples = {SAMPLES: content.pop(SAMPLES)} if SAMPLES in content else {}
+    samples = {name: content.pop(name) for name in SAMPLES if name in content}
     identity = content.pop("uuid") if "uuid" in content else _content_uuid(content)
     return {"uuid": identity, **content, **samples}
 

@@ -4,7 +4,7 @@ import csv
 import gzip
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from enum import Enum
 from pathlib import Path
@@ -25,14 +25,15 @@ from dlbricks_tui.store.index import Rows
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
-# The columns of a result that refer to other records, and the tables of these.
-_REFERENCES = (
-    ("brick", "bricks"),
-    ("system", "systems"),
-    ("system", "peaks"),
-    ("runtime", "runtimes"),
-    ("run", "runs"),
-)
+# The tables of the records that results refer to, with the columns that both have in common.
+_REFERENCES: Mapping[str, tuple[str, ...]] = {
+    "bricks": ("brick",),
+    "systems": ("system",),
+    "peaks": ("system",),
+    "runtimes": ("runtime",),
+    "runs": ("run",),
+    "proofs": ("model", "system", "runtime"),
+}
 # The rows that are read from the columns at once.
 _ROWS = 10_000
 
@@ -118,10 +119,12 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
 def _with_references(generation: Generation, results: Rows) -> Rows:
     index = generation.index
     rows = [results]
-    for column, table in _REFERENCES:
+    for table, columns in _REFERENCES.items():
         described = index.rows_of(table)
-        wanted = np.isin(index.column(column)[described], np.unique(index.column(column)[results]))
-        rows.append(described[wanted])
+        for column in columns:
+            wanted = np.isin(index.column(column)[described], np.unique(index.column(column)[results]))
+            described = described[wanted]
+        rows.append(described)
     return np.concatenate(rows)
 
 

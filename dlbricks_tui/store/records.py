@@ -210,5 +210,38 @@ class Peaks(DatedRecord):
     bandwidth: Constants
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proof(DatedRecord):
+    """A what-if that was carried out: a whole model before and after the change, timed in alternating rounds.
+
+    - `model` is the key of the model before the change, and `what_if` the id of the change, such as `parallel-2`.
+    - Samples of the same place are of the same round. `before` and `after` are their statistics.
+    - Gains are shares of the latency that the change saves, per item if the batch sizes differ. `gain` is measured.
+    """
+
+    model: str
+    name: str
+    system: str
+    what_if: str
+    kind: str
+    runtime: str
+    level: Level
+    batch_size: int
+    changed_runtime: str
+    changed_level: Level
+    changed_batch_size: int
+    before: Statistics
+    after: Statistics
+    gain: float
+    gain_low: float
+    gain_high: float
+    # At the time of the proof.
+    predicted_gain: float
+    predicted_low: float
+    predicted_high: float
+    samples_ms: tuple[float, ...]
+    changed_samples_ms: tuple[float, ...]
+
+
 Result = Measurement | EndToEnd
-Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | EndToEnd | Measurement
+Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | Proof | EndToEnd | Measurement

@@ -5,7 +5,7 @@ forged, or written by a program with a bug.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -16,7 +16,19 @@ from dlbricks_tui.store.documents import TABLE_OF, TABLES, BrokenDocumentError, 
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.records import BrickForm, DatedRecord, Measurement, Peaks, Record, Run, Runtime, System, Timed
+from dlbricks_tui.store.records import (
+    BrickForm,
+    DatedRecord,
+    Measurement,
+    Peaks,
+    Proof,
+    Record,
+    Run,
+    Runtime,
+    Statistics,
+    System,
+    Timed,
+)
 from dlbricks_tui.store.statistics import TRIM, quantile
 
 _MOST_SAMPLES = 100_000
@@ -81,6 +93,8 @@ def check_plausible(record: Record) -> None:
         _check_start(record)
     if isinstance(record, Timed):
         check_samples(record)
+    if isinstance(record, Proof):
+        _check_proof(record)
 
 
 def check_date(when: str) -> None:
@@ -92,18 +106,51 @@ def check_date(when: str) -> None:
 def check_samples(record: Timed) -> None:
     """Raise BrokenDocumentError unless the samples are latencies and the statistics are those of the samples."""
     samples = record.samples_ms
-    if not 1 <= len(samples) <= _MOST_SAMPLES:
-        raise BrokenDocumentError(f"has {len(samples):,} samples")
-    if not all(0 <= sample <= _LONGEST_SAMPLE_MS for sample in samples):
-        raise BrokenDocumentError("has an impossible sample")
+    _check_latencies(samples)
     # Older results of bricks inside of networks do not state their warm-up.
     warm_up = dict(record.noise).get("warm_up", max(0, len(samples) - record.statistics.count))
     if type(warm_up) is not int or not 0 <= warm_up < len(samples) or len(record.noise) > _MOST_FACTS:
         raise BrokenDocumentError(f"has a warm-up of {str(warm_up)[:20]} samples")
-    steady, stated = sorted(samples[warm_up:]), record.statistics
-    kept = steady[(dropped := int(len(steady) * TRIM)) : len(steady) - dropped]
+    _check_statistics(samples[warm_up:], record.statistics)
+    if not 0 <= record.batch_size <= _LARGEST_COUNT:
+        raise BrokenDocumentError("has an impossible batch size")
+
+
+def _check_proof(proof: Proof) -> None:
+    samples, changed = proof.samples_ms, proof.changed_samples_ms
+    for taken, stated in ((samples, proof.before), (changed, proof.after)):
+        _check_latencies(taken)
+        _check_statistics(taken, stated)
+    if len(samples) != len(changed) or not all((*samples, *changed)):
+        raise BrokenDocumentError("has samples that are not of the same rounds")
+    if not (1 <= proof.batch_size <= _LARGEST_COUNT and 1 <= proof.changed_batch_size <= _LARGEST_COUNT):
+        raise BrokenDocumentError("has an impossible batch size")
+    items = proof.batch_size / proof.changed_batch_size
+    ratios = (items * after / before for before, after in zip(samples, changed, strict=True))
+    gain = 1 - math.exp(_trimmed_mean(list(map(math.log, ratios))))
+    if not math.isclose(proof.gain, gain, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE):
+        raise BrokenDocumentError("has a gain that does not follow from its samples")
+    if not proof.gain_low <= proof.gain <= proof.gain_high:
+        raise BrokenDocumentError("has a gain that is outside of its interval")
+
+
+def _check_latencies(samples: Sequence[float]) -> None:
+    if not 1 <= len(samples) <= _MOST_SAMPLES:
+        raise BrokenDocumentError(f"has {len(samples):,} samples")
+    if not all(0 <= sample <= _LONGEST_SAMPLE_MS for sample in samples):
+        raise BrokenDocumentError("has an impossible sample")
+
+
+def _trimmed_mean(samples: Sequence[float]) -> float:
+    kept = sorted(samples)[(dropped := int(len(samples) * TRIM)) : len(samples) - dropped]
+    return math.fsum(kept) / len(kept)
+
+
+def _check_statistics(samples: Sequence[float], stated: Statistics) -> None:
+    """Raise BrokenDocumentError unless the statistics are those of the samples."""
+    steady = sorted(samples)
     figures = {
-        "trimmed mean": (stated.trimmed_mean_ms, math.fsum(kept) / len(kept)),
+        "trimmed mean": (stated.trimmed_mean_ms, _trimmed_mean(steady)),
         "median": (stated.median_ms, quantile(steady, 0.5)),
         "minimum": (stated.minimum_ms, steady[0]),
         "spread": (stated.spread_ms, quantile(steady, 0.75) - quantile(steady, 0.25)),
@@ -115,8 +162,6 @@ def check_samples(record: Timed) -> None:
     # The interval comes from random resamples: only its bounds are certain.
     if not steady[0] - _TOLERANCE <= stated.low_ms <= stated.high_ms <= steady[-1] + _TOLERANCE:
         raise BrokenDocumentError("has an interval that is not among its samples")
-    if not 0 <= record.batch_size <= _LARGEST_COUNT:
-        raise BrokenDocumentError("has an impossible batch size")
 
 
 def _check_start(run: Run) -> None:

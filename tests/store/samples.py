@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from typing import Any
 
 from dlbricks_tui.models.graph import Level
@@ -16,12 +17,13 @@ from dlbricks_tui.store.records import (
     Failure,
     Measurement,
     Peaks,
+    Proof,
     Record,
     Run,
     Runtime,
     System,
 )
-from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.statistics import summarise, trimmed_mean
 
 WHEN = "2026-11-21T08:00:00.000000+00:00"
 WAY: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.9.1", "level": Level.FUSED, "protocol": "hot"}
@@ -92,6 +94,21 @@ def failure(**fields: Any) -> Failure:
     return Failure(**{**WAY, "when": WHEN, "run": "r1", **what, **fields})
 
 
+def proof(before_ms: float = 30.0, after_ms: float = 24.0, **fields: Any) -> Proof:
+    """Return the proof of a change from one latency to another."""
+    before, after = (
+        tuple(base_ms * (1 + number % 5 / 100) for number in range(10)) for base_ms in (before_ms, after_ms)
+    )
+    gain = 1 - math.exp(trimmed_mean([math.log(new / old) for old, new in zip(before, after, strict=True)]))
+    way = {name: value for name, value in WAY.items() if name != "protocol"}
+    changed = {"changed_runtime": "mxnet-1.9.1 threads-1", "changed_level": Level.FUSED, "changed_batch_size": 1}
+    known = {"model": "ab" * 32, "name": "resnet50_v1", "what_if": "parallel-2", "kind": "parallel", "batch_size": 1}
+    found = {"before": summarise(before), "after": summarise(after), "samples_ms": before, "changed_samples_ms": after}
+    gains = {"gain": gain, "gain_low": gain - 0.01, "gain_high": gain + 0.01}
+    predicted = {"predicted_gain": 0.25, "predicted_low": 0.2, "predicted_high": 0.3}
+    return Proof(**{**way, **changed, **known, **found, **gains, **predicted, "when": WHEN, **fields})
+
+
 def counts(store: ResultsDatabase) -> dict[str, int]:
     """Return the number of records in each table."""
     return {table: len(store.table(table)) for table in TABLES}
@@ -114,6 +131,7 @@ def one_of_each() -> list[Record]:
         run(uuid=f"{1:032x}"),
         calibration(uuid=f"{2:032x}"),
         failure(uuid=f"{3:032x}"),
+        proof(uuid=f"{7:032x}"),
         end_to_end(uuid=f"{4:032x}", noise=noise),
         measurement(
             uuid=f"{5:032x}",

@@ -1,0 +1,233 @@
+"""Proofs: what-ifs that are carried out. The whole model is timed end to end before and after the change.
+
+1. Read the model as each of the two executions has it.
+2. Load it into one worker for each, from its file where the runtime runs files.
+3. Time both in alternating rounds, and store the proof.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from dlbricks_tui.analysis.paired_rounds import (
+    ProofError,
+    ProofRule,
+    TimedModel,
+    paired_gain,
+    time_in_turns,
+    with_placement,
+)
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf
+from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.measure.alone import program_of
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import CutModel, Job
+from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.results import runtime_record
+from dlbricks_tui.measure.stopping import Adaptive
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.models.graph import Level, Numbers, Shape
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.runs.control import StopSignals
+from dlbricks_tui.runs.events import LevelLowered
+from dlbricks_tui.runs.planning import cut_models
+from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen
+from dlbricks_tui.runs.work import Workplace, open_worker
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Proof, System, utc_now
+from dlbricks_tui.store.statistics import summarise
+
+_LOCKED_AS = "proof"
+_NAP_SECONDS = 0.25
+# Of the memory of the host, both models together may take this share.
+_MOST_MEMORY = 0.9
+
+
+class ProofProgress(NamedTuple):
+    """The rounds so far of a what-if that is being proved, and the gain that they show."""
+
+    what_if: str
+    rounds: int
+    gain: Gain
+
+
+class Outcome(NamedTuple):
+    """A what-if with its proof, or else the reason why it could not be proved."""
+
+    what_if: WhatIf
+    proof: Proof | None
+    failure: str = ""
+
+
+class Listener:
+    """Takes what there is to tell while what-ifs are proved; this base ignores it."""
+
+    def waiting(self, holder: str) -> None:
+        """Take the holder of the host, for whose end the proof waits."""
+
+    def progress(self, so_far: ProofProgress) -> None:
+        """Take a round that counts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prover:
+    """Proves the what-ifs of a model; results are those that a user of each runtime gets."""
+
+    source: ModelSource
+    place: Workplace
+    signals: StopSignals
+    listener: Listener
+    rule: ProofRule = field(default_factory=ProofRule)
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+    limits: TimeLimits = field(default_factory=TimeLimits)
+
+    def prove_all(self, what_ifs: Sequence[WhatIf], lock: HostLock) -> Iterator[Outcome]:
+        """Prove each what-if, and store its proof before it is yielded.
+
+        No run measures meanwhile. `RunStopped` ends it early: the proofs until then are in the store.
+        """
+        with self._turn(lock):
+            for what_if in what_ifs:
+                self.signals.check()
+                try:
+                    outcome = Outcome(what_if, self.prove(what_if))
+                except UserError as error:
+                    outcome = Outcome(what_if, None, str(error))
+                yield outcome
+
+    def prove(self, what_if: WhatIf) -> Proof:
+        """Prove a what-if, and store the proof."""
+        if what_if.change is None:
+            raise ProofError("no runtime can run it: it is a bound")
+        system = fingerprint()
+        with self.signals.waiting():
+            before, after = (self._job(it) for it in (what_if.baseline, what_if.change))
+        items = before.graph.batch_size / after.graph.batch_size
+        if before.memory_bytes + after.memory_bytes > _MOST_MEMORY * system.memory_bytes:
+            raise ProofError("the memory of this host does not hold the model twice")
+
+        def tell(rounds: int, gain: Gain) -> None:
+            self.signals.check()
+            self.listener.progress(ProofProgress(what_if.id, rounds, gain))
+
+        with (
+            self._loaded(what_if.baseline, before, system) as timed_before,
+            self._loaded(what_if.change, after, system) as timed_after,
+        ):
+            samples = time_in_turns(timed_before, timed_after, self.rule, tell, items)
+        gain = with_placement(paired_gain(samples.before_ms, samples.after_ms, items))
+        proof = Proof(
+            when=utc_now(),
+            model=before.key.model,
+            name=before.graph.name,
+            system=system.id,
+            what_if=what_if.id,
+            kind=what_if.kind.value,
+            runtime=what_if.baseline.runtime.identity,
+            level=before.graph.level,
+            batch_size=before.graph.batch_size,
+            changed_runtime=what_if.change.runtime.identity,
+            changed_level=after.graph.level,
+            changed_batch_size=after.graph.batch_size,
+            before=summarise(samples.before_ms),
+            after=summarise(samples.after_ms),
+            gain=gain.value,
+            gain_low=gain.low,
+            gain_high=gain.high,
+            predicted_gain=what_if.gain.value,
+            predicted_low=what_if.gain.low,
+            predicted_high=what_if.gain.high,
+            samples_ms=tuple(samples.before_ms),
+            changed_samples_ms=tuple(samples.after_ms),
+        )
+        runtimes = (runtime_record(it.runtime, system) for it in (what_if.baseline, what_if.change))
+        with ResultsDatabase(self.place.data.store) as store:
+            store.add(system, *runtimes, proof)
+        return proof
+
+    def _job(self, execution: Execution) -> Job:
+        """Return the whole model as an execution has it."""
+        traits, level = execution.runtime.traits, execution.level
+        if level is Level.WRITTEN and traits.always_fuses:
+            raise ProofError(f"{traits.title} always fuses layers: it cannot run the model as written")
+        lowered: list[str] = []
+
+        def note(event: Event) -> None:
+            if isinstance(event, LevelLowered):
+                lowered.append(event.reason)
+
+        data = self.place.data
+        library = Library(self.place.samples, data.path, traits.format)
+        request = RunRequest(
+            models=chosen([self.source.in_format(traits.format)]),
+            runtime=execution.runtime,
+            inputs=tuple(InputShape(name, shape) for name, shape in self.inputs.items()),
+            values=tuple(InputValue(name, value) for name, value in self.values.items()),
+            batch_sizes=() if execution.batch_size is None else (execution.batch_size,),
+            level=level,
+        )
+        (model,) = cut_models(request, library, data.cache, data.log / "proofs.log", note)
+        if lowered and model.file is None:
+            raise ProofError(f"{model.name} cannot be run fused: {lowered[0]}")
+        return _whole(model)
+
+    @contextmanager
+    def _loaded(self, execution: Execution, job: Job, system: System) -> Iterator[TimedModel]:
+        """Load a model into a new worker: its file, or else its layers."""
+        place, side_by_side = self.place, execution.runtime.at_once > 1
+        with open_worker(
+            execution.runtime,
+            place.worker_program,
+            place.data.log / "proofs.log",
+            self.signals.waiting,
+            lambda _: None,
+            system.memory_bytes,
+            self.limits,
+        ) as worker:
+            try:
+                program = program_of(job, with_file=True, side_by_side=side_by_side)
+                loaded = TimedModel(worker, program, job.expected_ms)
+            except (ProgramError, ProofError):
+                if job.file is None or job.needs_file:
+                    raise
+                program = program_of(job, with_file=False, side_by_side=side_by_side)
+                loaded = TimedModel(worker, program, job.expected_ms)
+            yield loaded
+
+    @contextmanager
+    def _turn(self, lock: HostLock) -> Iterator[None]:
+        """Wait until no run measures on this host, and keep others from it."""
+        told = None
+        while not lock.try_hold(_LOCKED_AS, self.place.data.path):
+            holder = lock.holder()
+            if holder is not None and holder != told:
+                told = holder
+                self.listener.waiting(str(holder))
+            with self.signals.waiting():
+                time.sleep(_NAP_SECONDS)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+def newest_proof(proofs: Sequence[Proof], what_if: WhatIf) -> Proof | None:
+    """Return the newest proof of a what-if among those of its model, given the newest first."""
+    if what_if.change is None:
+        return None
+    sought = (what_if.id, what_if.baseline.runtime.identity, what_if.change.runtime.identity)
+    return next((it for it in proofs if (it.what_if, it.runtime, it.changed_runtime) == sought), None)
+
+
+def _whole(model: CutModel) -> Job:
+    found = [job for job in plan((model,), Known(), Adaptive(), end_to_end=True).jobs if job.whole]
+    if not found:
+        raise ProofError(f"{model.name} computes nothing")
+    return found[0]
