@@ -3,7 +3,13 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.contention import Contention, competing_threads, contention, contention_between
+from dlbricks_tui.host.contention import (
+    Contention,
+    competing_threads,
+    contention,
+    contention_between,
+    wait_until_idle,
+)
 from dlbricks_tui.host.host_files import HostFiles
 
 
@@ -64,3 +70,30 @@ def test_the_calling_thread_does_not_compete_with_itself(tmp_path: Path) -> None
     assert competing_threads(HostFiles(tmp_path), wait) == min(3.0, 2 / (os.cpu_count() or 1))
     stat.write_text("cpu 1 2 3\n")
     assert competing_threads(HostFiles(tmp_path), wait) == 0
+
+
+def test_waiting_ends_when_the_threads_of_a_process_stop_computing(tmp_path: Path) -> None:
+    """Its threads spin for three readings after their work."""
+    folder = tmp_path / "proc/7/task/7"
+    folder.mkdir(parents=True)
+    computed_ns = 10**9
+    naps: list[float] = []
+
+    def wait(seconds: float) -> None:
+        nonlocal computed_ns
+        naps.append(seconds)
+        computed_ns += round(seconds * 1e9) if len(naps) <= 3 else 0
+        (folder / "schedstat").write_text(f"{computed_ns} 5 6\n")
+
+    (folder / "schedstat").write_text(f"{computed_ns} 5 6\n")
+    wait_until_idle(7, HostFiles(tmp_path), wait)
+    assert len(naps) == 4
+    naps.clear()
+    wait_until_idle(7, HostFiles(tmp_path), wait, most_seconds=0.02)
+    assert len(naps) == 2
+
+
+def test_a_kernel_that_does_not_count_ends_the_waiting_at_once(tmp_path: Path) -> None:
+    naps: list[float] = []
+    wait_until_idle(7, HostFiles(tmp_path), naps.append)
+    assert len(naps) == 1

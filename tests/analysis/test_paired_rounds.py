@@ -1,0 +1,97 @@
+import math
+import random
+
+import pytest
+
+from dlbricks_tui.analysis.paired_rounds import (
+    ModelSample,
+    ProofRule,
+    TimedModel,
+    paired_gain,
+    time_in_turns,
+    with_placement,
+)
+from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.measure.noise import NoiseMonitor
+
+
+class Host:
+    """A host whose speed drifts, and the order in which it ran models."""
+
+    def __init__(self, seed: int = 1, noise: float = 0.02, drift: float = 0.05) -> None:
+        self.chance, self.noise, self.drift = random.Random(seed), noise, drift
+        self.speed = 0.0
+        self.order: list[str] = []
+        self.disturbed: set[int] = set()
+
+    def run(self, name: str, latency_ms: float) -> ModelSample:
+        self.speed = 0.95 * self.speed + self.chance.gauss(0, self.drift)
+        self.order.append(name)
+        taken_ms = latency_ms * math.exp(self.speed + self.chance.gauss(0, self.noise))
+        return ModelSample(taken_ms, 0.1, len(self.order) in self.disturbed)
+
+
+class Model(TimedModel):
+    """A model that takes a known time."""
+
+    def __init__(self, host: Host, name: str, latency_ms: float) -> None:
+        self.host, self.name, self.latency_ms = host, name, latency_ms
+
+    def sample(self, number: int, noise: NoiseMonitor) -> ModelSample:
+        return self.host.run(self.name, self.latency_ms)
+
+
+def timed(host: Host, before_ms: float, after_ms: float, rule: ProofRule | None = None) -> tuple[int, Gain]:
+    found = time_in_turns(Model(host, "A", before_ms), Model(host, "B", after_ms), rule or ProofRule(), lambda *_: None)
+    return len(found.before_ms), paired_gain(found.before_ms, found.after_ms)
+
+
+def test_the_models_take_turns_in_an_order_that_changes_from_round_to_round() -> None:
+    host = Host()
+    timed(host, 2.0, 1.0, ProofRule(least=4, most=4))
+    assert "".join(host.order) == "ABBAABBA"
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1])
+def test_the_interval_holds_the_true_gain_on_a_host_whose_speed_drifts(noise: float) -> None:
+    found = [timed(Host(seed, noise), 4.0, 3.0)[1] for seed in range(60)]
+    inside = sum(gain.low <= 0.25 <= gain.high for gain in found)
+    assert inside >= 54
+    assert abs(sum(gain.value for gain in found) / len(found) - 0.25) < 0.01
+
+
+def test_the_rounds_end_when_the_gain_is_known_and_go_on_while_it_is_not() -> None:
+    assert timed(Host(noise=0.002, drift=0.002), 2.0, 1.0)[0] == 12
+    assert timed(Host(noise=0.5, drift=0.0), 2.0, 1.0, ProofRule(most=40))[0] == 40
+
+
+def test_slow_models_get_fewer_rounds_and_the_time_limit_ends_any_proof() -> None:
+    narrow, wide = Gain(0.2, 0.19, 0.21), Gain(0.2, 0.0, 0.4)
+    rule = ProofRule()
+    assert rule.is_done(4, 20.0, narrow)
+    assert not rule.is_done(4, 20.0, wide)
+    assert not rule.is_done(4, 2.0, narrow)
+    assert rule.is_done(4, 60.0, wide)
+    assert not rule.is_done(2, 600.0, narrow)
+
+
+def test_a_round_that_others_disturb_is_repeated() -> None:
+    host = Host()
+    host.disturbed = {3}
+    assert timed(host, 2.0, 1.0, ProofRule(least=4, most=4))[0] == 4
+    assert len(host.order) == 10
+
+
+def test_a_change_that_gains_nothing_on_a_noisy_host_shows_no_gain() -> None:
+    # Of the ratios themselves, the mean of 2 and 1/2 would be above 1.
+    assert paired_gain([1.0, 2.0] * 10, [2.0, 1.0] * 10).value == pytest.approx(0.0)
+
+
+def test_the_gain_is_that_of_an_item_where_the_batch_sizes_differ() -> None:
+    assert paired_gain([10.0] * 5, [20.0] * 5, items=1 / 4).value == pytest.approx(0.5)
+
+
+def test_the_interval_of_a_proof_holds_for_other_loads_of_the_models_too() -> None:
+    exact = with_placement(Gain(0.2, 0.2, 0.2))
+    assert exact.high - exact.value == pytest.approx(0.027 * 0.8)
+    assert with_placement(Gain(0.2, 0.1, 0.3)).low < 0.1

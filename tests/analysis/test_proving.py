@@ -1,0 +1,200 @@
+"""Proofs by the fake worker, and by the real runtimes on a tiny model."""
+
+import os
+import signal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto
+from onnx.helper import make_node
+
+from dlbricks_tui.analysis.paired_rounds import ProofRule
+from dlbricks_tui.analysis.proving import Listener, Outcome, ProofProgress, Prover, newest_proof
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.runs.control import RunStopped, StopSignals
+from dlbricks_tui.runtime.process import INSIDE
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Proof
+from dlbricks_tui.store.verification import verify
+from tests.models.onnx_models import floats, model, saved
+from tests.runs.runs import FAKE, MODEL, Site
+
+QUICK = ProofRule(least=4, most=4)
+
+
+def faster(times: int = 1, **variables: str) -> Execution:
+    """Return the fake worker, slower than it is by this factor."""
+    told = {"FAKE_NOISE": "0.001", "FAKE_FACTOR": str(times), **variables}
+    settings = replace(FAKE.settings, environment=tuple(told.items()))
+    return Execution(replace(FAKE, settings=settings), Level.WRITTEN)
+
+
+def what_if(change: Execution | None, baseline: Execution | None = None, name: str = "threads-1") -> WhatIf:
+    predicted = Gain(0.45, 0.4, 0.5)
+    return WhatIf(name, WhatIfKind.THREADS, baseline or faster(2), change, 1.0, predicted, (), "--threads 1")
+
+
+class Notes(Listener):
+    """Keeps what it is told, and does something once a proof has begun."""
+
+    def __init__(self, act: Callable[[str], None] = lambda _: None) -> None:
+        self.told: list[ProofProgress] = []
+        self.holders: list[str] = []
+        self.act = act
+
+    def waiting(self, holder: str) -> None:
+        self.holders.append(holder)
+        self.act(holder)
+
+    def progress(self, so_far: ProofProgress) -> None:
+        self.told.append(so_far)
+        self.act(so_far.what_if)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A data folder in which what-ifs are proved."""
+
+    site: Site
+    source: ModelSource
+    notes: Notes
+
+    def prove(self, *what_ifs: WhatIf, rule: ProofRule = QUICK) -> list[Outcome]:
+        self.site.path.mkdir(exist_ok=True)
+        with StopSignals(ignore_hangup=False) as signals:
+            prover = Prover(source=self.source, place=self.site.place, signals=signals, listener=self.notes, rule=rule)
+            return list(prover.prove_all(what_ifs, self.site.lock))
+
+    def proofs(self) -> list[Proof]:
+        with ResultsDatabase(self.site.data.store) as store:
+            return store.records(Proof)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    (source,) = Library(SAMPLE_MODELS, tmp_path).find(MODEL)
+    return Lab(Site(tmp_path / "data"), source, Notes())
+
+
+def test_a_proof_is_stored_with_the_measured_and_the_predicted_gain(lab: Lab) -> None:
+    change = faster()
+    (outcome,) = lab.prove(what_if(change))
+    (stored,) = lab.proofs()
+    assert stored == outcome.proof
+    assert stored.gain == pytest.approx(0.5, abs=0.01)
+    assert stored.before.trimmed_mean_ms == pytest.approx(2 * stored.after.trimmed_mean_ms, rel=0.01)
+    assert stored.gain_low < stored.gain < stored.gain_high
+    assert (stored.predicted_gain, stored.predicted_low, stored.predicted_high) == (0.45, 0.4, 0.5)
+    assert (stored.name, stored.what_if, stored.kind, stored.level) == (MODEL, "threads-1", "threads", Level.WRITTEN)
+    assert stored.changed_runtime == change.runtime.identity != stored.runtime
+    assert len(stored.samples_ms) == len(stored.changed_samples_ms) == 4
+    assert [it.rounds for it in lab.notes.told] == [1, 2, 3, 4]
+    assert verify(lab.site.data.store).implausible == ()
+
+
+def test_the_newest_proof_of_the_same_change_belongs_to_a_what_if(lab: Lab) -> None:
+    change = faster()
+    lab.prove(what_if(change), what_if(change))
+    with ResultsDatabase(lab.site.data.store) as store:
+        first = store.records(Proof)[0]
+        proofs = store.proofs_of(first.model, first.system)
+    assert newest_proof(proofs, what_if(change)) == proofs[0]
+    assert proofs[0].when > first.when
+    assert newest_proof(proofs, what_if(change, name="threads-4")) is None
+    assert newest_proof(proofs, what_if(faster(3))) is None
+    assert newest_proof(proofs, what_if(None)) is None
+
+
+@pytest.mark.parametrize("manner", ["crash on sample", "crash on load", "unbuildable", "garbage on sample"])
+def test_a_failed_worker_fails_its_what_if_alone(lab: Lab, manner: str) -> None:
+    broken = faster(FAKE_MANNERS=f'{{"Convolution": "{manner}"}}')
+    bad, good = lab.prove(what_if(broken), what_if(faster()))
+    assert bad.proof is None
+    assert bad.failure
+    assert "\n" not in bad.failure
+    assert good.proof is not None
+    assert lab.proofs() == [good.proof]
+
+
+def test_a_bound_and_a_model_that_a_runtime_cannot_run_as_written_are_refused(lab: Lab) -> None:
+    openvino = Execution(Runtime("ov", "python", "openvino", "2026.4", "3.11"), Level.WRITTEN)
+    bound, fused, other = lab.prove(what_if(None), what_if(openvino), what_if(Execution(openvino.runtime, Level.FUSED)))
+    assert bound.failure == "no runtime can run it: it is a bound"
+    assert "OpenVINO always fuses layers" in fused.failure
+    # A model of another format has no file for this runtime, or its interpreter does not exist.
+    assert other.failure
+
+
+def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
+    def interrupt(told: str) -> None:
+        if told == "second":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    lab.notes.act = interrupt
+    with pytest.raises(RunStopped):
+        lab.prove(*(what_if(faster(), name=name) for name in ("first", "second", "third")))
+    assert [it.what_if for it in lab.proofs()] == ["first"]
+    assert lab.site.lock.try_hold("next", lab.site.data.path)
+
+
+def test_a_proof_waits_until_the_other_run_has_ended(lab: Lab) -> None:
+    other = lab.site.lock
+    lab.site.path.mkdir()
+    assert other.try_hold("20261126-0800-aa", lab.site.data.path)
+    lab.notes.act = lambda told: other.release() if "20261126" in told else None
+    (outcome,) = lab.prove(what_if(faster()))
+    assert outcome.proof is not None
+    assert len(lab.notes.holders) == 1
+
+
+def test_operators_run_side_by_side_where_the_runtime_says_so(lab: Lab, tmp_path: Path) -> None:
+    diary = tmp_path / "diary"
+    change = faster(FAKE_DIARY=str(diary))
+    change = replace(change, runtime=change.runtime.side_by_side(2))
+    (outcome,) = lab.prove(what_if(change))
+    assert outcome.proof is not None
+    assert {line.split()[-1] for line in diary.read_text().splitlines()} == {"abreast"}
+
+
+def open_batch() -> ModelProto:
+    """Return two matrix products and a relu, for any number of rows."""
+    nodes = [
+        make_node("MatMul", ["x", "u"], ["up"]),
+        make_node("Relu", ["up"], ["active"]),
+        make_node("MatMul", ["active", "d"], ["y"]),
+    ]
+    return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
+
+
+def by_real_runtimes(tmp_path: Path, changes: Mapping[str, tuple[Execution, Execution]]) -> dict[str, Outcome]:
+    lab = Lab(Site(tmp_path / "data", INSIDE), source_of(saved(tmp_path, open_batch())), Notes())
+    found = lab.prove(*(what_if(after, before, name) for name, (before, after) in changes.items()))
+    return {it.what_if.id: it for it in found}
+
+
+def test_real_runtimes_prove_threads_fusion_batch_and_another_runtime(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data")
+    onnxruntime, openvino = (registry.find(name).with_threads(1) for name in ("onnxruntime", "openvino"))
+    usual = Execution(onnxruntime, Level.FUSED)
+    found = by_real_runtimes(
+        tmp_path,
+        {
+            "fusion": (Execution(onnxruntime, Level.WRITTEN), usual),
+            "runtime-openvino": (usual, Execution(openvino, Level.FUSED)),
+            "threads-2": (usual, Execution(onnxruntime.with_threads(2), Level.FUSED)),
+            "parallel-2": (usual, Execution(onnxruntime.side_by_side(2), Level.FUSED)),
+            "batch-4": (usual, replace(usual, batch_size=4)),
+        },
+    )
+    assert {name: it.failure for name, it in found.items() if it.proof is None} == {}
+    proofs = {name: it.proof for name, it in found.items() if it.proof is not None}
+    assert [it.level for it in proofs.values()] == [Level.WRITTEN, *[Level.FUSED] * 4]
+    assert {name: it.changed_batch_size for name, it in proofs.items() if it.changed_batch_size != 1} == {"batch-4": 4}
+    assert verify(tmp_path / "data" / "store").implausible == ()
