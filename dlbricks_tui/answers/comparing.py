@@ -21,6 +21,7 @@ from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
 from dlbricks_tui.estimate.selection import find_system, preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -64,6 +65,8 @@ class CompareOptions(CutOptions):
     precision: Precision | Sequence[Precision] | None = None
     instructions: InstructionSet | Sequence[InstructionSet] | None = None
     optimisation: Optimisation | Sequence[Optimisation] | None = None
+    # Predict no latency of a combination that was not measured.
+    measured_only: bool = False
     # The settings that decide about a runtime and threads without results.
     usual_runtime: str | None = None
     usual_threads: int | None = None
@@ -129,6 +132,7 @@ class _Comparison:
         self._on_this_host = self._system == host.id
         self._most_bytes = {**systems, host.id: host}[self._system].memory_bytes or None
         self._runtimes = RuntimesOnSystem(data, store, self._system)
+        self._predictors = Predictors(store, data.cache)
         self._open = ExitStack()
         self._estimators: dict[Runtime | None, Estimator] = {}
         self._inquiries: dict[tuple[str, Precision, Kernels, int | None], Inquiry] = {}
@@ -154,7 +158,10 @@ class _Comparison:
         for each in wanted if go_on() else ():
             with self._refusals_kept():
                 one = found.get(each) or self._estimate(each)
-                point = Point(self._label(each, wanted), each.threads, one, self._command(named, each, one))
+                command = "" if _has_latency(one) else self._command(named, each, one)
+                if not _has_latency(one) and not self._options.measured_only:
+                    one = self._estimate(each, self._predictors)
+                point = Point(self._label(each, wanted), each.threads, one, command)
                 known.append(Comparable(point, self._samples(each, one)))
         if self._refusals and not known:
             raise self._refusals[0]
@@ -232,9 +239,11 @@ class _Comparison:
 
     # Their estimates
 
-    def _estimate(self, each: _Combination) -> SystemEstimate:
-        """Return the estimate of a combination, without latencies if it was not measured."""
+    def _estimate(self, each: _Combination, predictors: Predictors | None = None) -> SystemEstimate:
+        """Return the estimate of a combination; without predictors it has no latencies if nothing was measured."""
         identity, inquiry = each.identity, self._inquiry(each)
+        if predictors is not None:
+            inquiry = Inquiry(self._store, inquiry.decomposition, None, predictors)
         return inquiry.on(self._system, identity) or inquiry.empty(self._system, identity, precision=each.precision)
 
     def _inquiry(self, each: _Combination) -> Inquiry:
@@ -288,8 +297,8 @@ class _Comparison:
         return ()
 
     def _command(self, named: str, each: _Combination, one: SystemEstimate) -> str:
-        """Return the command that measures a combination without a latency; empty if there is none."""
-        runtime = None if _has_latency(one) else each.runtime.variant(each.threads, each.precision, each.kernels)
+        """Return the command that measures a combination; empty if this host has no such runtime."""
+        runtime = each.runtime.variant(each.threads, each.precision, each.kernels)
         if runtime is None or runtime.identity != each.identity:
             return ""
         options, usual = self._options, self._options.usual_cutting

@@ -133,21 +133,22 @@ class ComparedCombination:
     instructions: InstructionSet
     optimisation: Optimisation
     accuracy_unchecked: bool
-    # The sequential estimate, if it has all layers, and its 95 % interval.
+    # The sequential estimate, if it has all layers, its 95 % interval, and the share of predicted latencies in it.
     estimate_ms: float | None
     interval_ms: tuple[float, float] | None
+    predicted_share: float
     # The end-to-end latency.
     measured_ms: float | None
     # The images, sentences or rows in a second, by `measured_ms`, or else by `estimate_ms`.
     per_second: float | None
-    # The time for one image, sentence or row over that of the best, which has 1.
+    # The time for one image, sentence or row over that of the first combination, which has 1.
     ratio: float | None
     # The probability of such a difference by chance; None for the best, and where samples are too few.
     p_value: float | None
     # The difference from the best; None for the best itself.
     verdict: Verdict | None
     best: bool
-    # The command that measures it, if it has no latency.
+    # The command that measures it, if it has no measured latency.
     command: str | None
 
 
@@ -186,6 +187,7 @@ def _compared(found: Ranked) -> ComparedCombination:
         accuracy_unchecked=one.variant.precision.is_unchecked,
         estimate_ms=estimate_ms,
         interval_ms=(composed.interval.low_ms, composed.interval.high_ms) if composed else None,
+        predicted_share=one.estimate.predicted_share if composed else 0.0,
         measured_ms=found.point.measured_ms,
         per_second=found.per_second,
         ratio=found.ratio,

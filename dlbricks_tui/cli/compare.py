@@ -11,6 +11,7 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_kernel_options,
+    add_measured_only_option,
     add_models_argument,
     cutting_of,
     names,
@@ -56,6 +57,7 @@ def register(parser: Parser) -> None:
     add_cutting_options(parser, level=Level.FUSED)
     # None leaves the level to the results of each runtime.
     parser.set_defaults(level=None)
+    add_measured_only_option(parser)
     add_json_option(parser)
     add_schema_option(parser, "Comparison")
     parser.set_defaults(handler=compare_combinations)
@@ -82,6 +84,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
         precision=args.precision or None,
         instructions=args.instructions or None,
         optimisation=args.optimisation or None,
+        measured_only=args.measured_only or not config.predicts,
         usual_runtime=config.runtime,
         usual_threads=config.threads,
         usual_cutting=Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order)),
@@ -101,5 +104,10 @@ def compare_combinations(args: argparse.Namespace) -> int:
             f"{counted(ranking.left_out, 'combination')} with results of only some of the model's layers left out: "
             "name the runtime, threads or batch size to see what measures the rest"
         )
-    complete = not ranking.refusals and all(it.ratio is not None for it in ranking.combinations)
+    if ranking.on_this_host:
+        for it in ranking.combinations:
+            if it.comparable.is_predicted and it.point.cure:
+                narrate(f"predicted: run `{it.point.cure}` to measure it")
+    measured = all(it.ratio is not None and not it.comparable.is_predicted for it in ranking.combinations)
+    complete = not ranking.refusals and measured
     return Status.DONE if complete else Status.DONE_WITH_FAILURES

@@ -23,7 +23,15 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.wording.numbers import PREDICTED, counted, in_ms, milliseconds, percent, signed_percent
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    PREDICTED_LEGEND,
+    counted,
+    in_ms,
+    milliseconds,
+    percent,
+    signed_percent,
+)
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
@@ -105,7 +113,7 @@ def intervals_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
 
 def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
     if any(one.estimate.composed and one.estimate.coverage.predicted for one in estimates):
-        yield Text(f"\n{PREDICTED} not all measured: the latency of some layers is predicted")
+        yield Text(f"\n{PREDICTED_LEGEND}")
     for remark in remarks_on(one.variant.precision for one in estimates):
         yield Text(f"\n{remark}")
     if any(one.estimate.composed and one.estimate.is_partial for one in estimates):

@@ -255,13 +255,18 @@ def add_composition_options(parser: Parser) -> None:
     parser.add_argument(
         "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
     )
+    add_measured_only_option(parser)
+    # Predictions once had to be asked for.
+    parser.add_argument("--bridge", action="store_true", help=argparse.SUPPRESS)
+
+
+def add_measured_only_option(parser: Parser) -> None:
+    """Take whether missing bricks are predicted."""
     parser.add_argument(
         "--measured-only",
         action="store_true",
         help="predict no missing brick: without predictions, the sum of a model with missing bricks is a part only",
     )
-    # Predictions once had to be asked for.
-    parser.add_argument("--bridge", action="store_true", help=argparse.SUPPRESS)
 
 
 def cutting_of(args: argparse.Namespace) -> Cutting:

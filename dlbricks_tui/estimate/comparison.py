@@ -14,7 +14,7 @@ PRICES_FILE = "prices.toml"
 _WHAT = "prices file"
 _TABLE = "dollars_per_hour"
 # Half of the interval of a predicted latency that may be the best, as a share of it.
-_WIDEST_OF_THE_BEST = 0.2
+WIDEST_OF_THE_BEST = 0.2
 _HOURS_PER_MS = 1.0 / 3_600_000.0
 # No machine costs more. Without a limit costs could overflow.
 _HIGHEST = 1_000_000
@@ -94,7 +94,7 @@ class Candidate:
         found = self.estimate.estimate
         if self.complete or found.is_partial or found.composed is None:
             return self.complete
-        return found.composed.interval.width_ms <= 2 * _WIDEST_OF_THE_BEST * self.latency_ms
+        return found.composed.interval.width_ms <= 2 * WIDEST_OF_THE_BEST * self.latency_ms
 
 
 def candidates(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST
 from dlbricks_tui.estimate.curve import Point, per_second
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.store.contrast import Verdict, verdict_on
@@ -26,6 +27,20 @@ class Comparable:
         return Latency(self.point.estimate_ms, interval.low_ms, interval.high_ms)
 
     @property
+    def is_predicted(self) -> bool:
+        """True if its latency is an estimate that contains predictions."""
+        found = self.point.found
+        return found.end_to_end is None and self.latency is not None and found.estimate.coverage.predicted > 0
+
+    @property
+    def may_be_best(self) -> bool:
+        """True if its latency was measured, or predicted with a narrow interval."""
+        found = self.latency
+        if found is None or not self.is_predicted:
+            return found is not None
+        return found.high_ms - found.low_ms <= 2 * WIDEST_OF_THE_BEST * found.value_ms
+
+    @property
     def per_second(self) -> float | None:
         """The images, sentences or rows in a second, by the latency."""
         return None if self.latency is None else per_second(self.point.batch_size, self.latency.value_ms)
@@ -39,16 +54,21 @@ class Comparable:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A combination beside the best one.
+    """A combination beside the first one.
 
-    `ratio` is its time for one image, sentence or row over that of the best: 1 for the best itself, None without a
-    latency. `p_value` is adjusted for the number of combinations; None for the best, and where samples are too few.
+    `ratio` is its time for one image, sentence or row over that of the first one: 1 for that itself, None without a
+    latency. `p_value` is adjusted for the number of combinations; None for the first, and where samples are too few.
     """
 
     comparable: Comparable
     ratio: float | None
     p_value: float | None = None
-    is_best: bool = False
+    is_first: bool = False
+
+    @property
+    def is_best(self) -> bool:
+        """True for the first one, unless its latency is predicted too uncertainly."""
+        return self.is_first and self.comparable.may_be_best
 
     @property
     def point(self) -> Point:
@@ -62,8 +82,8 @@ class Ranked:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Its difference from the best; None for the best itself, and without a latency."""
-        return None if self.is_best or self.ratio is None else verdict_on(self.ratio, self.p_value)
+        """Its difference from the first; None for the first itself, and without a latency."""
+        return None if self.is_first or self.ratio is None else verdict_on(self.ratio, self.p_value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +102,9 @@ class Ranking:
 
 
 def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
-    """Return all combinations by throughput, and last those without a latency, in their order.
+    """Return all combinations by throughput, then those whose predictions are too uncertain to be the best.
 
-    At one batch size that is the order of the latencies.
+    Those without a latency come last, in their order. At one batch size that is the order of the latencies.
     """
     timed: list[tuple[float, Comparable]] = []
     others: list[Ranked] = []
@@ -95,14 +115,14 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
             timed.append((each.ms_each.value_ms, each))
     if not timed:
         return tuple(others)
-    (best_ms, best), *rest = sorted(timed, key=lambda pair: pair[0])
-    p_values = [_p_value(best, each) for _, each in rest]
+    (first_ms, first), *rest = sorted(timed, key=lambda pair: (not pair[1].may_be_best, pair[0]))
+    p_values = [_p_value(first, each) for _, each in rest]
     corrected = iter(adjusted([p_value for p_value in p_values if p_value is not None]))
     compared = [
-        Ranked(each, ms / best_ms if best_ms > 0 else 1.0, None if p_value is None else next(corrected))
+        Ranked(each, ms / first_ms if first_ms > 0 else 1.0, None if p_value is None else next(corrected))
         for (ms, each), p_value in zip(rest, p_values, strict=True)
     ]
-    return (Ranked(best, 1.0, is_best=True), *compared, *others)
+    return (Ranked(first, 1.0, is_first=True), *compared, *others)
 
 
 def _p_value(best: Comparable, other: Comparable) -> float | None:

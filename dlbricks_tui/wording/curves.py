@@ -12,7 +12,7 @@ from dlbricks_tui.runtime.variant import (
     threads_in_words,
 )
 from dlbricks_tui.wording.chart import beside, chart
-from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent
+from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 
 # Wider charts say no more.
@@ -35,7 +35,7 @@ def curve_lines(
     """
     found = _table(points, width)
     if any(it.found.estimate.coverage.predicted for it in points):
-        found.append(f"{PREDICTED} not all measured: the latency of some layers is predicted")
+        found.append(PREDICTED_LEGEND)
     found += remarks_on(it.precision for it in points)
     best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
     height = _CHART_LINES

@@ -9,6 +9,7 @@ from dlbricks_tui.store.records import Peaks
 PARTLY = "…"
 # Stands before a latency that is predicted, in full or in part.
 PREDICTED = "~"
+PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is predicted"
 
 # A picosecond. Smaller latencies are rounding errors.
 _LEAST_MS = 1e-9

@@ -7,7 +7,7 @@ from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.store.contrast import Verdict
-from dlbricks_tui.wording.numbers import in_ms, milliseconds, percent
+from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 
 # Smaller differences get a decimal.
@@ -75,6 +75,7 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
     verdicts = {it.verdict for it in found}
     legend = [text for verdict, text in _LEGEND.items() if verdict in verdicts]
     below = ["; ".join(legend)] if legend else []
+    below += [PREDICTED_LEGEND] if any(it.comparable.is_predicted for it in found) else []
     below += remarks_on(it.point.found.variant.precision for it in found)
     return [*lines, *(["", *below] if below else [])]
 
@@ -97,18 +98,24 @@ def _interval(it: Ranked) -> str:
 
 
 def _against_best(it: Ranked) -> str:
-    if it.is_best:
-        return "best"
+    if it.is_first:
+        return "best" if it.is_best else "uncertain"
     more = (it.ratio or 1.0) - 1.0
     verdict = "" if it.verdict is None else _VERDICTS.get(it.verdict, it.verdict.value)
-    return f"+{percent(more, 0 if more >= _GREAT_DIFFERENCE else 1)} {verdict}"
+    sign = "-" if more < 0 else "+"
+    return f"{sign}{percent(abs(more), 0 if abs(more) >= _GREAT_DIFFERENCE else 1)} {verdict}"
+
+
+def _estimate(it: Ranked) -> str:
+    predicted = it.point.estimate_ms is not None and it.point.found.estimate.coverage.predicted > 0
+    return PREDICTED * predicted + or_dash(in_ms, it.point.estimate_ms)
 
 
 _INTERVAL = Column("95 %", _interval)
 _FIGURES: tuple[Column[Ranked], ...] = (
-    Column("ESTIMATE", lambda it: or_dash(in_ms, it.point.estimate_ms)),
+    Column("ESTIMATE", _estimate),
     _INTERVAL,
     Column("MEASURED", lambda it: or_dash(in_ms, it.point.measured_ms)),
-    Column("PER SECOND", lambda it: or_dash(milliseconds, it.per_second)),
+    Column("PER SECOND", lambda it: PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second)),
     Column("AGAINST BEST", _against_best),
 )

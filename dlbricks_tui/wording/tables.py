@@ -56,8 +56,11 @@ def _missing(point: Point) -> tuple[str, str]:
     found = point.found.estimate
     if found.obstacle:
         return f"no estimate is possible: {found.obstacle}", ""
-    some = f"only {found.coverage.measured} of {found.coverage.layers} layers measured"
-    reason = "not measured" if found.composed is None else some
+    reason = f"only {found.coverage.measured} of {found.coverage.layers} layers measured"
+    if found.composed is None:
+        reason = "not measured"
+    elif found.coverage.predicted:
+        reason = "some layers are neither measured nor predicted"
     return (f"{reason}: ", point.cure) if point.cure else (reason, "")
 
 

@@ -110,18 +110,19 @@ def test_batch_sizes_are_ordered_by_throughput(compare: Compare, onnx: Callable[
 def test_a_combination_that_is_asked_for_says_which_run_measures_it(compare: Compare, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default().with_threads(1)
     records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
-    status, out, _ = compare(records, "table1:16", "--threads", "1,2", "--json")
+    asked = ("table1:16", "--threads", "1,2", "--measured-only")
+    status, out, _ = compare(records, *asked, "--json")
     first, second = json.loads(out)["combinations"]
     assert (status, first["measured_ms"], first["command"]) == (1, 30.0, None)
     assert (second["threads"], second["estimate_ms"], second["ratio"], second["verdict"]) == (2, None, None, None)
     assert second["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
-    _, out, _ = compare([], "table1:16", "--threads", "1,2")
+    _, out, _ = compare([], *asked)
     assert out.splitlines()[-1].split(maxsplit=1) == ["2", f"not measured: {second['command']}"]
 
 
 def test_what_is_missing_on_another_system_is_to_be_run_there(compare: Compare, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default().with_threads(1)
-    asked = ("table1:16", "--threads", "1,2")
+    asked = ("table1:16", "--threads", "1,2", "--measured-only")
     _, _, told = compare(results(SQUEEZENET, ours.identity, 30.0), *asked, "--system", "c5.xlarge")
     assert told == "run what is missing on c5.xlarge\n"
     _, _, told = compare(results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id), *asked)
@@ -129,10 +130,30 @@ def test_what_is_missing_on_another_system_is_to_be_run_there(compare: Compare, 
 
 
 def test_a_model_without_results_says_which_run_measures_it(compare: Compare) -> None:
-    status, out, _ = compare([], "table1:16", "--level", "written")
+    status, out, _ = compare([], "table1:16", "--level", "written", "--measured-only")
     assert status == 1
     assert "not measured: dlbricks run table1:16 --runtime" in out
     assert "best first" not in out
+
+
+def test_a_combination_that_was_not_measured_is_predicted(compare: Compare, tmp_path: Path) -> None:
+    ours = Registry(tmp_path / "data").default().with_threads(1)
+    records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
+    asked = ("table1:16", "--threads", "1,2")
+    status, out, told = compare(records, *asked, "--json")
+    measured, predicted = json.loads(out)["combinations"]
+    # As before predictions, the status is 1 unless all combinations were measured.
+    assert status == 1
+    assert (measured["threads"], measured["best"], measured["predicted_share"]) == (1, True, 0.0)
+    assert (predicted["threads"], predicted["measured_ms"], predicted["predicted_share"]) == (2, None, 1.0)
+    low_ms, high_ms = predicted["interval_ms"]
+    assert low_ms < predicted["estimate_ms"] < high_ms
+    assert predicted["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
+    assert told == f"predicted: run `{predicted['command']}` to measure it\n"
+    _, out, _ = compare([], *asked)
+    (row,) = [line.split() for line in out.splitlines() if line.split()[:1] == ["2"]]
+    assert row[1].startswith("~")
+    assert "~ not all measured: the latency of some layers is predicted" in out
 
 
 def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compare: Compare) -> None:
@@ -142,10 +163,11 @@ def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compa
         runtime(MXNET_1),
         *brick_records(SQUEEZENET, pairs[:9], system="c5.xlarge", runtime=MXNET_1),
     ]
-    status, out, _ = compare(some, "table1:16", "--system", "c5.xlarge", "--json")
+    asked = ("table1:16", "--system", "c5.xlarge", "--json")
+    status, out, _ = compare(some, *asked, "--measured-only")
     (found,) = json.loads(out)["combinations"]
     assert (status, found["threads"], found["estimate_ms"]) == (1, 1, None)
-    status, out, told = compare(results(SQUEEZENET, MXNET_4, 20.0), "table1:16", "--system", "c5.xlarge", "--json")
+    status, out, told = compare(results(SQUEEZENET, MXNET_4, 20.0), *asked)
     document = json.loads(out)
     assert (status, document["left_out"]) == (0, 1)
     assert [it["threads"] for it in document["combinations"]] == [4]

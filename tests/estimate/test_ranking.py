@@ -1,11 +1,12 @@
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import estimate
-from dlbricks_tui.estimate.knowledge import Knowledge, Latency
+from dlbricks_tui.estimate.knowledge import Knowledge, Latency, Unmeasured
 from dlbricks_tui.estimate.ranking import Comparable, ranked
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.runtime.variant import Variant
@@ -78,6 +79,32 @@ def test_intervals_decide_where_a_combination_was_not_measured_end_to_end() -> N
     assert verdicts(estimated(1.0), estimated(2.0)) == [None, Verdict.SLOWER]
     assert verdicts(estimated(1.0), estimated(1.011)) == [None, Verdict.ALIKE]
     assert verdicts(timed(1, usual_ms / 2), estimated(1.0)) == [None, Verdict.SLOWER]
+
+
+def predicted(latency_ms: float, low_ms: float, high_ms: float) -> Comparable:
+    """A model whose layers are all predicted."""
+
+    class Predictor:
+        shared = 1.0
+
+        def predict(self, bricks: Sequence[Unmeasured]) -> list[Latency | None]:
+            number = len(bricks)
+            return [Latency(latency_ms / number, low_ms / number, high_ms / number) for _ in bricks]
+
+    found = estimate(decompose(chain("conv", "relu")), Knowledge({}, predictor=Predictor))
+    return Comparable(Point("", 1, SystemEstimate(WAY, found, variant=Variant(1, 1))))
+
+
+def test_only_a_narrow_prediction_may_be_the_best() -> None:
+    narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
+    assert [it.is_best for it in ranked([timed(1, 10.0), narrow])] == [True, False]
+    assert ranked([timed(1, 10.0), narrow])[0].comparable is narrow
+    best, uncertain = ranked([wide, timed(1, 10.0)])
+    assert (best.point.measured_ms, best.is_best) == (10.0, True)
+    assert uncertain.ratio == pytest.approx(0.5, rel=0.01)
+    assert uncertain.verdict is Verdict.ALIKE
+    (only,) = ranked([wide])
+    assert (only.is_best, only.ratio, only.verdict) == (False, 1.0, None)
 
 
 def test_p_values_are_corrected_for_the_number_of_combinations() -> None:

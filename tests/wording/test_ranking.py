@@ -5,7 +5,7 @@ from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
 from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
 from tests.estimate.test_curve import point
-from tests.estimate.test_ranking import estimated, timed
+from tests.estimate.test_ranking import estimated, predicted, timed
 
 
 def called(comparable: Comparable, runtime: str, **variant: Any) -> Comparable:
@@ -68,6 +68,16 @@ def test_the_rows_tell_latencies_throughput_and_significance() -> None:
     assert ranking_lines(MIXED, 80)[-1] == (
         "alike: not significantly slower than the best; ?: too few samples to compare"
     )
+
+
+def test_predictions_are_marked_and_an_uncertain_one_is_not_called_the_best() -> None:
+    narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
+    lines = ranking_lines(Ranking("net", "c5.xlarge", ranked([narrow, wide, timed(1, 10.0)])), 100)
+    _, best, _, uncertain, *_ = lines
+    assert "~" in best and best.endswith("best")
+    assert "~" in uncertain and uncertain.endswith("alike")
+    assert lines[-1] == "~ not all measured: the latency of some layers is predicted"
+    assert ranking_lines(Ranking("net", "c5.xlarge", ranked([wide])), 100)[1].endswith("uncertain")
 
 
 def test_the_interval_of_estimates_is_left_out_where_the_width_is_short() -> None:

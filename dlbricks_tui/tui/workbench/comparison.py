@@ -21,9 +21,10 @@ class ComparisonScreen(TextDialog[None]):
 
     ABOUT = (
         "All combinations of runtime, threads, batch size and precision in which the open model was measured on the "
-        "system of the estimate. The end-to-end latency counts, or else the estimate; over several batch sizes the "
-        "throughput. 'slower' needs p below 0.05 and a difference of at least 1 %: of the samples (Mann-Whitney test) "
-        "where both were measured end to end, else of the 95 % intervals. p is corrected for the number of comparisons."
+        "system of the estimate; without any, the usual one is predicted. The end-to-end latency counts, or else the "
+        "estimate; over several batch sizes the throughput. 'slower' needs p below 0.05 and a difference of at least "
+        "1 %: of the samples (Mann-Whitney test) where both were measured end to end, else of the 95 % intervals. p is "
+        "corrected for the number of comparisons."
     )
 
     def __init__(self, model: str, compare: Callable[[], Ranking | str]) -> None:
@@ -67,5 +68,5 @@ class ComparisonScreen(TextDialog[None]):
         if found.left_out:
             some = counted(found.left_out, "combination")
             yield line(Span(f"{some} with results of only some layers left out", "muted"))
-        if found.on_this_host and any(it.ratio is None for it in found.combinations):
+        if found.on_this_host and any(it.ratio is None or it.comparable.is_predicted for it in found.combinations):
             yield Hint("{workbench.start_run} on the workbench runs what is missing", "muted").line

@@ -167,6 +167,7 @@ def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) ->
         order=choices.order,
         inputs=spec.shapes,
         system=choices.system,
+        measured_only=not choices.predictions,
     )
     silent = Remarks(lambda _: None, str, lambda *_: None)
     try:
