@@ -66,6 +66,15 @@ class BestMeasured:
         ]
         return min(_critical_path_ps(self), self.latency_ps, *paths)
 
+    @cached_property
+    def by_group(self) -> tuple[tuple[Winner, ...], ...]:
+        """The winners of each group."""
+        place = {node: number for number, group in enumerate(self.groups.groups) for node in group.nodes}
+        found: list[list[Winner]] = [[] for _ in self.groups.groups]
+        for winner in self.winners:
+            found[place[winner.nodes[0]]].append(winner)
+        return tuple(map(tuple, found))
+
     @property
     def latency_ms(self) -> float:
         """The sum in milliseconds."""
@@ -96,10 +105,10 @@ class BestMeasured:
 def best_measured(executions: Sequence[MeasuredExecution]) -> BestMeasured:
     """Return the best of all executions.
 
-    Groups mix executions of one file only. Of files in several formats, the one with the least sum counts.
+    Groups mix executions of one file only. Of several files of a model, the one with the least sum counts.
     """
-    formats = dict.fromkeys(it.graph.format for it in executions)
-    found = [_of_one_file([it for it in executions if it.graph.format is form]) for form in formats]
+    files = dict.fromkeys(it.file for it in executions)
+    found = [_of_one_file([it for it in executions if it.file == file]) for file in files]
     return min(found, key=lambda it: it.latency_ps)
 
 
@@ -121,10 +130,7 @@ def _of_one_file(executions: Sequence[MeasuredExecution]) -> BestMeasured:
 def _critical_path_ps(best: BestMeasured) -> int:
     one = best.executions[0]
     place = {part: number for number, group in enumerate(best.groups.groups) for part in group.parts[0]}
-    least_ps = [0 for _ in best.groups.groups]
-    holder = {node: number for number, group in enumerate(best.groups.groups) for node in group.nodes}
-    for winner in best.winners:
-        least_ps[holder[winner.nodes[0]]] += winner.latency_ps
+    least_ps = [sum(winner.latency_ps for winner in winners) for winners in best.by_group]
     after: list[set[int]] = [set() for _ in least_ps]
     # The groups behind each part that belongs to none.
     through: dict[int, set[int]] = {}

@@ -5,6 +5,7 @@ A group is the smallest set of nodes that every compared execution covers with w
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.estimate.estimate import Estimate
@@ -29,6 +30,11 @@ class MeasuredExecution:
     def estimate(self) -> Estimate:
         """The estimate."""
         return self.found.estimate
+
+    @property
+    def file(self) -> Path | None:
+        """The file that it runs. Only nodes of one file are compared: a quantised copy of a model has other ones."""
+        return self.graph.file
 
     @property
     def parts(self) -> tuple[Part, ...]:

@@ -83,6 +83,12 @@ class Traits:
     # The constants that calibration fits for the method `alone`.
     calibration_constants: tuple[str, ...] = ()
 
+    # The settings of its own programs, as its documentation spells them: threads, operators at the same time, and the
+    # precision of a model that is not quantised.
+    threads_setting: str = ""
+    parallel_setting: str = ""
+    precision_setting: str = ""
+
     def has_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> bool:
         """Return whether it has these limits on kernels; None stands for any."""
         return instructions in (None, *self.instruction_sets) and optimisation in (None, *self.optimisations)
@@ -115,6 +121,8 @@ MXNET = Traits(
     branches_on_values=True,
     sleeps_between_runs=True,
     calibration_constants=("call_ms", "warm_brick_ms", "cold_brick_ms"),
+    threads_setting="OMP_NUM_THREADS",
+    parallel_setting="MXNET_CPU_WORKER_NTHREADS",
 )
 ONNX_RUNTIME = Traits(
     framework="onnxruntime",
@@ -133,6 +141,8 @@ ONNX_RUNTIME = Traits(
     optimisations=tuple(Optimisation),
     quantises_dynamically=True,
     calibration_constants=("warm_brick_ms", "node_ms"),
+    threads_setting="intra_op_num_threads",
+    parallel_setting="execution_mode=ORT_PARALLEL inter_op_num_threads",
 )
 OPENVINO = Traits(
     framework="openvino",
@@ -148,6 +158,8 @@ OPENVINO = Traits(
     instruction_sets=(*_IN_ONEDNN_2, InstructionSet.AVX512_CORE_FP16, InstructionSet.ALL),
     runs_model_files=True,
     always_fuses=True,
+    threads_setting="INFERENCE_NUM_THREADS",
+    precision_setting="INFERENCE_PRECISION_HINT",
 )
 # By the name of the framework. Of several that read one format, the first is the usual one.
 TRAITS: Mapping[str, Traits] = {it.framework: it for it in (MXNET, ONNX_RUNTIME, OPENVINO)}

@@ -1,0 +1,348 @@
+"""The what-ifs of a model, each predicted from stored results of its bricks."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from dlbricks_tui.analysis.bounds import best_measured, ratio_of
+from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, is_conversion, paid_ps
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.estimate.compositions import Task, milliseconds
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.scheduling import schedule
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import Precision, batch_in_words
+
+# A what-if names at most so many layers.
+MOST_LAYERS = 10
+# Layers after which a runtime can compute others in the same pass over a tensor, and those others.
+_FUSING = frozenset({Kind.CONVOLUTION, Kind.DECONVOLUTION, Kind.LINEAR, Kind.BATCHNORM})
+_FUSED = frozenset({Kind.BATCHNORM, Kind.ELEMENTWISE})
+_SUMS = frozenset({"add", "Add", "elemwise_add", "broadcast_add"})
+
+
+class Axes(NamedTuple):
+    """The choices in which executions of a model differ."""
+
+    framework: str
+    version: str
+    threads: int | None
+    precision: Precision
+    # Variables that choose kernels and optimisations.
+    environment: frozenset[tuple[str, str]]
+    level: Level
+    batch_size: int
+
+
+def axes_of(one: MeasuredExecution) -> Axes:
+    """Return the choices of an execution, with the number of threads that the framework starts."""
+    runtime = one.execution.runtime
+    return Axes(
+        runtime.framework,
+        runtime.version,
+        one.found.variant.threads,
+        one.found.variant.precision,
+        frozenset(runtime.settings.environment),
+        one.graph.level,
+        one.graph.batch_size,
+    )
+
+
+def what_ifs_of(baseline: MeasuredExecution, others: Iterable[MeasuredExecution]) -> tuple[WhatIf, ...]:
+    """Return all changes of one choice whose latency the stored results tell, by kind.
+
+    Only executions count in which every layer was measured.
+    """
+    if baseline.estimate.composed is None or baseline.estimate.is_partial:
+        return ()
+    known = [it for it in others if it.is_measured and it.execution.runtime.at_once == 1]
+    changes = _Changes(baseline, axes_of(baseline), [(axes_of(it), it) for it in known])
+    found = [
+        *changes.parallel(),
+        *changes.kernels(),
+        *changes.runtimes(),
+        *changes.fusion(),
+        *changes.precisions(),
+        *changes.threads(),
+        *changes.batches(),
+    ]
+    return tuple({it.id: it for it in found}.values())
+
+
+def latency_of(one: MeasuredExecution) -> Latency:
+    """Return the sequential estimate with its interval."""
+    composed = one.estimate.composed
+    if composed is None:
+        return Latency(0.0, 0.0, 0.0)
+    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+
+
+def gain_between(before: Latency, after: Latency, hours: float = 0.0) -> Gain:
+    """Return the gain of a change, given both latencies.
+
+    Their errors count as independent. `hours` is the share by which the speed of the host differed between the two.
+    """
+    half = hours * after.value_ms
+    ratio = ratio_of(Latency(after.value_ms, max(0.0, after.low_ms - half), after.high_ms + half), before)
+    return Gain(1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low)
+
+
+def hours_between(one: MeasuredExecution, other: MeasuredExecution) -> float:
+    """Return the share by which the reference ran slower or faster during one measurement; 0 if it is not known."""
+    first, second = _reference_ms(one), _reference_ms(other)
+    return abs(second / first - 1.0) if first and second else 0.0
+
+
+class Saving(NamedTuple):
+    """The layers of a group of nodes, and the time that a change saves in it; negative if it costs time."""
+
+    layers: tuple[str, ...]
+    before_ms: float
+    saved_ms: float
+
+
+def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
+    """Return what a change saves in each group, per item of a batch; none if they run different files."""
+    if before.file != after.file:
+        return ()
+    one, other = before.graph.batch_size, after.graph.batch_size
+    found = []
+    for group in groups_of([before, after]).groups:
+        first, second = (
+            milliseconds(paid_ps(each, parts)) / size
+            for each, parts, size in zip((before, after), group.parts, (one, other), strict=True)
+        )
+        shown, numbers = (before, group.parts[0]) if group.parts[0] else (after, group.parts[1])
+        names = [shown.graph.layers[index].name for number in numbers for index in shown.parts[number].layers]
+        found.append(Saving(tuple(dict.fromkeys(names)), first, first - second))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Changes:
+    """The executions that differ from the baseline in one choice."""
+
+    baseline: MeasuredExecution
+    axes: Axes
+    others: Sequence[tuple[Axes, MeasuredExecution]]
+
+    def parallel(self) -> Iterator[WhatIf]:
+        """Yield the list schedules of independent layers on k workers, each with its share of the same threads."""
+        threads = self.axes.threads or 1
+        for workers in (number for number in range(2, threads + 1) if threads % number == 0):
+            narrow = self._one(self.axes._replace(threads=threads // workers))
+            if narrow is not None:
+                yield self._parallel(workers, threads // workers, narrow)
+
+    def _parallel(self, workers: int, threads: int, narrow: MeasuredExecution) -> WhatIf:
+        after: list[list[int]] = [[] for _ in narrow.parts]
+        for source, reader in narrow.estimate.edges:
+            after[reader].append(source)
+        tasks = [Task(part.paid_ps, tuple(held)) for part, held in zip(narrow.parts, after, strict=True)]
+        planned = schedule(tasks, workers)
+        composed, sequential = narrow.estimate.composed, latency_of(narrow)
+        call_ms = 0.0 if composed is None else composed.call_ms
+        scale = (milliseconds(planned.latency_ps) + call_ms) / (sequential.value_ms or 1.0)
+        latency = Latency(*(scale * each for each in sequential))
+        runtime, traits = self.baseline.execution.runtime, self.baseline.execution.runtime.traits
+        change, how = None, f"{traits.title} runs one operator after another: a bound only"
+        if traits.parallel_variable:
+            change = replace(self.baseline.execution, runtime=runtime.with_threads(threads).side_by_side(workers))
+            how = f"{traits.parallel_setting}={workers} {traits.threads_setting}={threads}"
+        beside = _beside([(it.begin_ps, it.end_ps) for it in planned.placed])
+        ranked = sorted(beside, key=lambda number: -narrow.parts[number].paid_ps)
+        names = [narrow.graph.layers[index].name for number in ranked for index in narrow.parts[number].layers]
+        return self._what_if(WhatIfKind.PARALLEL, str(workers), change, latency, names, how, narrow)
+
+    def kernels(self) -> Iterator[WhatIf]:
+        """Yield the same runtime with other instructions or optimisations."""
+        for axes, other in self.others:
+            if axes.environment != self.axes.environment and self._alike(axes, environment=axes.environment):
+                changed = _changed_variables(self.axes.environment, axes.environment)
+                name = "-".join(value.lower() for _, value in changed) or "default"
+                how = " ".join(f"{variable}={value}" for variable, value in changed) or "no limit on kernels"
+                yield self._to(WhatIfKind.KERNELS, name, other, how)
+
+    def runtimes(self) -> Iterator[WhatIf]:
+        """Yield the same model on other runtimes, and the best mix of all of them."""
+        fitting: dict[str, MeasuredExecution] = {}
+        # Written layers that no runtime fuses say little about another framework.
+        wanted = {Level.FUSED, self.axes.level}
+        for axes, other in self.others:
+            alike = self._alike(axes, framework=axes.framework, version=axes.version, environment=frozenset())
+            if axes.framework != self.axes.framework and axes.level in wanted and alike:
+                kept = fitting.get(axes.framework)
+                if kept is None or _is_newer(other, kept):
+                    fitting[axes.framework] = other
+        for framework, other in fitting.items():
+            runtime = other.execution.runtime
+            how = f"run the {other.graph.format.value} file in {runtime.traits.title} {runtime.version}"
+            yield self._to(WhatIfKind.RUNTIME, framework, other, how)
+        same_file = [it for it in fitting.values() if it.file == self.baseline.file]
+        if same_file:
+            best = best_measured([self.baseline, *same_file])
+            won = [it for it in best.winners if it.execution]
+            names = [
+                best.executions[it.execution].graph.layers[index].name
+                for it in sorted(won, key=lambda winner: -winner.latency_ps)
+                for part in it.parts
+                for index in best.executions[it.execution].parts[part].layers
+            ]
+            how = "each layer in its fastest runtime, without conversions between them: a bound only"
+            yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, same_file[0])
+
+    def fusion(self) -> Iterator[WhatIf]:
+        """Yield what fusing layers saves, and what it would save where layers could have been fused and were not."""
+        is_written = self.axes.level is Level.WRITTEN
+        other = self._one(self.axes._replace(level=Level.FUSED if is_written else Level.WRITTEN))
+        if other is not None and is_written:
+            yield self._to(WhatIfKind.FUSION, "", other, "let the runtime fuse layers: --level fused")
+        if not is_written:
+            left = unfused(self.baseline)
+            if left:
+                saved_ps = paid_ps(self.baseline, left)
+                latency = latency_of(self.baseline)
+                kept = 1.0 - milliseconds(saved_ps) / latency.value_ms
+                ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
+                names = _names(self.baseline, ranked)
+                how = "compute these layers in the pass of the layer before: a bound only"
+                changed = Latency(*(kept * each for each in latency))
+                yield self._what_if(WhatIfKind.FUSION, "", None, changed, names, how, self.baseline)
+            if other is not None:
+                yield self._to(WhatIfKind.FUSION, "off", other, "run the layers as written: --level written")
+
+    def precisions(self) -> Iterator[WhatIf]:
+        """Yield the same runtime in other precisions, with the conversions between them."""
+        for axes, other in self.others:
+            if axes.precision is not self.axes.precision and self._alike(axes, precision=axes.precision):
+                traits = other.execution.runtime.traits
+                setting = f"{traits.precision_setting}={axes.precision.value}"
+                how = "quantise the model: --precision int8" if axes.precision is Precision.INT8 else setting
+                yield self._to(WhatIfKind.PRECISION, axes.precision.value, other, how)
+
+    def threads(self) -> Iterator[WhatIf]:
+        """Yield the best other number of threads."""
+        alike = [(it, one) for it, one in self.others if it.threads and self._alike(it, threads=it.threads)]
+        points = [(it, one) for it, one in alike if it.threads != self.axes.threads]
+        best = min(points, key=lambda it: latency_of(it[1]).value_ms, default=None)
+        if best is not None:
+            axes, other = best
+            setting = f"{other.execution.runtime.traits.threads_setting}={axes.threads}"
+            yield self._to(WhatIfKind.THREADS, str(axes.threads), other, setting)
+
+    def batches(self) -> Iterator[WhatIf]:
+        """Yield the best other batch size, by the time for each item."""
+        points = [
+            one
+            for it, one in self.others
+            if it.batch_size != self.axes.batch_size and self._alike(it, batch_size=it.batch_size)
+        ]
+        best = min(points, key=lambda it: latency_of(it).value_ms / it.graph.batch_size, default=None)
+        if best is not None:
+            yield self._to(WhatIfKind.BATCH, str(best.graph.batch_size), best, batch_in_words(best.graph.batch_size))
+
+    def _alike(self, axes: Axes, **changed: object) -> bool:
+        return axes == self.axes._replace(**changed)  # type: ignore[arg-type]
+
+    def _one(self, axes: Axes) -> MeasuredExecution | None:
+        return next((other for found, other in self.others if found == axes), None)
+
+    def _to(self, kind: WhatIfKind, name: str, other: MeasuredExecution, how: str) -> WhatIf:
+        """Return the change to another measured execution."""
+        found = savings(self.baseline, other)
+        before, after = _latencies(self.baseline, other)
+        lost = after.value_ms > before.value_ms
+        ranked = sorted(found, key=lambda it: it.saved_ms if lost else -it.saved_ms)
+        names = [name for it in ranked if (it.saved_ms < 0) is lost and it.saved_ms for name in it.layers[:1]]
+        return self._what_if(kind, name, other.execution, after, names, how, other)
+
+    def _what_if(
+        self,
+        kind: WhatIfKind,
+        name: str,
+        change: Execution | None,
+        latency: Latency,
+        layers: Sequence[str],
+        how: str,
+        measured: MeasuredExecution,
+    ) -> WhatIf:
+        before, _ = _latencies(self.baseline, measured)
+        return WhatIf(
+            f"{kind.value}-{name}" if name else kind.value,
+            kind,
+            self.baseline.execution,
+            change,
+            latency.value_ms,
+            gain_between(before, latency, hours_between(self.baseline, measured)),
+            tuple(dict.fromkeys(layers))[:MOST_LAYERS],
+            how,
+        )
+
+
+def unfused(one: MeasuredExecution) -> tuple[int, ...]:
+    """Return the parts that a runtime could have computed in the pass of the layer before them, and did not.
+
+    These are normalisations, activations and sums behind a convolution, a matrix product or a normalisation that
+    nothing else reads.
+    """
+    layers, readers = one.graph.layers, one.graph.successors
+    heads = {feed.layer for feed in one.graph.heads}
+    found = []
+    # The layers whose pass goes on.
+    passes = {layer.index for layer in layers if layer.kind in _FUSING}
+    part_of = {part.layers[0]: number for number, part in enumerate(one.parts) if len(part.layers) == 1}
+    for layer in layers:
+        before = [it for it in one.graph.predecessors[layer.index] if it in passes and it not in heads]
+        single = any(len(readers[it]) == 1 for it in before)
+        is_sum = layer.kind is Kind.COMBINE and layer.op.rpartition(".")[2] in _SUMS and len(layer.data) == 2
+        fits = layer.kind in _FUSED or is_sum
+        if single and fits and not is_conversion(layer) and layer.index in part_of:
+            passes.add(layer.index)
+            found.append(part_of[layer.index])
+    return tuple(number for number in found if one.parts[number].paid_ps)
+
+
+def _names(one: MeasuredExecution, parts: Iterable[int]) -> list[str]:
+    return [one.graph.layers[index].name for number in parts for index in one.parts[number].layers]
+
+
+def _latencies(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Latency, Latency]:
+    """Return the latencies that are compared: for each item of a batch if the batch sizes differ."""
+    sizes = before.graph.batch_size, after.graph.batch_size
+    first, second = sizes if sizes[0] != sizes[1] else (1, 1)
+    return Latency(*(it / first for it in latency_of(before))), Latency(*(it / second for it in latency_of(after)))
+
+
+def _reference_ms(one: MeasuredExecution) -> float:
+    """Return the mean latency of the reference while the parts were measured, by their time; 0 if it is not known."""
+    known = [(part.paid_ps, part.measured.reference_ms) for part in one.parts if part.measured is not None]
+    weighed = [(paid, reference_ms) for paid, reference_ms in known if reference_ms and paid]
+    paid_in_all = sum(paid for paid, _ in weighed)
+    return sum(paid * reference_ms for paid, reference_ms in weighed) / paid_in_all if paid_in_all else 0.0
+
+
+def _is_newer(one: MeasuredExecution, other: MeasuredExecution) -> bool:
+    return _version(one.execution.runtime) > _version(other.execution.runtime)
+
+
+def _version(runtime: Runtime) -> list[int]:
+    return [int(word) for word in runtime.version.split(".") if word.isdecimal()]
+
+
+def _changed_variables(before: frozenset[tuple[str, str]], after: frozenset[tuple[str, str]]) -> list[tuple[str, str]]:
+    return sorted(after - before)
+
+
+def _beside(placed: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the tasks that run beside another one, by their begins and ends."""
+    order = sorted((number for number, (begin, end) in enumerate(placed) if end > begin), key=lambda it: placed[it])
+    found: set[int] = set()
+    latest: int | None = None
+    for number in order:
+        if latest is not None and placed[number][0] < placed[latest][1]:
+            found.update((number, latest))
+        if latest is None or placed[number][1] > placed[latest][1]:
+            latest = number
+    return sorted(found)

@@ -1,0 +1,294 @@
+"""The analysis of models from stored results: bounds, what-ifs and the gap."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
+from dlbricks_tui.analysis.gap import Gap, gap_of
+from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
+from dlbricks_tui.analysis.what_if import Execution, WhatIf
+from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.opening import open_loader
+from dlbricks_tui.answers.scope import MeasurementScope
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.lookup import levels_measured
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.store import records
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import by_id, combinations
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredGain:
+    """The outcome of a what-if that was carried out: the latency after the change, and the gain."""
+
+    measured_ms: float
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Something that an analysis lacks, and the command that measures it."""
+
+    what: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How fast a model is in one execution, how fast it could be, and what changes would gain.
+
+    The bounds and the gap are None if the estimate lacks layers.
+    """
+
+    source: ModelSource
+    system: str
+    baseline: MeasuredExecution
+    # All executions of the model with results, the baseline first.
+    executions: tuple[MeasuredExecution, ...]
+    best: BestMeasured | None
+    over_best: Ratio | None
+    gap: Gap | None
+    # None if the peaks of the system are not known at this number of threads, or do not apply.
+    roof: Roof | None
+    roofline_ms: float | None
+    points: tuple[LayerPoint, ...]
+    what_ifs: tuple[WhatIf, ...]
+    # The layers of the file.
+    written: LayerGraph | None
+    # The commands that measure what is missing, each with what it brings.
+    missing: tuple[Missing, ...]
+    # The newest proof of each what-if, by its id.
+    proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
+
+
+class Analyser:
+    """Analyses models from one store; nothing is measured."""
+
+    def __init__(self, estimator: Estimator, named: Sequence[str] = ()) -> None:
+        self._estimator = estimator
+        self._named = named
+        self._open = ExitStack()
+        self._loaders: dict[Runtime | None, Loader] = {}
+
+    def __enter__(self) -> "Analyser":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def analyses(self, sources: Sequence[ModelSource]) -> Iterator[Analysis]:
+        """Yield the analysis of each model."""
+        scope = self._estimator.scope_of(sources)
+        runtimes = _Runtimes(self._estimator.data, self._estimator.store, scope.system)
+        for answer in self._estimator.estimates(sources, scope):
+            yield self._analysis(answer, scope, runtimes)
+
+    def _analysis(self, answer: ModelWithEstimate, scope: MeasurementScope, runtimes: "_Runtimes") -> Analysis:
+        graph, found = answer.decomposition.graph, answer.found
+        options = self._estimator.options
+        execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
+        baseline = MeasuredExecution(execution, graph, found)
+        others = [it for it in self._executions(answer.source, runtimes) if not _is_same(it, baseline)]
+        composed = found.estimate.composed
+        complete = composed is not None and not found.estimate.is_partial
+        competing = [baseline, *(it for it in others if _competes(it, baseline))]
+        best = best_measured(competing) if complete else None
+        written = self._written(answer.source, baseline)
+        threads = max(it.found.variant.threads or 1 for it in competing)
+        roof, least_ms, points = None, None, ()
+        if applies_to(found.way.runtime) and written is not None:
+            roof = self._roof(scope.system, threads)
+        if roof is not None and written is not None:
+            same_file = [it for it in competing if it.file == graph.file]
+            works = [works_of(it, written) for it in same_file]
+            points = points_of(baseline, works[0], roof)
+            if best is not None:
+                least_ms = roofline_ms(same_file, best_measured(same_file).groups, works, roof)
+        return Analysis(
+            answer.source,
+            scope.system,
+            baseline,
+            (baseline, *others),
+            best,
+            None if best is None else over_best(baseline, best),
+            None if best is None else gap_of(baseline, best),
+            roof,
+            least_ms,
+            points,
+            what_ifs_of(baseline, others),
+            written,
+            tuple(self._missing(answer, baseline, threads, roof is None)),
+        )
+
+    def _roof(self, system: str, threads: int) -> Roof | None:
+        store = self._estimator.store
+        known = by_id(store.systems()).get(system)
+        return None if known is None else roof_of(store.peaks(), known, threads)
+
+    def _executions(self, source: ModelSource, runtimes: "_Runtimes") -> Iterator[MeasuredExecution]:
+        """Yield the model in each execution with results of its bricks.
+
+        Batch sizes are those of the file and of the options, and those at which the model was timed end to end.
+        """
+        batches = dict.fromkeys([None, self._estimator.options.batch, *runtimes.batch_sizes(source.name)])
+        inquiries: dict[tuple[Runtime | None, Level, int | None], Inquiry | None] = {}
+        for identity in runtimes.measured:
+            runtime = runtimes.of(identity)
+            if runtime.traits.format not in source.formats:
+                continue
+            for level, batch in product(runtimes.levels(identity), batches):
+                key = runtimes.loading(runtime), level, batch
+                if key not in inquiries:
+                    inquiries[key] = self._inquiry(source.in_format(runtime.traits.format), *key)
+                inquiry = inquiries[key]
+                found = None if inquiry is None else inquiry.on(runtimes.system, identity)
+                if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
+                    graph = inquiry.decomposition.graph
+                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found)
+
+    def _inquiry(self, source: ModelSource, runtime: Runtime | None, level: Level, batch: int | None) -> Inquiry | None:
+        """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
+        estimator, loader = self._estimator, self._loader(runtime)
+        options = estimator.options
+        with suppress(*UNLOADABLE):
+            graph = loader.load(source, level, options.inputs, options.values, batch)
+            if batch is not None and batch == self._usual_size(source, runtime, level):
+                return None
+            decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
+            return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
+        return None
+
+    def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
+        options = self._estimator.options
+        return self._loader(runtime).load(source, level, options.inputs, options.values).batch_size
+
+    def _written(self, source: ModelSource, baseline: MeasuredExecution) -> LayerGraph | None:
+        """Return the layers of the file of the baseline; None if it cannot be read so."""
+        if baseline.graph.level is Level.WRITTEN:
+            return baseline.graph
+        form, options = baseline.graph.format, self._estimator.options
+        with suppress(*UNLOADABLE):
+            # At the batch size of the baseline, which may be that of the file.
+            found = self._estimator.loader.load(
+                source.in_format(form), Level.WRITTEN, options.inputs, options.values, options.batch
+            )
+            return found.named(source.name)
+        return None
+
+    def _loader(self, runtime: Runtime | None) -> Loader:
+        if runtime not in self._loaders:
+            data, inputs_used = self._estimator.data, self._estimator.remarks.inputs_used
+            self._loaders[runtime] = self._open.enter_context(open_loader(data, inputs_used, runtime))
+        return self._loaders[runtime]
+
+    def _missing(
+        self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, no_roof: bool
+    ) -> Iterator[Missing]:
+        """Yield what the analysis lacks, on this host, with the commands that measure it."""
+        runtime, estimate = baseline.execution.runtime, baseline.estimate
+        run = ["dlbricks", "run", self._reference(answer.source), "--runtime", runtime.name]
+        if runtime.settings.threads is not None:
+            run += ["--threads", str(runtime.settings.threads)]
+        if baseline.execution.batch_size is not None:
+            run += ["--batch", str(baseline.execution.batch_size)]
+        if baseline.graph.level is Level.WRITTEN:
+            run += ["--level", Level.WRITTEN.value]
+        if stated_precision(baseline.found.way.runtime) is not Precision.F32:
+            run += ["--precision", stated_precision(baseline.found.way.runtime).value]
+        if estimate.coverage.missing:
+            yield Missing(f"{estimate.coverage.missing} layers", shlex.join(run))
+        if baseline.found.end_to_end is None:
+            yield Missing("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
+        if no_roof and applies_to(baseline.found.way.runtime):
+            command = ["dlbricks", "doctor", "--peaks", "--threads", str(threads)]
+            yield Missing(f"the peaks with {threads} thread{'' if threads == 1 else 's'}", shlex.join(command))
+
+    def _reference(self, source: ModelSource) -> str:
+        if source.table1_id:
+            return f"table1:{source.table1_id}"
+        return source.name if not self._named or source.name in self._named else str(source.path)
+
+
+class _Runtimes:
+    """The runtimes with results on a system."""
+
+    def __init__(self, data: DataFolder, store: ResultsDatabase, system: str) -> None:
+        self.system = system
+        self._store = store
+        self._levels: dict[str, tuple[Level, ...]] = {}
+        self._registered = Registry(data.path).known()
+        self._stored = by_id(store.runtimes())
+        ways = combinations(store.select(equal(system=system), order=()))
+        self.measured = tuple(dict.fromkeys(it.runtime for it in ways if it.runtime.partition("-")[0] in TRAITS))
+
+    def of(self, identity: str) -> Runtime:
+        """Return the runtime of an identity: a variant of one of this host, or as the store describes it."""
+        for each in self._registered:
+            found = each.with_identity(identity)
+            if found is not None:
+                return found
+        return _described(identity, self._stored.get(identity))
+
+    def loading(self, runtime: Runtime) -> Runtime | None:
+        """Return the runtime that reads models as this one fuses them; threads do not matter.
+
+        None: the usual one of its format.
+        """
+        here = [it for it in self._registered if it.framework == runtime.framework]
+        alike = next((it for it in here if it.version == runtime.version), here[0] if here else None)
+        if alike is None:
+            return None
+        settings = replace(
+            alike.settings, precision=runtime.settings.precision, environment=runtime.settings.environment
+        )
+        return replace(alike, settings=settings) if alike.computes_in(runtime.settings.precision) else None
+
+    def levels(self, identity: str) -> tuple[Level, ...]:
+        """Return the levels with results of a runtime."""
+        if identity not in self._levels:
+            self._levels[identity] = levels_measured(self._store, self.system, identity)
+        return self._levels[identity]
+
+    def batch_sizes(self, model: str) -> tuple[int, ...]:
+        """Return the batch sizes at which a model was timed end to end."""
+        found = self._store.select(equal(of="model", name=model, system=self.system), order=()).numbers("batch_size")
+        return tuple(sorted({int(size) for size in found.tolist()}))
+
+
+def _described(identity: str, stored: records.Runtime | None) -> Runtime:
+    """Return a runtime by its identity alone: it is not on this host."""
+    first, *words = identity.split(" ")
+    framework, _, version = first.partition("-")
+    python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
+    environment = tuple(sorted(tuple(word.split("=", 1)) for word in words if "=" in word))
+    settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))  # type: ignore[arg-type]
+    return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
+
+
+def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:
+    return (one.found.way, one.graph.batch_size) == (other.found.way, other.graph.batch_size) and one.file == other.file
+
+
+def _competes(one: MeasuredExecution, baseline: MeasuredExecution) -> bool:
+    """Return whether an execution counts for the best of another one: it computes the same, with the same batch."""
+    return (
+        one.is_measured
+        and one.execution.runtime.at_once == 1
+        and one.graph.batch_size == baseline.graph.batch_size
+        and one.found.variant.precision is baseline.found.variant.precision
+    )

@@ -1,0 +1,158 @@
+"""Analyses as plain values: the JSON documents of `dlbricks analyze`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dlbricks_tui.analysis.groups import paid_ps
+from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
+from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
+from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Precision
+
+
+@dataclass(frozen=True, slots=True)
+class ModelWhatIf:
+    """A change with its predicted gain: the share of the latency that it saves, for each item if batch sizes differ."""
+
+    id: str
+    kind: WhatIfKind
+    estimate_ms: float
+    gain: float
+    # The 95 % interval of the gain.
+    interval: tuple[float, float]
+    layers: tuple[str, ...]
+    how: str
+    # False for a bound that nobody can run.
+    possible: bool
+    proof: MeasuredGain | None
+
+
+@dataclass(frozen=True, slots=True)
+class GapParts:
+    """The gap in parts; without an end-to-end latency it is that of the estimate, and nothing is unexplained."""
+
+    slower_layers_ms: float
+    conversions_ms: float
+    calls_ms: float
+    unexplained_ms: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BestLayers:
+    """Layers that are compared together, their latency, and the execution in which they were fastest."""
+
+    layers: tuple[str, ...]
+    # None if the best is that of another file of the model.
+    latency_ms: float | None
+    best_ms: float
+    # The runtimes and levels.
+    fastest: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MissingPart:
+    """Something that an analysis lacks, and the command that measures it."""
+
+    what: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelAnalysis:
+    """How fast a model is, how fast it could be, and what changes would gain."""
+
+    model: str
+    system: str
+    runtime: str
+    level: Level
+    batch: int
+    threads: int | None
+    precision: Precision
+    measured_ms: float | None
+    sequential_ms: float | None
+    # The share of predicted latencies in `sequential_ms`.
+    predicted_share: float
+    best_ms: float | None
+    best_interval_ms: tuple[float, float] | None
+    best_parallel_ms: float | None
+    roofline_ms: float | None
+    # The latency over the best, with its 95 % interval.
+    over_best: float | None
+    over_best_interval: tuple[float, float] | None
+    gap: GapParts | None
+    what_ifs: tuple[ModelWhatIf, ...]
+    best_layers: tuple[BestLayers, ...]
+    missing: tuple[MissingPart, ...]
+
+
+def model_analysis(found: Analysis) -> ModelAnalysis:
+    """Return an analysis as a document."""
+    baseline, best = found.baseline, found.best
+    estimate, end_to_end, ratio = baseline.estimate, baseline.found.end_to_end, found.over_best
+    return ModelAnalysis(
+        model=found.source.name,
+        system=found.system,
+        runtime=baseline.found.way.runtime,
+        level=baseline.graph.level,
+        batch=baseline.graph.batch_size,
+        threads=baseline.found.variant.threads,
+        precision=baseline.found.variant.precision,
+        measured_ms=None if end_to_end is None else end_to_end.value_ms,
+        sequential_ms=None if estimate.composed is None else estimate.composed.sequential_ms,
+        predicted_share=estimate.predicted_share,
+        best_ms=None if best is None else best.latency_ms,
+        best_interval_ms=None if best is None else (best.latency.low_ms, best.latency.high_ms),
+        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
+        roofline_ms=found.roofline_ms,
+        over_best=None if ratio is None else ratio.value,
+        over_best_interval=None if ratio is None else (ratio.low, ratio.high),
+        gap=None
+        if found.gap is None
+        else GapParts(
+            found.gap.slower_layers_ms, found.gap.conversions_ms, found.gap.calls_ms, found.gap.unexplained_ms
+        ),
+        what_ifs=tuple([_what_if(it, found.proofs) for it in found.what_ifs]),
+        best_layers=best_layers(found),
+        missing=tuple([MissingPart(it.what, it.command) for it in found.missing]),
+    )
+
+
+def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
+    """Return which execution won each group of layers, those first that lose most in the baseline."""
+    best = found.best
+    if best is None:
+        return ()
+    is_here = best.executions[0] is found.baseline
+    rows = []
+    for group, winners in zip(best.groups.groups, best.by_group, strict=True):
+        first = best.executions[0]
+        number = 0 if group.parts[0] else winners[0].execution
+        shown = best.executions[number]
+        names = [shown.graph.layers[index].name for part in group.parts[number] for index in shown.parts[part].layers]
+        ways = [best.executions[it.execution].found.way for it in winners if it.parts]
+        if names and ways:
+            rows.append(
+                BestLayers(
+                    tuple(dict.fromkeys(names)),
+                    milliseconds(paid_ps(first, group.parts[0])) if is_here else None,
+                    milliseconds(sum(it.latency_ps for it in winners)),
+                    tuple(dict.fromkeys(f"{way.runtime}, {way.level.value}" for way in ways)),
+                )
+            )
+    return tuple(sorted(rows, key=lambda it: it.best_ms - (it.latency_ms or 0.0)))
+
+
+def _what_if(found: WhatIf, proofs: Mapping[str, MeasuredGain]) -> ModelWhatIf:
+    interval = found.gain.low, found.gain.high
+    return ModelWhatIf(
+        found.id,
+        found.kind,
+        found.estimate_ms,
+        found.gain.value,
+        interval,
+        found.layers,
+        found.how,
+        found.change is not None,
+        proofs.get(found.id),
+    )
