@@ -105,12 +105,16 @@ class Analyser:
         baseline = MeasuredExecution(execution, graph, found)
         others = [it for it in self._executions(answer.source, runtimes) if not _is_same(it, baseline)]
         composed = found.estimate.composed
-        complete = composed is not None and not found.estimate.is_partial
+        # Predictions of all layers tell nothing about what could be better.
+        is_known = any(part.measured is not None for part in baseline.parts)
+        complete = composed is not None and not found.estimate.is_partial and is_known
         competing = [baseline, *(it for it in others if _competes(it, baseline))]
         best = best_measured(competing) if complete else None
         written = self._written(answer.source, baseline)
         threads = max(it.found.variant.threads or 1 for it in competing)
-        roof, least_ms, points = None, None, ()
+        roof: Roof | None = None
+        least_ms: float | None = None
+        points: tuple[LayerPoint, ...] = ()
         if applies_to(found.way.runtime) and written is not None:
             roof = self._roof(scope.system, threads)
         if roof is not None and written is not None:
@@ -130,7 +134,7 @@ class Analyser:
             roof,
             least_ms,
             points,
-            what_ifs_of(baseline, others),
+            what_ifs_of(baseline, others) if is_known else (),
             written,
             tuple(self._missing(answer, baseline, threads, roof is None)),
         )
@@ -193,7 +197,9 @@ class Analyser:
     def _loader(self, runtime: Runtime | None) -> Loader:
         if runtime not in self._loaders:
             data, inputs_used = self._estimator.data, self._estimator.remarks.inputs_used
-            self._loaders[runtime] = self._open.enter_context(open_loader(data, inputs_used, runtime))
+            self._loaders[runtime] = self._open.enter_context(
+                open_loader(data, inputs_used, *([] if runtime is None else [runtime]))
+            )
         return self._loaders[runtime]
 
     def _missing(

@@ -1,11 +1,101 @@
-"""`dlbricks analyze`: how fast models could be, what takes the time, and what changes would gain."""
+"""`dlbricks analyze`: how fast models could be, where their time goes, and what changes would gain."""
 
+import argparse
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from dlbricks_tui.answers.analysing import Analyser, Analysis
+from dlbricks_tui.answers.analysis_results import best_layers, model_analysis
+from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.options import (
+    add_cutting_options,
     add_models_argument,
+    add_variant_options,
+    estimate_options_of,
+    names,
 )
-from dlbricks_tui.cli.parser import Parser
+from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
+from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_schema_option
+from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.wording.analysis import (
+    bound_lines,
+    execution_line,
+    gap_lines,
+    headline,
+    layer_lines,
+    missing_line,
+    what_if_lines,
+)
+
+_WIDEST = 120
 
 
 def register(parser: Parser) -> None:
     """Add the options of `analyze`."""
     add_models_argument(parser, many=True)
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        type=names,
+        default=(),
+        help="a registered runtime, or one of the store, or several with commas (default: ours)",
+    )
+    parser.add_argument(
+        "--threads", metavar="T", type=int, help="the number of threads of the runtime (default: that of your settings)"
+    )
+    add_variant_options(parser, many=False)
+    add_cutting_options(parser, level=Level.FUSED)
+    # None leaves the level to the results of the system.
+    parser.set_defaults(level=None, workers=None, rules=None, measured_only=False)
+    parser.add_argument(
+        "--system", metavar="S", help="a system of the store by its id, name or instance type (default: this host)"
+    )
+    parser.add_argument(
+        "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
+    )
+    add_json_option(parser)
+    add_schema_option(parser, "ModelAnalysis", module="analysis_results", many=True)
+    parser.set_defaults(handler=analyze_models)
+
+
+def analyze_models(args: argparse.Namespace) -> int:
+    """Analyse each model on each runtime, from stored results."""
+    found = list(_analyses(args))
+    if args.json:
+        write_json([model_analysis(it) for it in found])
+    else:
+        for place, each in enumerate(found):
+            write_lines([*([""] if place else []), *_lines(each, args.layers)])
+    for each in found:
+        if each.missing:
+            narrate(missing_line(each.source.name, [(it.what, it.command) for it in each.missing]))
+    complete = all(it.best is not None for it in found)
+    return Status.DONE if complete and found else Status.DONE_WITH_FAILURES
+
+
+def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
+    sources = library(args.data).find_all(args.models)
+    options = replace(
+        estimate_options_of(args, args.system), threads=args.threads, batch=args.batch, precision=args.precision
+    )
+    for runtime in args.runtime or (None,):
+        with (
+            open_estimator(replace(options, runtime=runtime), args.data) as estimator,
+            Analyser(estimator, args.models) as analyser,
+        ):
+            yield from analyser.analyses(sources)
+
+
+def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
+    width = min(_WIDEST, data_console().width)
+    lines = [headline(found.source.name, found.baseline, found.best, found.over_best), execution_line(found.baseline)]
+    lines += ["", *bound_lines(found.baseline, found.best, found.roofline_ms)]
+    if found.gap is not None and found.best is not None:
+        lines += ["", *gap_lines(found.gap, found.best, width)]
+    proofs = {name: proof.gain for name, proof in found.proofs.items()}
+    lines += ["", *what_if_lines(found.what_ifs, proofs.get, width)]
+    if with_layers:
+        rows = [(it.layers, it.latency_ms, it.best_ms, it.fastest) for it in best_layers(found)]
+        lines += ["", *layer_lines(rows, width)]
+    return lines

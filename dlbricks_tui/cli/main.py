@@ -52,6 +52,7 @@ COMMANDS = (
     _command("probe", "estimate models on this host in seconds, from other systems and a few bricks measured here"),
     _command("runs", "list the runs, watch, pause, cancel or resume one"),
     _command("estimate", "compose models' latencies from the results of their bricks"),
+    _command("analyze", "show how fast models could be, where their time goes, and what changes would gain"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
     _command("results", "list, show, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),

@@ -15,6 +15,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Layer, LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import Variant
 from tests.bricks.graphs import sound_graphs
 from tests.estimate.knowledge_of import latency_of
 
@@ -47,16 +48,20 @@ def executed(
     times: Mapping[int, float] | None = None,
     *,
     granularity: int = 1,
+    runtime: Runtime = RUNTIME,
     threads: int = 1,
     call_ms: float = 0.0,
     end_to_end: Latency | None = None,
 ) -> MeasuredExecution:
     """The graph measured in an execution, with the times of sequences by their first layers."""
     decomposition = decompose(graph, Cutting(granularity))
-    runtime = RUNTIME.with_threads(threads)
+    runtime = runtime.with_threads(threads)
     found = estimate(decomposition, knowing(decomposition, times or {}, call_ms))
     way = Way("here", runtime.identity, graph.level, "inside")
-    return MeasuredExecution(Execution(runtime, graph.level), graph, SystemEstimate(way, found, end_to_end))
+    variant = Variant(threads, graph.batch_size, runtime.settings.precision)
+    return MeasuredExecution(
+        Execution(runtime, graph.level), graph, SystemEstimate(way, found, end_to_end, variant=variant)
+    )
 
 
 @st.composite

@@ -1,0 +1,198 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_ifs import gain_between, latency_of, savings, unfused, what_ifs_of
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import Precision
+from tests.analysis.executions import RUNTIME, executed, some_executions, with_nodes
+from tests.bricks.graphs import DATA, Spec, after, built, chain
+
+GRAPH = with_nodes(chain("conv", "relu", "pool"))
+ONNX_RUNTIME = replace(RUNTIME, framework="onnxruntime", version="1.32.0")
+OPENVINO = replace(RUNTIME, framework="openvino", version="2026.4.1")
+
+
+def only(baseline: MeasuredExecution, *others: MeasuredExecution) -> WhatIf:
+    (found,) = what_ifs_of(baseline, others)
+    return found
+
+
+def of_kind(kind: WhatIfKind, baseline: MeasuredExecution, *others: MeasuredExecution) -> list[WhatIf]:
+    return [it for it in what_ifs_of(baseline, others) if it.kind is kind]
+
+
+def at_level(graph: LayerGraph, level: Level) -> LayerGraph:
+    return replace(graph, level=level)
+
+
+def with_settings(runtime: Runtime, *variables: tuple[str, str]) -> Runtime:
+    return replace(runtime, settings=replace(runtime.settings, environment=variables))
+
+
+def test_more_threads_save_time_in_the_layers_that_become_faster() -> None:
+    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
+    found = only(baseline, executed(GRAPH, {0: 2.0, 1: 0.9, 2: 1.1}, threads=2))
+    assert (found.id, found.kind, found.how) == ("threads-2", WhatIfKind.THREADS, "OMP_NUM_THREADS=2")
+    assert found.estimate_ms == pytest.approx(4.0)
+    assert found.gain.value == pytest.approx(1.0 - 4.0 / 6.0)
+    assert found.gain.low < found.gain.value < found.gain.high
+    assert found.layers == ("layer0", "layer1")
+    assert found.change is not None
+    assert found.change.runtime.settings.threads == 2
+
+
+def test_a_change_that_costs_time_names_the_layers_that_become_slower() -> None:
+    found = only(executed(GRAPH, {0: 1.0, 1: 1.0, 2: 1.0}), executed(GRAPH, {0: 3.0, 1: 0.5, 2: 1.5}, threads=2))
+    assert found.gain.value < 0
+    assert found.layers == ("layer0", "layer2")
+
+
+def test_of_several_thread_counts_the_best_is_named() -> None:
+    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
+    times = {2: 2.0, 4: 1.0, 8: 3.0}
+    others = [executed(GRAPH, {0: ms, 1: 1.0, 2: 1.0}, threads=threads) for threads, ms in times.items()]
+    assert only(baseline, *others).id == "threads-4"
+
+
+def test_independent_layers_run_on_workers_with_a_share_of_the_threads() -> None:
+    fork = with_nodes(
+        built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
+    )
+    baseline = executed(fork, {0: 1.0, 1: 2.0, 2: 2.0, 3: 1.0}, threads=2)
+    narrow = executed(fork, {0: 1.5, 1: 2.5, 2: 2.5, 3: 1.0}, threads=1)
+    (found,) = of_kind(WhatIfKind.PARALLEL, baseline, narrow)
+    assert found.id == "parallel-2"
+    assert found.estimate_ms == pytest.approx(5.0)
+    assert found.gain.value == pytest.approx(1.0 - 5.0 / 6.0)
+    assert set(found.layers) == {"layer1", "layer2"}
+    assert found.change is not None
+    assert found.change.runtime.at_once == 2
+    assert found.change.runtime.settings.threads == 1
+
+
+def test_no_free_cores_are_assumed() -> None:
+    assert not of_kind(WhatIfKind.PARALLEL, executed(GRAPH, threads=1), executed(GRAPH, threads=2))
+
+
+def test_parallel_layers_are_a_bound_where_the_runtime_has_no_setting_for_them() -> None:
+    baseline, narrow = executed(GRAPH, runtime=OPENVINO, threads=2), executed(GRAPH, runtime=OPENVINO, threads=1)
+    (found,) = of_kind(WhatIfKind.PARALLEL, baseline, narrow)
+    assert found.change is None
+
+
+def test_other_kernels_are_named_by_their_setting() -> None:
+    narrow = with_settings(RUNTIME, ("DNNL_MAX_CPU_ISA", "AVX2"))
+    found = only(executed(GRAPH, {0: 1.0}), executed(GRAPH, {0: 2.0}, runtime=narrow))
+    assert (found.id, found.how) == ("kernels-avx2", "DNNL_MAX_CPU_ISA=AVX2")
+
+
+def test_another_runtime_of_the_same_file_also_gives_the_best_mix_as_a_bound() -> None:
+    baseline = executed(GRAPH, {0: 3.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME)
+    other = executed(GRAPH, {0: 2.0, 1: 1.0, 2: 2.0}, runtime=OPENVINO)
+    whole, mix = what_ifs_of(baseline, [other])
+    assert (whole.id, mix.id, mix.change) == ("runtime-openvino", "runtime-mix", None)
+    assert (whole.estimate_ms, mix.estimate_ms) == pytest.approx((5.0, 4.0))
+    assert mix.layers == ("layer0",)
+
+
+def test_layers_of_different_files_are_not_compared() -> None:
+    one = executed(GRAPH.with_key("one", Path("one.onnx")), runtime=ONNX_RUNTIME)
+    other = executed(GRAPH.with_key("other", Path("other.onnx")), runtime=OPENVINO)
+    found = only(one, other)
+    assert (found.id, found.layers) == ("runtime-openvino", ())
+    assert savings(one, other) == ()
+
+
+def test_fusing_written_layers_saves_the_time_of_those_that_go() -> None:
+    written = executed(at_level(GRAPH, Level.WRITTEN), {0: 2.0, 1: 1.0, 2: 1.0})
+    fused = executed(at_level(GRAPH, Level.FUSED), {0: 2.2, 2: 1.0}, granularity=2)
+    (found,) = of_kind(WhatIfKind.FUSION, written, fused)
+    assert (found.id, found.change) == ("fusion", fused.execution)
+    assert found.gain.value == pytest.approx(1.0 - 3.2 / 4.0)
+    assert found.layers == ("layer0",)
+    (back,) = of_kind(WhatIfKind.FUSION, fused, written)
+    assert (back.id, back.gain.value < 0) == ("fusion-off", True)
+
+
+def test_layers_that_could_have_been_fused_are_found_in_the_graph_that_ran() -> None:
+    graph = built(
+        [
+            Spec("conv", DATA),
+            Spec("relu", after(0)),
+            Spec("conv", after(1)),
+            Spec("add", after(2, 1)),
+            Spec("pool", after(3)),
+            Spec("relu", after(4)),
+        ]
+    )
+    one = executed(with_nodes(at_level(graph, Level.FUSED)), dict.fromkeys(range(6), 1.0))
+    assert unfused(one) == (1, 3)
+    (found,) = what_ifs_of(one, [])
+    assert (found.id, found.change) == ("fusion", None)
+    assert found.estimate_ms == pytest.approx(4.0)
+    assert found.layers == ("layer1", "layer3")
+
+
+def test_a_layer_whose_input_others_read_too_is_not_missed() -> None:
+    graph = built([Spec("conv", DATA), Spec("relu", after(0)), Spec("pool", after(0)), Spec("add", after(1, 2))])
+    assert unfused(executed(with_nodes(at_level(graph, Level.FUSED)), dict.fromkeys(range(4), 1.0))) == ()
+
+
+def test_another_precision_counts_with_its_conversions() -> None:
+    quantised = ONNX_RUNTIME.with_precision(Precision.INT8)
+    layers = [replace(it, kind=Kind.QUANTIZE) if it.index == 2 else it for it in GRAPH.layers]
+    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME)
+    (found,) = of_kind(
+        WhatIfKind.PRECISION,
+        baseline,
+        executed(replace(GRAPH, layers=tuple(layers)), {0: 1.0, 1: 1.0, 2: 2.0}, runtime=quantised),
+    )
+    assert found.id == "precision-int8"
+    assert found.estimate_ms == pytest.approx(4.0)
+
+
+def test_batches_are_compared_by_the_time_for_an_item() -> None:
+    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
+    larger = replace(GRAPH, batch_size=4)
+    (found,) = what_ifs_of(baseline, [executed(larger, {0: 8.0, 1: 2.0, 2: 2.0})])
+    assert found.id == "batch-4"
+    assert found.estimate_ms == pytest.approx(3.0)
+    assert found.gain.value == pytest.approx(0.5)
+
+
+def test_executions_with_missing_layers_do_not_count() -> None:
+    baseline, other = executed(GRAPH, {0: 4.0}), executed(GRAPH, {0: 1.0}, threads=2)
+    part = replace(other.parts[0], standing=Standing.MISSING, measured=None)
+    coverage = replace(other.estimate.coverage, measured=2, missing=1)
+    lacking = replace(other.estimate, parts=(part, *other.parts[1:]), coverage=coverage)
+    incomplete = replace(other, found=replace(other.found, estimate=lacking))
+    assert not what_ifs_of(baseline, [incomplete])
+
+
+@given(some_executions())
+def test_savings_add_up_to_the_difference_without_conversions_and_calls(executions: list[MeasuredExecution]) -> None:
+    before, after = executions[0], executions[-1]
+    found = savings(before, after)
+    assert sum(it.before_ms for it in found) <= latency_of(before).value_ms + 1e-9
+
+
+def test_a_host_of_another_speed_widens_the_interval_of_a_gain() -> None:
+    before, changed = Latency(2.0, 1.9, 2.1), Latency(1.0, 0.95, 1.05)
+    calm, moved = gain_between(before, changed), gain_between(before, changed, hours=0.2)
+    assert calm.value == moved.value == 0.5
+    assert moved.low < calm.low < calm.high < moved.high
+
+
+def test_ids_are_unique() -> None:
+    others = [executed(GRAPH, threads=threads) for threads in (2, 3, 4)]
+    ids = [it.id for it in what_ifs_of(executed(GRAPH, threads=4), others)]
+    assert len(ids) == len(set(ids))

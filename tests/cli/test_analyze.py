@@ -1,0 +1,140 @@
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.store.records import Measurement, Peaks, Record
+from tests.estimate.stored import brick_records, model_record, store_of, timed
+from tests.estimate.table1 import table1
+from tests.store.samples import runtime, system
+
+# SqueezeNet as MXNet has it; its types are delivered at level `written`.
+SQUEEZENET = decompose(table1()["16"])
+MXNET_1, MXNET_2 = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 2))
+CONTRACT = {
+    *("model", "system", "measured_ms", "sequential_ms", "best_ms", "best_parallel_ms", "roofline_ms"),
+    *("what_ifs", "gap"),
+}
+
+Analyze = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def analyze(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Analyze:
+    """Run `dlbricks analyze ...` with these records in the store, and return its status and both outputs."""
+
+    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
+        store_of(tmp_path / "data" / "store", *records).close()
+        status = main(["--data-dir", str(tmp_path / "data"), "analyze", "--system", "c5.xlarge", *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def results(identity: str, measured_ms: float | None = None, factor: float = 1.0) -> list[Record]:
+    """All bricks of the model by a runtime, and the whole model if it was timed."""
+    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": identity}
+    whole = [] if measured_ms is None else [model_record(SQUEEZENET, measured_ms, **where)]
+    bricks = [
+        replace(it, statistics=timed(factor * it.statistics.trimmed_mean_ms)) if isinstance(it, Measurement) else it
+        for it in brick_records(SQUEEZENET, **where)
+    ]
+    return [system("c5.xlarge"), runtime(identity, framework="mxnet"), *bricks, *whole]
+
+
+def peaks(threads: int) -> Record:
+    return Peaks(
+        when="2026-01-01T00:00:00+00:00",
+        system="c5.xlarge",
+        threads=threads,
+        arithmetic=(("avx512", 100.0),),
+        bandwidth=(("memory", 10.0), ("shared cache", 40.0)),
+    )
+
+
+def document(out: str) -> dict[str, Any]:
+    (found,) = json.loads(out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), peaks(2)]
+    status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
+    found = document(out)
+    assert status == 0
+    assert found.keys() >= CONTRACT
+    assert found["model"].startswith("SqueezeNet")
+    assert (found["system"], found["measured_ms"]) == ("c5.xlarge", pytest.approx(60.0))
+    assert found["best_ms"] == pytest.approx(found["sequential_ms"] / 2)
+    assert 0 < found["best_parallel_ms"] <= found["best_ms"]
+    assert found["roofline_ms"] > 0
+    parts = found["gap"]
+    assert set(parts) == {"slower_layers_ms", "conversions_ms", "calls_ms", "unexplained_ms"}
+    assert sum(parts.values()) == pytest.approx(found["measured_ms"] - found["best_ms"], abs=1e-9)
+    (threads,) = found["what_ifs"]
+    assert set(threads) >= {"id", "kind", "estimate_ms", "gain", "interval", "layers", "how", "proof"}
+    assert (threads["id"], threads["kind"], threads["proof"]) == ("threads-2", "threads", None)
+    assert threads["gain"] == pytest.approx(0.5)
+    low, high = threads["interval"]
+    assert low < threads["gain"] < high
+
+
+def test_without_an_end_to_end_latency_the_gap_is_that_of_the_estimate(analyze: Analyze) -> None:
+    status, out, err = analyze([*results(MXNET_1), peaks(1)], "table1:16", "--runtime", MXNET_1, "--json")
+    found = document(out)
+    assert (status, found["measured_ms"], found["gap"]["unexplained_ms"]) == (0, None, None)
+    known = sum(value for value in found["gap"].values() if value is not None)
+    assert known == pytest.approx(found["sequential_ms"] - found["best_ms"], abs=1e-9)
+    assert "--end-to-end" in err
+
+
+def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(analyze: Analyze) -> None:
+    status, out, err = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--json")
+    assert (status, document(out)["roofline_ms"]) == (0, None)
+    assert "dlbricks doctor --peaks --threads 1" in err
+
+
+def test_the_text_shows_headline_bounds_gap_and_what_ifs(analyze: Analyze) -> None:
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), peaks(2)]
+    status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--layers")
+    assert status == 0
+    assert "60.00 ms measured" in out.splitlines()[0]
+    assert "times the best measured" in out.splitlines()[0]
+    for words in (
+        "best measured",
+        "roofline",
+        "gap to the best",
+        "slower layers",
+        "unexplained",
+        "threads-2",
+        "FASTEST",
+    ):
+        assert words in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_a_model_that_was_not_measured_says_what_to_run(analyze: Analyze) -> None:
+    status, out, err = analyze(results(MXNET_1, 60.0), "squeezenet1.0", "--runtime", MXNET_1, "--json")
+    found = document(out)
+    assert (status, found["best_ms"], found["gap"], found["what_ifs"]) == (1, None, None, [])
+    assert "dlbricks run squeezenet1.0" in err
+
+
+def test_bad_input_gets_one_line(analyze: Analyze) -> None:
+    status, out, err = analyze(results(MXNET_1), "table1:16", "--threads", "0")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "threads 0" in err
+
+
+def test_the_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["analyze", "--json-schema"])
+    found = json.loads(capsys.readouterr().out)
+    assert found["$defs"]["ModelAnalysis"]["properties"].keys() >= CONTRACT
