@@ -16,7 +16,7 @@ from benchmarks.promises import at_most, judge
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
-from dlbricks_tui.estimate.prediction.features import features_of
+from dlbricks_tui.estimate.prediction.features import features_anywhere
 from dlbricks_tui.estimate.prediction.prior import prior_of
 from dlbricks_tui.models.graph import (
     Feed,
@@ -99,7 +99,7 @@ def median_ms(work: Callable[[], Estimate]) -> float:
     """Return the median time of the work."""
     taken = []
     for _ in range(TIMES):
-        features_of.cache_clear()
+        features_anywhere.cache_clear()
         begin = time.perf_counter()
         work()
         taken.append(1000 * (time.perf_counter() - begin))

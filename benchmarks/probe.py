@@ -44,10 +44,10 @@ from dlbricks_tui.estimate.prediction.transfer import (
     SHARED,
     USUAL,
     Deviations,
-    KnownBrick,
     Law,
     Numbers,
     deviations,
+    known_brick,
 )
 from dlbricks_tui.folders import DataFolder
 
@@ -159,7 +159,7 @@ def left_out(
         return None
     pairs = sorted({pair for used in uses.values() for pair in used})
     bricks = [
-        KnownBrick(
+        known_brick(
             pair,
             host.examples[pair].canonical,
             {it.way.system: it.examples[pair].latency_ms for it in others if pair in it.examples},

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.answers.opening import InputsUsed, library, load_all, open_loader
 from dlbricks_tui.answers.runtimes import named_runtime, usual_runtimes
@@ -15,8 +15,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.prediction.score import Score, scores_on
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.selection import (
     best_offer,
     find_system,
@@ -37,6 +36,9 @@ from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import by_id, combinations
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.prediction.score import Score
 
 
 class Remarks(NamedTuple):
@@ -144,8 +146,10 @@ class Estimator:
                     if is_wanted and system in (None, offer.way.system):
                         yield inquiry.by(offer.way)
 
-    def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[tuple[Way, Score]]:
+    def scores(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> "list[tuple[Way, Score]]":
         """Return how well each model that was measured in full would have been predicted, by way of measuring."""
+        from dlbricks_tui.estimate.prediction.score import scores_on
+
         asked = self.inquiries(sources, scope.level, scope.format)
         models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
         return scores_on(self.store, scope.system, models, others=scope.named is None)

@@ -1,6 +1,7 @@
 """Estimates and comparisons as plain values: the results of the Python API, and the JSON documents of the commands."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -14,11 +15,13 @@ from dlbricks_tui.estimate.explanation import (
     residual,
     unpredicted_operators,
 )
-from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.contrast import Verdict
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.ranking import Ranked, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,14 +168,14 @@ class Comparison:
     refusals: tuple[str, ...]
 
 
-def comparison(found: Ranking) -> Comparison:
+def comparison(found: "Ranking") -> Comparison:
     """Return a comparison as plain values."""
     return Comparison(
         found.model, found.system, tuple(map(_compared, found.combinations)), found.left_out, found.refusals
     )
 
 
-def _compared(found: Ranked) -> ComparedCombination:
+def _compared(found: "Ranked") -> ComparedCombination:
     one, estimate_ms = found.point.found, found.point.estimate_ms
     composed = None if estimate_ms is None else one.estimate.composed
     return ComparedCombination(

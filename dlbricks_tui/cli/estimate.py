@@ -1,9 +1,12 @@
 """`dlbricks estimate`: a model's latency composed of its bricks, and the agreement of estimates with measurements."""
 
+from __future__ import annotations
+
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby, product
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate, measured_models
 from dlbricks_tui.answers.opening import library
@@ -33,14 +36,14 @@ from dlbricks_tui.cli.output import data_console, narrate, show, worded, write_l
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
-from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
-from dlbricks_tui.wording.scores import NOTHING_TO_SCORE, score_lines
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.curve import Point
 
 
 def register(parser: Parser) -> None:
@@ -127,6 +130,9 @@ def _estimate_variants(
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
+    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
+
     found: dict[str, list[Point]] = {}
     answers: list[ModelWithEstimate] = []
     refused: list[UserError] = []
@@ -211,6 +217,8 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
+    from dlbricks_tui.wording.scores import NOTHING_TO_SCORE, score_lines
+
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
     if output != "text":
         write_documents([score_document(way, score) for way, score in found], output)

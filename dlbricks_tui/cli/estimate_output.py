@@ -1,15 +1,19 @@
 """Estimates, accuracy and scores as tables, JSON documents and CSV rows."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.answers.estimating import ModelWithEstimate
 from dlbricks_tui.answers.results import ModelEstimate, model_estimate
 from dlbricks_tui.cli.output import data_console, show, write_csv, write_json
-from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
-from dlbricks_tui.estimate.prediction.score import Score
 from dlbricks_tui.estimate.system_estimate import Way
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
+    from dlbricks_tui.estimate.prediction.score import Score
 
 _CSV_COLUMNS = (
     *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 
 from dlbricks_tui.estimate.prediction.features import Features, features_of
 
@@ -13,19 +14,21 @@ class UpperBounds:
     """Bricks with upper bounds of their latencies."""
 
     def __init__(self, bricks: Iterable[tuple[str, float]]) -> None:
-        known = {canonical: high_ms for canonical, high_ms in bricks if high_ms}
-        self._slowest_ms = max(known.values(), default=0.0)
-        found = ((features_of(canonical, ""), high_ms) for canonical, high_ms in known.items())
-        self._known = [(features, high_ms) for features, high_ms in found if features is not None]
+        self._high_ms = {canonical: high_ms for canonical, high_ms in bricks if high_ms}
 
     def most_ms(self, canonical: str) -> float:
         """Return the bound of a brick: what the nearest one takes, in proportion to their work, several times."""
-        features = features_of(canonical, "")
-        if features is None or not self._known:
-            return self._slowest_ms
+        features = features_of(canonical, "") if self._known else None
+        if features is None:
+            return max(self._high_ms.values(), default=0.0)
         nearest, high_ms = min(self._known, key=lambda it: _distance(features, it[0]))
         more = max(one - other for one, other in zip(_work(features), _work(nearest), strict=True))
         return high_ms * math.exp(more) * (_LIKE if features.operator == nearest.operator else _UNLIKE)
+
+    @cached_property
+    def _known(self) -> list[tuple[Features, float]]:
+        found = ((features_of(canonical, ""), high_ms) for canonical, high_ms in self._high_ms.items())
+        return [(features, high_ms) for features, high_ms in found if features is not None]
 
 
 def _distance(one: Features, other: Features) -> float:

@@ -10,7 +10,7 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.runtime.traits import TRAITS

@@ -4,16 +4,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.bricks.contexts import is_cold_in
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Decomposition, Occurrence
 from dlbricks_tui.bricks.identity import Brick, brick_of, times_paid
-from dlbricks_tui.estimate.bounds import UpperBounds
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency, Pair, Predictor, Unmeasured
 from dlbricks_tui.models.graph import LayerGraph
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.bounds import UpperBounds
 
 
 class Standing(str, Enum):
@@ -95,6 +97,11 @@ def parts_of(decomposition: Decomposition, knowledge: Knowledge) -> tuple[Part, 
         return tuple(found)
     if knowledge.predictor is not None:
         found = list(_with_predictions(graph, found, knowledge, knowledge.predictor()))
+    if all(part.counts for part in found):
+        return tuple(found)
+    # Loaded here: a model that is known in full needs no bounds.
+    from dlbricks_tui.estimate.bounds import UpperBounds
+
     bounds = UpperBounds((part.brick.canonical, part.latency.high_ms) for part in found if part.counts)
     return tuple([part if part.counts else _bounded(graph, part, bounds, knowledge) for part in found])
 
@@ -184,15 +191,22 @@ def _with_predictions(
     unknown = {pair: _unmeasured(graph, part) for pair, part in lacking.items()}
     wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
     found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
+    wholes = {pair: _whole([found[brick] for brick in bricks]) for pair, bricks in unknown.items()}
     for part in parts:
-        latencies = [found[brick] for brick in unknown.get(part.pair, ())]
-        known = [latency for latency in latencies if latency is not None]
-        if part.known or len(known) < len(latencies) or not known:
+        whole = None if part.known else wholes[part.pair]
+        if whole is None:
             yield part
         else:
-            whole = Latency(*map(math.fsum, zip(*known, strict=True)))
             latency = _corrected(whole, part.context, part.layers, graph, knowledge)
-            yield replace(part, standing=Standing.PREDICTED, latency=latency)
+            # Models may have ten thousand parts: `replace` takes three times as long.
+            layers, brick, context, times, reason = part.layers, part.brick, part.context, part.times, part.reason
+            yield Part(layers, brick, context, times, Standing.PREDICTED, latency, reason=reason)
+
+
+def _whole(layers: Sequence[Latency | None]) -> Latency | None:
+    """Return the latency of a sequence of layers; None if it has none, or if that of any is not known."""
+    known = [latency for latency in layers if latency is not None]
+    return Latency(*map(math.fsum, zip(*known, strict=True))) if known and len(known) == len(layers) else None
 
 
 def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
@@ -204,7 +218,7 @@ def _unmeasured(graph: LayerGraph, part: Part) -> Sequence[Unmeasured]:
     return [Unmeasured(brick_of(graph, (layer,)).canonical, part.context) for layer in layers]
 
 
-def _bounded(graph: LayerGraph, part: Part, bounds: UpperBounds, knowledge: Knowledge) -> Part:
+def _bounded(graph: LayerGraph, part: Part, bounds: "UpperBounds", knowledge: Knowledge) -> Part:
     """Return a part without a latency, with an upper bound of it."""
     # Of a window that is reduced to one layer, only that layer counts.
     layers = [brick_of(graph, (index,)).canonical for index in part.layers]

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.prediction.stored import Predictors
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -103,6 +103,8 @@ def execute(
                 workloads = read_parts(sessions, read)
             with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(sessions, workloads, store)
+                if stopped is None:
+                    _train(sessions, workloads, store)
                 estimates = tuple(
                     each
                     for session, workload in zip(sessions, workloads, strict=True)
@@ -141,6 +143,16 @@ def _measure(
     except RunStopped as early:
         return early
     return None
+
+
+def _train(sessions: Sequence[RunSession], workloads: Sequence[Workload], store: ResultsDatabase) -> None:
+    """Train the predictors with what was measured, so that the next estimate finds them."""
+    for session, workload in zip(sessions, workloads, strict=True):
+        conditions, predictors = session.conditions, Predictors(store, session.place.data.cache)
+        graphs = {model.decomposition.graph.level: model.decomposition.graph for model in workload.models}
+        for level, graph in graphs.items():
+            way = Way(conditions.system, conditions.runtime, level, conditions.protocol)
+            predictors.of(way, graph.traits)
 
 
 def _steps(

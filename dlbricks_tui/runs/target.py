@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.prediction.stored import Predictors
 from dlbricks_tui.estimate.prediction.worth import needed_for
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import ANY_CONTEXT

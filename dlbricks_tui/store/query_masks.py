@@ -4,9 +4,10 @@ TinyDB keeps the structure of a query for its cache: `('and', frozenset({('==', 
 column gives a mask. Parts that no column can answer leave documents open; those are read, and the query itself decides.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,20 +47,19 @@ class TableFields:
         """Return these rows in the order of the documents."""
         return rows[np.argsort(self._index.column("order")[rows])]
 
-    def rows_with(self, path: Path, value: Any) -> Rows | None:
-        """Return the rows in which a field has a value, in any order; None if that takes a search."""
+    def rows_with(self, path: Path, values: Collection[Any]) -> Rows | None:
+        """Return the rows in which a field has one of these values, in any order; None if that takes a search."""
+        found: Iterable[int]
         column = self._columns.get(path)
-        if column == "brick" and isinstance(value, str) and value:
-            found = np.fromiter(self._index.rows_of_brick(value), dtype=np.intp)
-        elif column == "id" and isinstance(value, str) and len(value) == 2 * UUID_BYTES and set(value) <= _DIGITS:
-            row = self._index.row_of_uuid(value)
-            found = np.array([] if row is None else [row], dtype=np.intp)
+        if column == "brick" and all(isinstance(value, str) and value for value in values):
+            found = chain.from_iterable(map(self._index.rows_of_brick, values))
+        elif column == "id" and all(map(_is_id, values)):
+            found = (row for row in map(self._index.row_of_uuid, values) if row is not None)
         else:
             return None
+        rows = np.unique(np.fromiter(found, dtype=np.intp))
         known = self._index.known_tables
-        return found[
-            np.isin(self._index.column("table")[found], [known[it].code for it in self._tables if it in known])
-        ]
+        return rows[np.isin(self._index.column("table")[rows], [known[it].code for it in self._tables if it in known])]
 
     def values(self, path: Path, rows: Rows) -> Values | None:
         """Return the values of a field, which all documents have; None if it has no column."""
@@ -84,12 +84,16 @@ class ResultFields(TableFields):
     def rows(self) -> Rows:
         return super().rows() if self._only is None else self._only
 
-    def rows_with(self, path: Path, value: Any) -> Rows | None:
-        return super().rows_with(path, value) if self._only is None else None
+    def rows_with(self, path: Path, values: Collection[Any]) -> Rows | None:
+        return super().rows_with(path, values) if self._only is None else None
 
     def document(self, row: int) -> Document:
         rows = np.array([row])
         return super().document(row) | {name: values_of(self._index, name, rows)[0] for name in COLUMNS}
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and len(value) == 2 * UUID_BYTES and set(value) <= _DIGITS
 
 
 def columns_of_table(table: str) -> Mapping[Path, str]:
@@ -194,9 +198,9 @@ def _near(structure: Any, documents: TableFields) -> Rows | None:
     """Return the few rows among which all matches are, None if that takes a search."""
     match structure:
         case ("==", tuple() as path, value):
-            return documents.rows_with(path, value)
+            return documents.rows_with(path, [value])
         case ("one_of", tuple() as path, (tuple() | frozenset()) as items):
-            return _union([documents.rows_with(path, value) for value in items])
+            return documents.rows_with(path, items)
         case ("and", frozenset() as parts):
             found = [rows for part in parts if (rows := _near(part, documents)) is not None]
             return min(found, key=len, default=None)

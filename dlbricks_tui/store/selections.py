@@ -174,8 +174,9 @@ def combinations(selection: Selection) -> list[Combination]:
 
     def counted(chosen: NDArray[np.bool_], columns: Sequence[str] = ()) -> list[int]:
         """Count the chosen rows of each way, or their distinct values in these columns."""
-        different = _numbered(index, columns, rows[chosen]) if columns else np.arange(int(chosen.sum()))
-        owners = np.unique(np.stack([way_of_row[chosen], different]), axis=1)[0]
+        owners = way_of_row[chosen]
+        if columns:
+            owners = np.unique(_numbered(index, columns, rows[chosen]) * len(ways) + owners) % len(ways)
         return [int(count) for count in np.bincount(owners, minlength=len(ways))]
 
     examples = summaries_of(index, rows[first])

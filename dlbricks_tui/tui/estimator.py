@@ -17,8 +17,7 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.prediction.score import Score, scores_on
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
@@ -37,6 +36,7 @@ from dlbricks_tui.tui.workbench.parts import Measurements
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.tui.open_model import ModelSpec
 
@@ -107,6 +107,8 @@ class ThreadSafeEstimator:
 
     def scores(self, models: Iterable[Decomposition], choices: Choices) -> list[Score]:
         """Return how well models that were measured in full would have been predicted."""
+        from dlbricks_tui.estimate.prediction.score import scores_on
+
         with self._store.held() as store:
             store.refresh()
             system = choices.system or self._this_host().id

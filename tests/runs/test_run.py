@@ -11,6 +11,8 @@ import pytest
 
 from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.prediction import stored
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -80,6 +82,21 @@ def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRe
 def of_kind(events: Sequence[Event], kind: type[AnEvent]) -> list[AnEvent]:
     """The events of one kind."""
     return [event for event in events if isinstance(event, kind)]
+
+
+def test_the_next_estimate_finds_a_predictor_that_the_run_has_trained(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.run(site.request())
+    monkeypatch.setattr(stored, "train", pytest.fail)
+    request = site.request("squeezenet1.1")
+    (model,) = cut_models(
+        request, Library(SAMPLE_MODELS, site.path), site.data.cache, site.path / "log", lambda _: None
+    )
+    with ResultsDatabase(site.data.store) as store:
+        inquiry = Inquiry(store, model.decomposition, None, Predictors(store, site.data.cache))
+        found = inquiry.empty(fingerprint().id, FAKE.identity)
+    assert found.way.protocol and found.estimate.coverage.predicted
 
 
 def test_a_run_measures_every_brick_once_and_the_next_one_reuses_them_all(site: Site) -> None:

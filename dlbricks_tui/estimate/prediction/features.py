@@ -75,9 +75,15 @@ class Features(NamedTuple):
         return (2.0 if self.multiplies else 1.0) * round(math.exp(self.sizes[0]))
 
 
-@lru_cache(maxsize=1 << 14)
 def features_of(canonical: str, context: str) -> Features | None:
     """Return the features of a brick in a context; None without an operator, or without known and possible shapes."""
+    found = features_anywhere(canonical)
+    return None if found is None else found._replace(traits=found.traits | _traits_in(context))
+
+
+@lru_cache(maxsize=1 << 14)
+def features_anywhere(canonical: str) -> Features | None:
+    """Return the features of a brick that it has in any context."""
     form = json.loads(canonical)
     data, weights = _types(form["data"]), _types(form["weights"])
     parts = list(_parts(form["operators"]))
@@ -93,12 +99,8 @@ def features_of(canonical: str, context: str) -> Features | None:
         return None
     if kind is Kind.CONVOLUTION and sizes.groups > 1 and sizes.channels_read == 1:
         op = f"depthwise {op}"
-    return Features(
-        op,
-        kind,
-        tuple([math.log(max(1.0, size)) for size in sizes]),
-        frozenset(_traits(kind, sizes, parts, head, data, context)),
-    )
+    logarithms = tuple([math.log(max(1.0, size)) for size in sizes])
+    return Features(op, kind, logarithms, frozenset(_traits(kind, sizes, parts, head, data)))
 
 
 def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Params]]:
@@ -108,22 +110,25 @@ def _parts(operators: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, Params
         yield from fused or [(operator["op"], operator.get("params", {}))]
 
 
-def _traits(
-    kind: Kind, sizes: Sizes, parts: Sequence[tuple[str, Params]], head: int, data: Types, context: str
-) -> Iterator[str]:
+def _traits(kind: Kind, sizes: Sizes, parts: Sequence[tuple[str, Params]], head: int, data: Types) -> Iterator[str]:
     params = parts[head][1]
     yield from (f"with {op}" for place, (op, _) in enumerate(parts) if place != head)
     yield from (f"{name}={value}" for name, value in params.items() if name not in _SILENT and not _is_usual(value))
     yield from _blocks(kind, sizes)
+    yield from (f"of {each.dtype}" for each in data if each.dtype != "float32")
+
+
+@lru_cache(maxsize=1 << 12)
+def _traits_in(context: str) -> frozenset[str]:
+    """Return the layouts and caches of a context."""
     inputs, _, cold = context.partition(";")
+    found = {cold} if cold else set()
     for read in inputs.split("+"):
         # Details of a layout, such as sizes, follow these signs.
         layout, *flags = re.split("[:~/]", read)
-        yield f"reads {layout}"
-        yield from (f"reads {flag}" for flag in flags if flag in _FLAGS)
-    if cold:
-        yield cold
-    yield from (f"of {each.dtype}" for each in data if each.dtype != "float32")
+        found.add(f"reads {layout}")
+        found.update(f"reads {flag}" for flag in flags if flag in _FLAGS)
+    return frozenset(found)
 
 
 def _blocks(kind: Kind, sizes: Sizes) -> Iterator[str]:
@@ -319,8 +324,10 @@ def _result(params: Params, read: Sequence[int], kernel: Sequence[int]) -> list[
 
 def _each(params: Params, names: Sequence[str], default: int, count: int) -> list[int]:
     """Return a parameter with a number for each axis; one number may stand for all."""
-    found = next((params[name] for name in names if params.get(name) is not None), default)
-    values = list(found) if isinstance(found, list | tuple) else [found]
+    found = next((params[name] for name in names if params.get(name) is not None), None)
+    if found is None:
+        return [default] * count
+    values = found if isinstance(found, list) else [found]
     usable = values and count % len(values) == 0 and all(isinstance(each, int) for each in values)
     return [max(default, each) for each in (values * count)[:count]] if usable else [default] * count
 

@@ -58,11 +58,17 @@ class OperatorBricks:
 
 
 class Nearest(NamedTuple):
-    """The excess of bricks by their nearest ones, the error that is expected of it, and the distance of the nearest."""
+    """The excess of bricks by their nearest ones."""
 
     excess: Numbers
-    error: Numbers
+    # The variance among the nearest bricks, their mean distance, and the distance of the nearest one.
+    spread: Numbers
+    apart: Numbers
     distance: Numbers
+
+    def error(self, usual: float) -> Numbers:
+        """Return the error that is expected of the excess, given the usual one of the operator."""
+        return np.asarray(np.sqrt(usual**2 + self.spread + (_ERROR_PER_DISTANCE * self.apart) ** 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,9 +103,9 @@ class NearestBricks:
         distances = distances_of(shapes_of(wanted), traits_of(wanted, self._columns), measured)
         # A trait that no measured brick has is a difference from each of them.
         distances += np.array([[sum(trait not in self._columns for trait in each.traits)] for each in wanted])
-        near = nearest(distances, measured)
+        near = nearest(distances, measured.excess)
         values_ms = by_roofline_ms(measured.roofline, wanted) * np.exp(near.excess)
-        factors = np.exp(measured.width * near.error)
+        factors = np.exp(measured.width * near.error(measured.usual_error))
         telling = (factors <= _VAGUEST) | (values_ms * factors <= _NEGLIGIBLE_MS)
         known = (near.distance <= FARTHEST) & telling
         return [
@@ -124,27 +130,29 @@ def traits_of(bricks: Sequence[Features], columns: Mapping[str, int]) -> Numbers
 def distances_of(shapes: Numbers, traits: Numbers, measured: OperatorBricks) -> Numbers:
     """Return the distance of each brick, in rows, to each measured one, by shape and traits."""
     different: Numbers = traits.sum(axis=1)[:, None] + measured.traits.sum(axis=1) - 2.0 * traits @ measured.traits.T
+    apart = np.empty_like(different)
     for axis in range(shapes.shape[1]):
-        different += np.abs(shapes[:, axis, None] - measured.shapes[:, axis])
+        # Into one array: a new one for each step takes longer than the arithmetic.
+        np.subtract.outer(shapes[:, axis], measured.shapes[:, axis], out=apart)
+        different += np.abs(apart, out=apart)
     return different
 
 
-def nearest(distances: Numbers, measured: OperatorBricks) -> Nearest:
-    """Return what the nearest measured bricks tell, given the distance to each of them.
+def nearest(distances: Numbers, excess: Numbers) -> Nearest:
+    """Return what the nearest measured bricks tell, given the distance to each of them and its excess.
 
     Bricks at an infinite distance do not count; at least one must be near.
     """
-    count = min(_NEAREST, len(measured.excess))
+    count = min(_NEAREST, len(excess))
     places = np.argpartition(distances, count - 1, axis=1)[:, :count]
     apart = np.take_along_axis(distances, places, axis=1)
     weights = 1.0 / (apart + _ALIKE) ** 2
     weights /= weights.sum(axis=1, keepdims=True)
-    held = measured.excess[places]
+    held = excess[places]
     mean = (weights * held).sum(axis=1)
     spread = (weights * (held - mean[:, None]) ** 2).sum(axis=1)
     usual = (weights * np.where(np.isfinite(apart), apart, 0.0)).sum(axis=1)
-    error = np.sqrt(measured.usual_error**2 + spread + (_ERROR_PER_DISTANCE * usual) ** 2)
-    return Nearest(mean, error, apart.min(axis=1))
+    return Nearest(mean, spread, usual, apart.min(axis=1))
 
 
 def by_roofline_ms(roofline: Roofline, bricks: Sequence[Features]) -> Numbers:

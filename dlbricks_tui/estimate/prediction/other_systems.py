@@ -2,22 +2,33 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from statistics import fmean
 
 from tinydb import where
 
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Predictor, Unmeasured
 from dlbricks_tui.estimate.lookup import bias_counterpart
-from dlbricks_tui.estimate.prediction.transfer import SHARED, Deviations, KnownBrick, deviations
+from dlbricks_tui.estimate.prediction.measured import latencies_ms, results_of, state_of
+from dlbricks_tui.estimate.prediction.saved import read_in_common, write_in_common
+from dlbricks_tui.estimate.prediction.transfer import (
+    SHARED,
+    BrickInCommon,
+    Deviations,
+    KnownBrick,
+    deviations,
+    known_brick,
+)
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm
-from dlbricks_tui.store.selections import OLDEST_FIRST, combinations
+from dlbricks_tui.store.selections import combinations
 
 # Fewer measured bricks in common tell too little about a system.
 FEWEST_IN_COMMON = 5
@@ -35,32 +46,10 @@ def ways_of_others(store: ResultsDatabase, way: Way) -> tuple[Way, ...]:
     """
     asked = equal(of="brick", good=True, level=way.level.value, protocol=way.protocol)
     found: dict[str, Way] = {}
-    for it in combinations(store.select(asked, order=())):
-        if it.system != way.system and _PYTHON.sub("", it.runtime) == _PYTHON.sub("", way.runtime):
+    for it in combinations(store.select(asked & (where("system") != way.system), order=())):
+        if _PYTHON.sub("", it.runtime) == _PYTHON.sub("", way.runtime):
             found.setdefault(it.system, Way(it.system, it.runtime, it.level, it.protocol))
     return tuple(found.values())
-
-
-def latencies_ms(store: ResultsDatabase, way: Way, bricks: Collection[str] | None = None) -> dict[Pair, float]:
-    """Return the newest latencies of all bricks, or of some, that were measured in one way, the oldest first.
-
-    A method without contexts has several results of a brick, one for each occurrence: the mean of its newest run
-    counts.
-    """
-    asked = equal(of="brick", good=True, system=way.system, runtime=way.runtime, protocol=way.protocol)
-    asked &= equal(level=way.level.value)
-    if bricks is not None:
-        asked &= where("brick").one_of(list(bricks))
-    found = store.select(asked, order=OLDEST_FIRST)
-    pairs = zip(found.values("brick"), found.values("context"), strict=True)
-    taken_ms: dict[Pair, list[float]] = {}
-    runs: dict[Pair, str] = {}
-    for pair, run, latency_ms in zip(pairs, found.values("run"), found.values("trimmed_mean_ms"), strict=True):
-        before = taken_ms.pop(pair, [])
-        same_run = pair[1] == ANY_CONTEXT and runs.get(pair) == run
-        taken_ms[pair] = [*before, latency_ms] if same_run else [latency_ms]
-        runs[pair] = run
-    return {pair: fmean(of_one) for pair, of_one in taken_ms.items()}
 
 
 @dataclass(frozen=True)
@@ -69,6 +58,8 @@ class OtherSystems:
 
     store: ResultsDatabase
     way: Way
+    # The file that keeps the bricks in common.
+    saved: Path | None = None
 
     @cached_property
     def ways(self) -> tuple[Way, ...]:
@@ -76,21 +67,28 @@ class OtherSystems:
         return ways_of_others(self.store, self.way)
 
     @cached_property
-    def in_common(self) -> Mapping[Pair, float]:
-        """The latencies here of the bricks that both this system and any other one have measured."""
-        own = latencies_ms(self.store, self.way) if self.ways else {}
+    def in_common(self) -> tuple[BrickInCommon, ...]:
+        """The bricks that both this system and any other one have measured."""
+        if not self.ways:
+            return ()
+        state = state_of(*(results_of(self.store, way) for way in (self.way, *self.ways)))
+        saved = None if self.saved is None else read_in_common(self.saved, state)
+        found = tuple(self._compare()) if saved is None else saved
+        if saved is None and self.saved is not None:
+            with suppress(OSError):
+                write_in_common(self.saved, found, state)
+        return found
+
+    def _compare(self) -> Iterator[BrickInCommon]:
+        own = latencies_ms(self.store, self.way)
         newest = dict([*own.items()][-_MOST_TO_COMPARE:])
         elsewhere = self._elsewhere({brick for brick, _ in newest})
-        return {pair: latency_ms for pair, latency_ms in newest.items() if pair in elsewhere}
-
-    @cached_property
-    def compared(self) -> tuple[KnownBrick, ...]:
-        """The bricks in common, with their latencies on the other systems."""
-        keys = {brick for brick, _ in self.in_common}
+        keys = {pair[0] for pair in newest if pair in elsewhere}
         forms = self.store.records(BrickForm, where("key").one_of(list(keys)))
-        canonical, elsewhere = {form.key: form.canonical for form in forms}, self._elsewhere(keys)
-        pairs = [pair for pair in self.in_common if pair[0] in canonical]
-        return tuple([KnownBrick(pair, canonical[pair[0]], elsewhere[pair]) for pair in pairs])
+        canonical = {form.key: form.canonical for form in forms}
+        for pair, latency_ms in newest.items():
+            if pair in elsewhere and pair[0] in canonical:
+                yield BrickInCommon(known_brick(pair, canonical[pair[0]], elsewhere[pair]), latency_ms)
 
     def known(self, bricks: Iterable[Unmeasured]) -> dict[Unmeasured, KnownBrick]:
         """Return those of these bricks that any other system has measured.
@@ -108,13 +106,14 @@ class OtherSystems:
                     held[system].append(latency_ms)
             if held:
                 means_ms = {system: fmean(of_one) for system, of_one in held.items()}
-                found[brick] = KnownBrick((keys[0], brick.context), brick.canonical, means_ms)
+                found[brick] = known_brick((keys[0], brick.context), brick.canonical, means_ms)
         return found
 
     def deviations(self, bricks: Iterable[KnownBrick]) -> Deviations:
         """Return the deviations of this system in known bricks, as far as the bricks in common tell."""
-        everything = {brick.pair: brick for brick in (*bricks, *self.compared)}
-        return deviations(everything.values()).given(self.in_common)
+        here_ms = {each.brick.pair: each.latency_ms for each in self.in_common}
+        everything = {brick.pair: brick for brick in (*bricks, *(each.brick for each in self.in_common))}
+        return deviations(everything.values()).given(here_ms)
 
     def _keys(self, brick: Unmeasured) -> list[str]:
         """Return the key of a brick, and that of the brick that published lists do not distinguish from it."""
@@ -158,7 +157,7 @@ class WithOthers:
         return [found[brick] for brick in bricks]
 
 
-def with_others(store: ResultsDatabase, way: Way, usual: Predictor) -> Predictor:
+def with_others(store: ResultsDatabase, way: Way, usual: Predictor, saved: Path | None = None) -> Predictor:
     """Return a predictor that also uses the results of other systems, if there are any like those of the way."""
-    others = OtherSystems(store, way)
+    others = OtherSystems(store, way, saved)
     return WithOthers(others, usual) if others.ways else usual

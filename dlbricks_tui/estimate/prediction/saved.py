@@ -1,15 +1,16 @@
-"""Trained predictors in files, so that a look-up need not train."""
+"""Trained predictors, and bricks in common with other systems, in files: a look-up need neither train nor compare."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
 
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks, Numbers, OperatorBricks, Roofline
+from dlbricks_tui.estimate.prediction.transfer import BrickInCommon, KnownBrick
 
 # Files of another format are trained again.
 _FORMAT = 1
@@ -70,6 +71,27 @@ def read_trained(path: Path, state: str = "") -> Trained | None:
         rows = slice(first, first := first + count)
         operators[name] = OperatorBricks(Roofline(*rates), shapes[rows], traits[rows], excess[rows], usual_error, width)
     return Trained(NearestBricks(operators, vocabulary, about["shared"]), about["speed"])
+
+
+def write_in_common(path: Path, bricks: Iterable[BrickInCommon], state: str) -> None:
+    """Write the bricks that other systems have measured, too, and the state of the results."""
+    write_atomically(path, json.dumps({"format": _FORMAT, "state": state, "bricks": list(bricks)}))
+
+
+def read_in_common(path: Path, state: str) -> tuple[BrickInCommon, ...] | None:
+    """Return the bricks in a file; None if results have changed since, or it cannot be read."""
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        if (about["format"], about["state"]) != (_FORMAT, state):
+            return None
+        return tuple(
+            [
+                BrickInCommon(KnownBrick((key, context), kind, work, {**latencies_ms}), latency_ms)
+                for ((key, context), kind, work, latencies_ms), latency_ms in about["bricks"]
+            ]
+        )
+    except _UNREADABLE:
+        return None
 
 
 def _joined(arrays: Sequence[Numbers]) -> Numbers:

@@ -145,12 +145,12 @@ def _left_out(
     places = np.flatnonzero((np.isfinite(distances).sum(axis=1) >= FEWEST) & (distances.min(axis=1) <= FARTHEST))
     if not len(places):
         return measured, []
-    near = nearest(distances[places], measured)
+    near = nearest(distances[places], measured.excess)
     wrong = np.abs(near.excess - measured.excess[places])
     usual = replace(measured, usual_error=max(LEAST_ERROR, float(np.median(wrong))))
-    near = nearest(distances[places], usual)
+    errors = near.error(usual.usual_error)
     found = []
-    for place, excess, error in zip(places.tolist(), near.excess.tolist(), near.error.tolist(), strict=True):
+    for place, excess, error in zip(places.tolist(), near.excess.tolist(), errors.tolist(), strict=True):
         example = held[place][0]
         latency_ms = max(_LEAST_MS, example.latency_ms)
         predicted_ms = latency_ms * math.exp(excess - measured.excess[place])

@@ -64,8 +64,24 @@ class KnownBrick(NamedTuple):
     """A brick in a context, and its latencies by system; at least one."""
 
     pair: Pair
-    canonical: str
+    kind: str
+    # The logarithm of its arithmetic.
+    work: float
     latencies_ms: Mapping[str, float]
+
+
+class BrickInCommon(NamedTuple):
+    """A brick that known systems and the new one have measured, and its latency on the new one."""
+
+    brick: KnownBrick
+    latency_ms: float
+
+
+def known_brick(pair: Pair, canonical: str, latencies_ms: Mapping[str, float]) -> KnownBrick:
+    """Return a known brick by its canonical form; one without features has no kind and no work."""
+    features = features_of(canonical, pair[1])
+    kind, work = ("", 0.0) if features is None else (features.kind.value, features.sizes[0])
+    return KnownBrick(pair, kind, work, latencies_ms)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,16 +204,13 @@ def deviations(bricks: Iterable[KnownBrick], law: Law = USUAL) -> Deviations:
     logs = np.array([[_log(brick.latencies_ms.get(system)) for system in systems] for brick in held])
     logs = _completed(logs.reshape(len(held), len(systems)))
     means = logs.mean(axis=1)
-    features = [features_of(brick.canonical, brick.pair[1]) for brick in held]
-    kinds = ["" if each is None else each.kind.value for each in features]
-    work = np.array([0.0 if each is None else each.sizes[0] for each in features])
     return Deviations(
         tuple(brick.pair for brick in held),
         law,
         means,
         _centred(logs - means[:, None]),
-        np.unique(kinds, return_inverse=True)[1],
-        work - means,
+        np.unique([brick.kind for brick in held], return_inverse=True)[1],
+        np.array([brick.work for brick in held]) - means,
         np.zeros(0, dtype=np.intp),
         np.zeros(0),
     )

@@ -9,7 +9,7 @@ from dlbricks_tui.estimate.comparison import candidates, names_of, read_prices
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.selection import preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint

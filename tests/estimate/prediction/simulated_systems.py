@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.prediction.choice import Limit, Trial, most_informative
-from dlbricks_tui.estimate.prediction.transfer import Deviations, KnownBrick, deviations
+from dlbricks_tui.estimate.prediction.transfer import Deviations, KnownBrick, deviations, known_brick
 
 OPS = ("conv", "relu", "max_pool", "batch_norm", "concat", "softmax")
 
@@ -44,7 +44,7 @@ def simulated(seed: int, systems: int = 3, noise: float = 0.05, of_a_kind: float
             ]
             pair = (f"{op} {size}", "")
             known = {f"system {number}": taken_ms[number] for number in range(systems)}
-            bricks.append(KnownBrick(pair, canonical(op, size), known))
+            bricks.append(known_brick(pair, canonical(op, size), known))
             truth_ms[pair] = taken_ms[-1]
     return Simulated(bricks, truth_ms)
 

@@ -10,7 +10,7 @@ from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.prediction import stored
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement, Record

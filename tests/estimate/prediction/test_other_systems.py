@@ -1,5 +1,5 @@
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -8,13 +8,15 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.knowledge import Pair, Unmeasured
+from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
+from dlbricks_tui.estimate.prediction import other_systems, transfer
 from dlbricks_tui.estimate.prediction.other_systems import FEWEST_IN_COMMON, OtherSystems, ways_of_others, with_others
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.prediction.transfer import KnownBrick
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.labels import kind_of_label, label_of
-from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record
+from dlbricks_tui.store.records import ANY_CONTEXT, BrickForm, Record, utc_now
 from tests.estimate.knowledge_of import Guessing
 from tests.estimate.prediction.stored_models import law_ms
 from tests.estimate.stored import store_of, timed
@@ -132,6 +134,33 @@ def test_too_few_bricks_in_common_tell_nothing(tmp_path: Path) -> None:
             found = with_others(store, HERE, usual)
             assert (found.predict(wanted) == usual.predict(wanted)) is (count < FEWEST_IN_COMMON)
             assert (found.shared == usual.shared) is (count < FEWEST_IN_COMMON)
+
+
+def test_bricks_in_common_are_compared_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted, saved = [Unmeasured(FORMS[pair], pair[1]) for pair in PAIRS[-3:]], tmp_path / "cache" / "common.json"
+    compared: list[str] = []
+
+    def known_brick(pair: Pair, *rest: Any) -> KnownBrick:
+        compared.append(pair[0])
+        return transfer.known_brick(pair, *rest)
+
+    monkeypatch.setattr(other_systems, "known_brick", known_brick)
+
+    def predicted() -> tuple[Sequence[Latency | None], set[str]]:
+        compared.clear()
+        return with_others(store, HERE, Guessing(), saved).predict(wanted), set(compared) - {it.key for it in wanted}
+
+    with store_of(tmp_path / "store", *forms(), *results("a"), *results("b"), *results("here", FEW)) as store:
+        first, held = predicted()
+        assert held
+        assert predicted() == (first, set())
+        for content in ("", "{}", saved.read_text()[:-9]):
+            saved.write_text(content)
+            assert predicted() == (first, held)
+        store.add(*results("b", FEW, one_ms, when=utc_now()))
+        again, held_again = predicted()
+    assert again != first
+    assert held_again == held
 
 
 def test_bricks_that_no_system_has_are_predicted_from_other_bricks_here(tmp_path: Path) -> None:

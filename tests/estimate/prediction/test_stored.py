@@ -7,7 +7,8 @@ import pytest
 
 from dlbricks_tui.estimate.knowledge import Unmeasured
 from dlbricks_tui.estimate.prediction import stored, training
-from dlbricks_tui.estimate.prediction.stored import Predictors, examples_of
+from dlbricks_tui.estimate.prediction.stored import examples_of
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import MXNET, Traits
@@ -56,6 +57,24 @@ def test_new_results_train_it_again(tmp_path: Path, trainings: list[int]) -> Non
         store.add(*records_of(MODELS))
         assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) != before
     assert trainings[0] < trainings[1]
+
+
+def test_results_by_other_ways_train_it_no_more(tmp_path: Path, trainings: list[int]) -> None:
+    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
+        before = Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED)
+        store.add(*records_of(MODELS, protocol="cold"), *records_of(MODELS, system="other", level=Level.WRITTEN))
+        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == before
+    assert len(trainings) == 1
+
+
+def test_a_form_that_comes_after_its_results_trains_it_again(tmp_path: Path, trainings: list[int]) -> None:
+    records = list(records_of(MODELS))
+    forms = [it for it in records if isinstance(it, BrickForm)]
+    with store_of(tmp_path / "store", *(it for it in records if it not in forms)) as store:
+        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == [None]
+        store.add(*forms)
+        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) != [None]
+    assert trainings[0] == 0 < trainings[1]
 
 
 def test_a_damaged_file_is_trained_again(tmp_path: Path, trainings: list[int]) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from dlbricks_tui.estimate.knowledge import Pair
-from dlbricks_tui.estimate.prediction.transfer import Deviations, KnownBrick, deviations
+from dlbricks_tui.estimate.prediction.transfer import Deviations, deviations, known_brick
 from tests.estimate.prediction.simulated_systems import Simulated, canonical, probed, simulated
 
 
@@ -61,7 +61,7 @@ def test_a_system_like_a_known_one_is_predicted_as_that_one_deviates() -> None:
         slow = 2.0 if size % 8 else 1.0
         pair = (f"conv {size}", "")
         base_ms = (size / 64) ** 2
-        bricks.append(KnownBrick(pair, canonical("conv", size), {"a": base_ms, "b": base_ms * slow, "c": base_ms}))
+        bricks.append(known_brick(pair, canonical("conv", size), {"a": base_ms, "b": base_ms * slow, "c": base_ms}))
         truth_ms[pair] = base_ms * slow
     before = deviations(bricks)
     after = before.given({pair: truth_ms[pair] for pair in before.pairs[10:22]})
