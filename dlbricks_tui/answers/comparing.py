@@ -21,7 +21,7 @@ from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.prediction.stored import Predictors
+from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.ranking import Comparable, Ranking, ranked
 from dlbricks_tui.estimate.selection import find_system, preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate

@@ -71,3 +71,14 @@ def test_a_measured_model_is_estimated_without_the_modules_that_predict(output: 
     assert loaded_by(tmp_path, "estimate", "table1:16", *command) <= {"networkx"}
     # VGG has other bricks.
     assert "dlbricks_tui.estimate.prediction.nearest" in loaded_by(tmp_path, "estimate", "table1:17", *command)
+
+
+def test_modules_of_commands_are_not_searched_for_garbage() -> None:
+    program = (
+        "import contextlib, gc\n"
+        "from dlbricks_tui.cli.main import main\n"
+        "with contextlib.suppress(SystemExit): main(['estimate', '--help'])\n"
+        "print(gc.isenabled(), gc.get_freeze_count() > len(gc.get_objects()))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines()[-1] == "True True"
