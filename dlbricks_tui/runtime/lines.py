@@ -9,7 +9,7 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.runtime.protocol import ArrayType, Held, Network, Program, Reason, Reply, Request, Tensor
+from dlbricks_tui.runtime.protocol import ArrayType, Held, Network, Program, Reason, Reply, Request, Said, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,9 +118,14 @@ def _held(value: Any) -> Held:
     return Held(_shape(shape), _text(dtype), _list_of(_number)(numbers))
 
 
+def _said(value: Any) -> Said:
+    line, node = _pair(value)
+    return Said(_text(line), None if node is None else _count(node))
+
+
 def _pair(value: Any) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
-        raise ProtocolError("not a shape and a dtype")
+        raise ProtocolError("not a pair")
     return value
 
 
@@ -185,6 +190,7 @@ _READERS: dict[str, Reader] = {
     "Tensor": _tensor,
     "ArrayType": _array_type,
     "Held": _held,
+    "Said": _said,
 }
 _READERS["Network"] = _record(Network)
 _READERS["Program"] = _record(Program)

@@ -29,6 +29,13 @@ class Held(NamedTuple):
     numbers: tuple[Number, ...]
 
 
+class Said(NamedTuple):
+    """A line that oneDNN printed, and the number of the operator that ran; None if the framework does not tell."""
+
+    line: str
+    node: int | None
+
+
 class ArrayType(NamedTuple):
     """The type of an array that the worker creates."""
 
@@ -158,6 +165,13 @@ class Profiled(Reply):
 
 
 @dataclass(frozen=True)
+class Explained(Reply):
+    """The lines of oneDNN about its kernels, in order."""
+
+    lines: tuple[Said, ...]
+
+
+@dataclass(frozen=True)
 class Unloaded(Reply):
     """The programs are unloaded."""
 
@@ -265,6 +279,13 @@ class NullCalls(Request[Sampled]):
 
 
 @dataclass(frozen=True)
+class Explain(Request[Explained]):
+    """Ask for what oneDNN prints about the kernels of a network, if the settings of the runtime make it print."""
+
+    network: Network
+
+
+@dataclass(frozen=True)
 class Unload(Request[Unloaded]):
     """Unload these programs; names of no program are ignored."""
 
@@ -286,5 +307,6 @@ _ANSWERS: dict[type[Request[Any]], type[Reply]] = {
     Sample: Sampled,
     Profile: Profiled,
     NullCalls: Sampled,
+    Explain: Explained,
     Unload: Unloaded,
 }

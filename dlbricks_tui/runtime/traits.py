@@ -54,6 +54,8 @@ class Traits:
     parallel_settings: Variables = ()
     # The settings with which its profiler reports operators in the order of the graph.
     profiling_settings: Variables = ()
+    # The settings with which its oneDNN prints the kernels that it chooses; empty if it computes without oneDNN.
+    explaining_settings: Variables = ()
     # The precisions that it computes in, the usual one first.
     precisions: tuple[Precision, ...] = (Precision.F32,)
     # The instruction sets that its kernels can be limited to, and the levels up to which it can optimise graphs.
@@ -114,6 +116,8 @@ MXNET = Traits(
     parallel_settings=(("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"),),
     # The calling thread computes the operators in the order of the graph.
     profiling_settings=(("MXNET_ENGINE_TYPE", "NaiveEngine"),),
+    # oneDNN 2.4 prints the kernels that run, and not why it refuses others.
+    explaining_settings=(("DNNL_VERBOSE", "1"), ("MXNET_ENGINE_TYPE", "NaiveEngine")),
     instruction_sets=(*_IN_ONEDNN_2, InstructionSet.ALL),
     halves_x86_threads=True,
     keeps_onednn_layouts=True,
@@ -155,6 +159,7 @@ OPENVINO = Traits(
     variable_prefixes=("OV_", "OPENVINO_", "TBB_", "DNNL_", "ONEDNN_"),
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
+    explaining_settings=(("ONEDNN_VERBOSE", "dispatch,profile_create"),),
     instruction_sets=(*_IN_ONEDNN_2, InstructionSet.AVX512_CORE_FP16, InstructionSet.ALL),
     runs_model_files=True,
     always_fuses=True,

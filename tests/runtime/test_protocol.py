@@ -9,6 +9,8 @@ from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Describe,
     Described,
+    Explain,
+    Explained,
     Fuse,
     Fused,
     Held,
@@ -25,6 +27,7 @@ from dlbricks_tui.runtime.protocol import (
     Refused,
     Reply,
     Request,
+    Said,
     Sample,
     Sampled,
     Tensor,
@@ -54,6 +57,7 @@ requests = st.one_of(
     st.builds(Load, st.text(), programs, st.none() | counts, st.booleans()),
     st.builds(Sample, texts, counts, counts),
     st.builds(NullCalls, counts),
+    st.builds(Explain, networks),
     st.builds(Unload, texts),
 )
 replies = st.one_of(
@@ -63,6 +67,7 @@ replies = st.one_of(
     st.builds(Recorded, st.lists(st.none() | held, max_size=3).map(tuple)),
     st.builds(Loaded, st.floats(0, 1e9), st.lists(shapes, max_size=3).map(tuple), counts),
     st.builds(Sampled, st.lists(shapes, max_size=3).map(tuple)),
+    st.builds(Explained, st.lists(st.builds(Said, st.text(), st.none() | counts), max_size=3).map(tuple)),
     st.just(Unloaded()),
     st.builds(Refused, st.sampled_from(Reason), st.text(), st.none() | counts),
 )

@@ -10,6 +10,7 @@ from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, refuse_witho
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
     Describe,
+    Explain,
     Fuse,
     Infer,
     Load,
@@ -94,6 +95,7 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
         Infer: backend.infer,
         Fuse: backend.fuse,
         Record: backend.record,
+        Explain: backend.explain,
         Load: programs.load,
         Sample: programs.sample,
         Profile: programs.profile,

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from dlbricks_tui.runtime.protocol import (
     ArrayType,
     Described,
+    Explain,
+    Explained,
     Fuse,
     Fused,
     Infer,
@@ -101,6 +103,10 @@ class Backend(ABC):
     def record(self, request: Record) -> Recorded:
         """Return the types of a network's outputs in one run."""
         raise RefusalError(Reason.MALFORMED, "this framework does not record tensors")
+
+    def explain(self, request: Explain) -> Explained:
+        """Return what oneDNN prints about the kernels of a network."""
+        raise RefusalError(Reason.MALFORMED, "this framework does not compute with oneDNN")
 
     @abstractmethod
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:

@@ -31,7 +31,8 @@ from dlbricks_tui.runtime.inside.backend import (
 from dlbricks_tui.runtime.inside.mxnet_framework import ask, load, refuse_unknown, save
 from dlbricks_tui.runtime.inside.mxnet_inference import fuse, infer
 from dlbricks_tui.runtime.inside.mxnet_profiler import ProfiledSymbol
-from dlbricks_tui.runtime.inside.symbol_file import VARIABLE, SymbolNodes
+from dlbricks_tui.runtime.inside.onednn_lines import lines_printed, mark
+from dlbricks_tui.runtime.inside.symbol_file import ALIAS, VARIABLE, SymbolNodes
 from dlbricks_tui.runtime.inside.values import (
     data_values,
     learned_values,
@@ -41,7 +42,19 @@ from dlbricks_tui.runtime.inside.values import (
     variance_values,
     variances,
 )
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Explain,
+    Explained,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    Network,
+    Reason,
+    Said,
+)
 
 BACKEND_VARIABLE = "MXNET_SUBGRAPH_BACKEND"
 # Before 1.6 MXNet had no subgraph backend and did not know this value.
@@ -83,6 +96,12 @@ class MXNet(Backend):
 
     def fuse(self, request: Fuse) -> Fused:
         return fuse(self._mxnet, request)
+
+    def explain(self, request: Explain) -> Explained:
+        """Return what oneDNN prints in a second run, as the first one also converts weights."""
+        bound = BoundSymbol(self._mxnet, request.network)
+        bound.run()
+        return Explained(bound.lines_of_operators())
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Bind a symbol without fusing it."""
@@ -143,6 +162,12 @@ class BoundSymbol(_Symbol):
         nodes = json.loads(save(symbol))["nodes"]
         operators = [(node["name"], node["op"]) for node in nodes if node["op"] != VARIABLE]
         return ProfiledSymbol(self._mxnet, executor, operators)
+
+    def lines_of_operators(self) -> tuple[Said, ...]:
+        """Run with one operator at a time, and return what oneDNN prints about each."""
+        # MXNet calls this after each operator, once for each of its outputs.
+        self._executor.set_monitor_callback(_mark, monitor_all=False)
+        return lines_printed(self.run)
 
     def _executor_of(self, symbol: Any, sharing: Any = None) -> Any:
         arguments = {alias: self._array(alias) for alias in symbol.list_arguments()}
@@ -209,6 +234,12 @@ def _by_name(network: Network, fed: Sequence[Any]) -> dict[str, Any]:
     if wanted != given:
         raise RefusalError(Reason.MALFORMED, f"the inputs have the shapes {wanted} and are fed {given}")
     return {name: fed[place] for place, name in enumerate(network.inputs)}
+
+
+def _mark(output: Any, _: Any) -> None:
+    match = ALIAS.match(output if isinstance(output, str) else output.decode())
+    if match is not None:
+        mark(int(match[1]))
 
 
 def _without_optimiser(mxnet: Any) -> dict[str, str | None]:

@@ -12,6 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import BoundNetwork, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.onednn_lines import lines_printed
 from dlbricks_tui.runtime.inside.onnx_backend import OnnxBackend, OnnxNetwork
 from dlbricks_tui.runtime.inside.onnx_values import Filling, numpy_values
 from dlbricks_tui.runtime.inside.openvino_graph import executed_nodes
@@ -24,7 +25,19 @@ from dlbricks_tui.runtime.inside.openvino_models import (
     refuse_missing_precision,
 )
 from dlbricks_tui.runtime.inside.openvino_profiler import ProfiledModel
-from dlbricks_tui.runtime.protocol import ArrayType, Described, Fuse, Fused, Infer, Inferred, Network, Reason, Tensor
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Described,
+    Explain,
+    Explained,
+    Fuse,
+    Fused,
+    Infer,
+    Inferred,
+    Network,
+    Reason,
+    Tensor,
+)
 
 # OpenVINO's names of the data types that numpy lacks, and numpy's names of others.
 _ONNX_ONLY = {"bfloat16": "bf16", "float8e4m3fn": "f8e4m3", "float8e5m2": "f8e5m2", "uint4": "u4", "int4": "i4"}
@@ -60,6 +73,10 @@ class OpenVino(OnnxBackend):
         model = text.read(self._core, inputs, weights, Reason.UNFUSABLE)
         found = executed_nodes(compiled(self._core, model, Reason.UNFUSABLE), text.nodes)
         return Fused(json.dumps([asdict(it) for it in found]), (), ())
+
+    def explain(self, request: Explain) -> Explained:
+        """Return what oneDNN prints while OpenVINO compiles a network, which is when it chooses kernels."""
+        return Explained(lines_printed(lambda: self.bind(request.network)))
 
     def array(self, found: ArrayType, filling: Filling) -> Any:
         values = numpy_values(found, filling)

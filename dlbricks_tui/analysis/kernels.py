@@ -1,0 +1,241 @@
+"""The kernel by which a runtime computes each layer of a model, and why it refused the ones that it prefers."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dlbricks_tui.bricks.convolutions import is_convolution
+from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.runtime.process import INSIDE, Worker
+from dlbricks_tui.runtime.protocol import Explain, Said
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation
+
+_SECONDS = 300.0
+_REORDER = "reorder"
+# The vector instructions in the names of kernels, the widest first, and the numbers that a register of them holds.
+_WIDTHS = {"amx": 16, "avx512": 16, "avx2": 8, "avx": 8, "sse41": 4}
+_IN_NAMES = re.compile(r"avx512|avx2|avx|sse4[12]")
+_LAYOUT = re.compile(r"(src|dst)[_:]\S*?blocked:(\w+)")
+_SIZE = re.compile(r"([a-z]+)(\d+)")
+_SPATIAL = ("d", "h", "w")
+# oneDNN's name for the problems whose log says their sizes, by which they are found again.
+_CONVOLUTION = "convolution"
+# ONNX Runtime's operators in its blocked layout.
+_NCHWC = "onnx.com.microsoft.nchwc."
+_BLOCKABLE = ("Conv", "FusedConv", "MaxPool", "AveragePool", "GlobalMaxPool", "GlobalAveragePool")
+_BLOCKED_KINDS = (Kind.CONVOLUTION, Kind.POOLING)
+# OpenVINO's executed nodes, as the layers of its graphs describe them: kind, kernel, and more.
+_COMPILED = "compiled"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerKernel:
+    """The kernel of a layer."""
+
+    layer: int
+    # As the runtime calls it, such as `brgconv_1x1:avx512_core`; empty if the runtime does not tell.
+    implementation: str
+    # Its vector instructions: `avx512`, `avx2` and so on; empty if they are not known.
+    instructions: str
+    # The layouts between which tensors are converted within the layer, such as `aBcd8b -> acdb`.
+    conversions: tuple[str, ...] = ()
+    # The reasons why the runtime refused kernels that it tries first.
+    refusals: tuple[str, ...] = ()
+    # True if the reasons follow from the shapes, and the runtime does not tell them.
+    is_derived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """A kernel of oneDNN that ran."""
+
+    primitive: str
+    implementation: str
+    layouts: tuple[str, ...]
+    taken_ms: float
+
+
+def explain(graph: LayerGraph, runtime: Runtime, log: Path, program: Path = INSIDE) -> tuple[LayerKernel, ...]:
+    """Return the kernel of each layer.
+
+    MXNet and OpenVINO run the model once more for it, in a process whose oneDNN prints what it chooses.
+    """
+    lines: Sequence[Said] = ()
+    owners: Mapping[int, int] = {}
+    if runtime.traits.explaining_settings:
+        network, owners = carrier_program(graph)
+        with Worker(runtime.for_explaining(), log, program) as worker:
+            lines = worker.ask(Explain(network.network), _SECONDS).lines
+    return kernels_in(graph, lines, owners, runtime, widest_of(runtime))
+
+
+def widest_of(runtime: Runtime) -> str:
+    """Return the widest vector instructions that kernels of a runtime may use on this host; empty for none of x86."""
+    limit = runtime.kernels.instructions
+    if limit is InstructionSet.ALL:
+        limit = next((it for it in reversed(processor.instruction_sets(HostFiles())) if it is not limit), limit)
+    return instructions_in(limit.value)
+
+
+def kernels_in(
+    graph: LayerGraph, lines: Iterable[Said], owners: Mapping[int, int], runtime: Runtime, widest: str
+) -> tuple[LayerKernel, ...]:
+    """Return the kernel of each layer by the lines of oneDNN about the operators of a network, whose layers own them.
+
+    Kernels may use instructions up to the widest.
+    """
+    ran: dict[int, list[_Ran]] = defaultdict(list)
+    unowned = []
+    for said in lines:
+        found = _ran(said.line)
+        if said.node is None:
+            unowned.append(said.line)
+        elif found is not None and said.node in owners:
+            ran[owners[said.node]].append(found)
+    refused = _refusals_in(unowned)
+    kernels = (_kernel(layer, ran.get(layer.index, ())) for layer in graph.layers)
+    return tuple(
+        _with_reasons(kernel, layer, refused, runtime, widest)
+        for kernel, layer in zip(kernels, graph.layers, strict=True)
+    )
+
+
+def instructions_in(name: str) -> str:
+    """Return the vector instructions in the name of a kernel; empty without any."""
+    match = re.search("amx", name) or _IN_NAMES.search(name)
+    return "" if match is None else match[0].replace("sse42", "sse41")
+
+
+def _kernel(layer: Layer, ran: Sequence[_Ran]) -> LayerKernel:
+    """Return the kernel of a layer without reasons: the one that took longest, if several ran."""
+    conversions = tuple([" -> ".join(it.layouts) for it in ran if it.primitive == _REORDER])
+    computing = [it for it in ran if it.primitive != _REORDER] or ran
+    if computing:
+        name = max(computing, key=lambda it: it.taken_ms).implementation
+        return LayerKernel(layer.index, name, instructions_in(name), conversions)
+    executed = [text.split() for text in _compiled(layer)]
+    if executed:
+        name = next((words[1] for words in executed if instructions_in(words[1])), executed[0][1])
+        return LayerKernel(layer.index, name, instructions_in(name))
+    return LayerKernel(layer.index, "", "")
+
+
+def _compiled(layer: Layer) -> tuple[str, ...]:
+    found = dict(layer.operators[0].params).get(_COMPILED, ()) if layer.operators else ()
+    return tuple(map(str, found)) if isinstance(found, tuple) else ()
+
+
+def _with_reasons(
+    kernel: LayerKernel, layer: Layer, refused: Mapping[str, Sequence[str]], runtime: Runtime, widest: str
+) -> LayerKernel:
+    sizes = _sizes(layer)
+    told = [reason for problem, reasons in refused.items() if sizes and _fits(problem, sizes) for reason in reasons]
+    if told or _compiled(layer):
+        return replace(kernel, refusals=tuple(dict.fromkeys(told)))
+    if len(runtime.traits.optimisations) > 1:
+        return _outside_of_blocks(kernel, layer, runtime.kernels.optimisation, widest)
+    return _narrowed(kernel, layer, widest)
+
+
+def _ran(line: str) -> _Ran | None:
+    """Return the kernel that a line tells of: `...,exec,cpu,PRIMITIVE,IMPLEMENTATION,...,MS`."""
+    words = line.split(",")
+    if "exec" not in words:
+        return None
+    rest = words[words.index("exec") + 1 :]
+    if len(rest) < 4:
+        return None
+    try:
+        taken_ms = float(rest[-1])
+    except ValueError:
+        return None
+    # `x64:gemm:jit` and `pooling_v2` have other names in other versions.
+    return _Ran(rest[1], rest[2], tuple(layout for _, layout in _LAYOUT.findall(line)), taken_ms)
+
+
+def _refusals_in(lines: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the reasons by the problem that they belong to, as oneDNN writes its sizes.
+
+    A line is `...,create:dispatch,PRIMITIVE,REASON,PLACE`, or names the problem in front of the reason. Lines without a
+    problem belong to the one before.
+    """
+    found: dict[str, list[str]] = defaultdict(list)
+    problem = ""
+    for line in lines:
+        words = line.split(",")
+        if "create:dispatch" not in words:
+            # The kernel that was accepted ends the refusals of its problem.
+            problem = "" if any(word.startswith("create:cache") for word in words) else problem
+            continue
+        rest = words[words.index("create:dispatch") + 1 :]
+        if len(rest) < 3 or rest[0] != _CONVOLUTION:
+            continue
+        primitive, *rest, place = rest
+        # Engine, primitive, implementation, kind, layouts, attributes, algorithm, sizes, and the reason.
+        names_problem = len(rest) > 8 and rest[1] == primitive
+        if names_problem:
+            problem = rest[7]
+        if problem:
+            kernel = rest[2].partition(":")[0] if names_problem else Path(place.partition(":")[0]).stem
+            found[problem].append(f"{kernel}: {','.join(rest[8:] if names_problem else rest)}")
+    return found
+
+
+def _sizes(layer: Layer) -> dict[str, int]:
+    """Return the sizes of a convolution by oneDNN's names: channels, image and window; none of other layers."""
+    operator = next((it for it in layer.operators if is_convolution(it)), None)
+    if operator is None or len(operator.inputs) < 2:
+        return {}
+    read, weight = (layer.type_of(wire).shape for wire in operator.inputs[:2])
+    made = operator.outputs[0].shape if operator.outputs else None
+    if read is None or weight is None or made is None or len(read) != len(weight):
+        return {}
+    found = {"ic": read[1], "oc": made[1]}
+    for place, name in enumerate(_SPATIAL[len(_SPATIAL) - len(read) + 2 :], start=2):
+        found |= {f"i{name}": read[place], f"k{name}": weight[place], f"o{name}": made[place]}
+    return found
+
+
+def _fits(problem: str, sizes: Mapping[str, int]) -> bool:
+    stated = {name: int(size) for name, size in _SIZE.findall(problem)}
+    return all(stated.get(name) == size for name, size in sizes.items())
+
+
+def _narrowed(kernel: LayerKernel, layer: Layer, widest: str) -> LayerKernel:
+    """Add why oneDNN 2.4, which does not tell, computed a layer with narrower instructions than it may, or not at all.
+
+    Its kernels compute as many channels at once as a register holds numbers, and refuse other numbers of channels.
+    """
+    if not kernel.implementation:
+        is_usual = layer.kind in _BLOCKED_KINDS
+        return replace(kernel, refusals=("oneDNN did not compute it",)) if is_usual else kernel
+    most, taken, sizes = _WIDTHS.get(widest, 0), _WIDTHS.get(kernel.instructions, 0), _sizes(layer)
+    if taken >= most or not sizes:
+        return kernel
+    for name, what in (("oc", "output channels"), ("ic", "input channels")):
+        if sizes[name] % most:
+            reason = f"{sizes[name]} {what} are no multiple of the {most} numbers in a register of {widest}"
+            return replace(kernel, refusals=(reason,), is_derived=True)
+    return kernel
+
+
+def _outside_of_blocks(kernel: LayerKernel, layer: Layer, optimisation: Optimisation, widest: str) -> LayerKernel:
+    """Add the nodes that ONNX Runtime runs, and why they are not in its blocked layout, which it does not tell."""
+    kernel = replace(kernel, implementation="+".join(dict.fromkeys(it.native.op for it in layer.operators)))
+    plain = [it for it in layer.operators if not it.op.startswith(_NCHWC)]
+    if not any(it.native.op.rpartition(".")[2] in _BLOCKABLE for it in plain):
+        return kernel
+    if optimisation is not Optimisation.ALL:
+        return replace(kernel, refusals=(f"optimisation {optimisation.value} leaves the NCHWc layout out",))
+    block, sizes = _WIDTHS.get(widest, 0), _sizes(layer)
+    if block and sizes and sizes["oc"] % block:
+        reason = f"{sizes['oc']} output channels are no multiple of the block of {block} of the NCHWc layout"
+        return replace(kernel, refusals=(reason,), is_derived=True)
+    return kernel

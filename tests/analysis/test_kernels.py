@@ -1,0 +1,188 @@
+"""The kernel of each layer, by captured lines of oneDNN and by the real frameworks."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from onnx.helper import make_node
+
+from dlbricks_tui.analysis.kernels import LayerKernel, explain, instructions_in, kernels_in, widest_of
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.inside.onednn_lines import lines_in
+from dlbricks_tui.runtime.protocol import Said
+from dlbricks_tui.runtime.runtime import Runtime, Settings
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation
+from tests.models.onnx_models import floats, loaded, model
+from tests.models.table_framework import TableFramework
+
+MXNET = Runtime("mxnet", sys.executable, "mxnet", "1.9.1", "3.11.7", Settings(1))
+OPENVINO = replace(MXNET, framework="openvino")
+ORT = replace(MXNET, framework="onnxruntime")
+
+# Of a convolution with 96 input and 24 output channels in MobileNetV2.
+NARROW = (
+    "dnnl_verbose,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:acdb:f0 dst_f32::blocked:aBcd8b:f0,,,"
+    "1x96x56x56,0.380127",
+    "dnnl_verbose,exec,cpu,convolution,jit_1x1:avx2,forward_inference,src_f32::blocked:aBcd8b:f0 "
+    "wei_f32::blocked:ABcd8b8a:f0 bia_f32::blocked:a:f0 dst_f32::blocked:aBcd8b:f0,,alg:convolution_direct,"
+    "mb1_ic96oc24_ih56oh56kh1sh1dh0ph0_iw56ow56kw1sw1dw0pw0,0.139893",
+)
+WIDE = (
+    "dnnl_verbose,exec,cpu,convolution,brgconv_1x1:avx512_core,forward_inference,src_f32::blocked:acdb:f0 "
+    "wei_f32::blocked:Acdb48a:f0 bia_f32::blocked:a:f0 dst_f32::blocked:acdb:f0,attr-post-ops:eltwise_bounded_relu:6:1 "
+    ",alg:convolution_direct,mb1_ic24oc144_ih56oh56kh1sh1dh0ph0_iw56ow56kw1sw1dw0pw0,0.164062"
+)
+# Of the first two convolutions of SqueezeNet, while OpenVINO compiled it.
+_FIRST, _SECOND = (
+    "onednn_verbose,v1,primitive,create:dispatch,convolution,cpu,convolution,brdgmm_dw:undef,forward_inference,"
+    "src:f32::blocked:acdb::f0 wei:f32:a:any:any::f0 bia:f32::blocked:a::f0 dst:f32::blocked:acdb::f0,"
+    f"attr-scratchpad:user attr-post-ops:eltwise_relu,alg:convolution_direct,{sizes},"
+    "unsupported feature for implementation: non-grouped convolution in depthwise convolution implementation,"
+    "src/cpu/x64/jit_brdgmm_dw_conv.cpp:181"
+    for sizes in (
+        "mb1_ic3oc64_ih224oh111kh3sh2dh0ph0_iw224ow111kw3sw2dw0pw0",
+        "mb1_ic64oc16_ih55oh55kh1sh1dh0ph0_iw55ow55kw1sw1dw0pw0",
+    )
+)
+_NO_DTYPE = (
+    "onednn_verbose,v1,primitive,create:dispatch,convolution,datatype configuration not supported on this isa,"
+    "src/cpu/x64/jit_brgemm_conv_utils.cpp:1908"
+)
+_BAD_FLAGS = (
+    "onednn_verbose,v1,primitive,create:dispatch,convolution,bad flags,src/cpu/x64/jit_brgemm_conv_utils.cpp:2502"
+)
+_ACCEPTED = (
+    "onednn_verbose,v1,primitive,create:cache_miss,cpu,convolution,brg_conv_fwd:avx512_core,forward_inference,"
+    "src:f32::blocked:acdb::f0,attr-scratchpad:user,alg:convolution_direct,"
+    "mb1_ic3oc64_ih224oh111kh3sh2dh0ph0_iw224ow111kw3sw2dw0pw0,0.930908"
+)
+DISPATCHED = (_FIRST, _NO_DTYPE, _NO_DTYPE, _BAD_FLAGS, _FIRST, _NO_DTYPE, _BAD_FLAGS, _ACCEPTED, _SECOND, _NO_DTYPE)
+
+
+def convolutions(folder: Path, *sizes: Sequence[int]) -> LayerGraph:
+    """Convolutions side by side, each by its channels, image, window and stride."""
+    nodes = [
+        make_node("Conv", [f"x{number}", f"w{number}"], [f"y{number}"], strides=[stride] * 2)
+        for number, (*_, stride) in enumerate(sizes)
+    ]
+    weights = [
+        floats(f"w{number}", (made, read, window, window)) for number, (read, made, _, window, _) in enumerate(sizes)
+    ]
+    inputs = {f"x{number}": (1, read, image, image) for number, (read, _, image, *_) in enumerate(sizes)}
+    return loaded(folder, model(nodes, inputs, [f"y{number}" for number in range(len(sizes))], weights))
+
+
+def said(*lines: str, node: int | None = None) -> list[Said]:
+    return [Said(line, node) for line in lines]
+
+
+def test_a_kernel_and_its_conversions_are_those_that_onednn_printed(tmp_path: Path) -> None:
+    graph = convolutions(tmp_path, (96, 24, 56, 1, 1), (24, 144, 56, 1, 1))
+    lines = [*said(*NARROW, node=4), *said(WIDE, node=9), *said(WIDE, node=7)]
+    narrow, wide = kernels_in(graph, lines, {4: 0, 9: 1}, MXNET, "avx512")
+    assert narrow == LayerKernel(
+        layer=0,
+        implementation="jit_1x1:avx2",
+        instructions="avx2",
+        conversions=("acdb -> aBcd8b",),
+        refusals=("24 output channels are no multiple of the 16 numbers in a register of avx512",),
+        is_derived=True,
+    )
+    assert wide == LayerKernel(1, "brgconv_1x1:avx512_core", "avx512")
+
+
+def test_a_kernel_as_wide_as_the_limit_has_no_reason(tmp_path: Path) -> None:
+    graph = convolutions(tmp_path, (96, 24, 56, 1, 1))
+    (kernel,) = kernels_in(graph, said(*NARROW, node=4), {4: 0}, MXNET.with_instructions(InstructionSet.AVX2), "avx2")
+    assert (kernel.instructions, kernel.refusals, kernel.is_derived) == ("avx2", (), False)
+
+
+def test_a_layer_that_onednn_did_not_compute_says_so(tmp_path: Path) -> None:
+    (kernel,) = kernels_in(convolutions(tmp_path, (96, 24, 56, 1, 1)), (), {}, MXNET, "avx512")
+    assert (kernel.implementation, kernel.refusals) == ("", ("oneDNN did not compute it",))
+
+
+def test_refusals_belong_to_the_convolution_of_their_sizes_and_are_told_once(tmp_path: Path) -> None:
+    graph = convolutions(tmp_path, (3, 64, 224, 3, 2), (64, 16, 55, 1, 1), (64, 16, 54, 1, 1))
+    first, second, other = kernels_in(graph, said(*DISPATCHED), {}, OPENVINO, "amx")
+    depthwise = (
+        "brdgmm_dw: unsupported feature for implementation: non-grouped convolution in depthwise convolution "
+        "implementation"
+    )
+    data_type = "jit_brgemm_conv_utils: datatype configuration not supported on this isa"
+    assert first.refusals == (depthwise, data_type, "jit_brgemm_conv_utils: bad flags")
+    assert second.refusals == (depthwise, data_type)
+    assert not first.is_derived and other.refusals != first.refusals
+
+
+def test_onnx_runtime_tells_its_nodes_and_a_limit_explains_a_plain_layout(tmp_path: Path) -> None:
+    graph = convolutions(tmp_path, (96, 24, 56, 1, 1), (24, 144, 56, 1, 1))
+    limited = kernels_in(graph, (), {}, ORT.with_optimisation(Optimisation.EXTENDED), "avx512")
+    assert [it.implementation for it in limited] == ["Conv", "Conv"]
+    assert limited[0].refusals == limited[1].refusals == ("optimisation extended leaves the NCHWc layout out",)
+    assert not limited[0].is_derived
+    narrow, wide = kernels_in(graph, (), {}, ORT, "avx512")
+    assert narrow.is_derived and "24 output channels" in narrow.refusals[0]
+    assert wide.refusals == ()
+
+
+def test_lines_belong_to_the_operator_whose_mark_follows() -> None:
+    marks = [f"dlbricks,ran,{node}" for node in (3, 4, 7)]
+    text = "\n".join([NARROW[0], "something else", NARROW[1], *marks[:2], WIDE, marks[2], NARROW[0], ""])
+    assert lines_in(text) == (*said(*NARROW, node=3), *said(WIDE, node=7), *said(NARROW[0]))
+
+
+def test_damaged_lines_are_passed_over(tmp_path: Path) -> None:
+    graph = convolutions(tmp_path, (96, 24, 56, 1, 1))
+    damaged = [line[:cut] for line in (*NARROW, *DISPATCHED) for cut in range(0, len(line), 7)]
+    for node in (None, 0):
+        assert len(kernels_in(graph, said(*damaged, node=node), {0: 0}, MXNET, "avx512")) == 1
+
+
+def test_names_of_kernels_tell_their_instructions() -> None:
+    names = (
+        "brgconv_avx512_dw_f32",
+        "jit:avx512_common",
+        "jit_sse42_f32",
+        "jit:sse41",
+        "brg:avx512_core_amx",
+        "ref:any",
+    )
+    assert [instructions_in(name) for name in names] == ["avx512", "avx512", "sse41", "sse41", "amx", ""]
+    assert widest_of(MXNET.with_instructions(InstructionSet.AVX512_CORE_VNNI)) == "avx512"
+
+
+@pytest.mark.mxnet
+def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path) -> None:
+    kernels = explained(tmp_path, MXNET.with_instructions(InstructionSet.SSE41), "gluon/squeezenet1.1-symbol.json")
+    assert set(kernels.values()) == {"jit:sse41", "jit_1x1:sse41"}
+
+
+@pytest.mark.openvino
+def test_openvino_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path) -> None:
+    kernels = explained(tmp_path, OPENVINO.with_instructions(InstructionSet.SSE41), "gluon/squeezenet1.1.onnx")
+    assert kernels and all("sse42" in name for name in kernels.values())
+
+
+def test_onnx_runtime_runs_the_nodes_of_its_optimisation_level(tmp_path: Path) -> None:
+    extended = explained(tmp_path, ORT.with_optimisation(Optimisation.EXTENDED), "gluon/squeezenet1.1.onnx")
+    assert set(extended.values()) == {"com.microsoft.FusedConv"}
+    # The same cache: the level is part of what it is asked for.
+    basic = explained(tmp_path, ORT.with_optimisation(Optimisation.BASIC), "gluon/squeezenet1.1.onnx")
+    assert set(basic.values()) == {"Conv"}
+
+
+def explained(folder: Path, runtime: Runtime, name: str) -> dict[int, str]:
+    """The kernels of the convolutions of a sample, by the real framework."""
+    source = source_of(SAMPLE_MODELS / name)
+    with WorkerFramework(runtime, folder / "log") as framework:
+        symbols = framework if runtime.framework == "mxnet" else TableFramework()
+        graph = Loader(folder / "cache", symbols, framework).load(source, Level.FUSED)
+        kernels = explain(graph, runtime, folder / "kernels.log")
+    return {it.layer: it.implementation for it in kernels if "conv" in graph.layers[it.layer].op.lower()}
