@@ -218,14 +218,6 @@ class Prover:
             lock.release()
 
 
-def newest_proof(proofs: Sequence[Proof], what_if: WhatIf) -> Proof | None:
-    """Return the newest proof of a what-if among those of its model, given the newest first."""
-    if what_if.change is None:
-        return None
-    sought = (what_if.id, what_if.baseline.runtime.identity, what_if.change.runtime.identity)
-    return next((it for it in proofs if (it.what_if, it.runtime, it.changed_runtime) == sought), None)
-
-
 def _whole(model: CutModel) -> Job:
     found = [job for job in plan((model,), Known(), Adaptive(), end_to_end=True).jobs if job.whole]
     if not found:

@@ -1,10 +1,12 @@
 """What-ifs: changes of the way in which a model is executed, each with its predicted gain."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.store.records import Proof
 
 
 class WhatIfKind(str, Enum):
@@ -63,3 +65,11 @@ class WhatIf:
     layers: tuple[str, ...]
     # The command or setting that achieves it.
     how: str
+
+
+def newest_proof(proofs: Sequence[Proof], what_if: WhatIf) -> Proof | None:
+    """Return the newest proof of a what-if among those of its model, given the newest first."""
+    if what_if.change is None:
+        return None
+    sought = (what_if.id, what_if.baseline.runtime.identity, what_if.change.runtime.identity)
+    return next((it for it in proofs if (it.what_if, it.runtime, it.changed_runtime) == sought), None)

@@ -1,0 +1,131 @@
+"""Compare predicted with measured gains of what-ifs, as a table for docs/analysis.md.
+
+usage: python -m benchmarks.proofs [--runtime R,...] [--threads N] [--kinds K,...] [--data FOLDER] MODEL [MODEL ...]
+
+For each model and runtime, `dlbricks analyze` measures what the what-ifs lack and proves them all. A kind is to be
+trusted if nine in ten of its gains that were predicted to be above 5 % have the right sign and lie within 10 points.
+With --data the results stay in that folder: models that have proofs there are not measured again.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.command_line import command, dlbricks, told
+
+WORTH, POINTS, PROMISED = 0.05, 0.10, 0.9
+
+
+class Compared(NamedTuple):
+    """A what-if with its predicted and its measured gain, each with its interval."""
+
+    model: str
+    runtime: str
+    what_if: str
+    kind: str
+    predicted: float
+    predicted_interval: Sequence[float]
+    measured: float
+    measured_interval: Sequence[float]
+
+    @property
+    def counts(self) -> bool:
+        """True if the prediction promises something."""
+        return self.predicted > WORTH
+
+    @property
+    def holds(self) -> bool:
+        """True if the measured gain has the sign of the predicted one and lies within 10 points."""
+        return self.measured > 0 and abs(self.measured - self.predicted) <= POINTS
+
+
+def main() -> int:
+    """Measures, proves and compares; exit status 1 if too few predictions hold."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="+")
+    parser.add_argument("--runtime", default="mxnet,onnxruntime,openvino")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--kinds")
+    parser.add_argument("--data", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data, began = arguments.data or Path(folder), time.monotonic()
+        found = [
+            each
+            for model in arguments.models
+            for runtime in arguments.runtime.split(",")
+            for each in compared(data, model, runtime, arguments.threads, arguments.kinds)
+        ]
+        seconds = time.monotonic() - began
+    show(found)
+    sys.stderr.write(f"{len(found)} proofs in {seconds / 60:.0f} min: {' '.join(command(data)[3:])}\n")
+    promising = [it for it in found if it.counts]
+    return 0 if sum(it.holds for it in promising) >= PROMISED * len(promising) else 1
+
+
+def compared(data: Path, model: str, runtime: str, threads: int | None, kinds: str | None) -> list[Compared]:
+    """Return the what-ifs of a model that were proved; those with a proof in the store are not proved again."""
+    what = ["analyze", model, "--runtime", runtime]
+    what += [] if threads is None else ["--threads", str(threads)]
+    of_kinds = [] if kinds is None else ["--kinds", kinds]
+    known = told(data, *what)
+    unproved = [it["id"] for each in known or () for it in each["what_ifs"] if it["possible"] and it["proof"] is None]
+    if unproved or not any(it["proof"] for each in known or () for it in each["what_ifs"]):
+        dlbricks(data, *what, *of_kinds, "--measure", "--prove", "all")
+        known = told(data, *what)
+    return [
+        Compared(
+            model,
+            runtime,
+            it["id"],
+            it["kind"],
+            it["gain"],
+            it["interval"],
+            it["proof"]["gain"],
+            it["proof"]["interval"],
+        )
+        for each in known or ()
+        for it in each["what_ifs"]
+        if it["proof"] is not None
+    ]
+
+
+def show(found: Iterable[Compared]) -> None:
+    """Print a row for each what-if, then a row for each kind."""
+    found = list(found)
+    rows: list[Sequence[Any]] = [
+        ("model", "runtime", "what-if", "predicted", "measured", "off by"),
+        ("---", "---", "---", "--:", "--:", "--:"),
+    ]
+    for it in found:
+        off = f"{100 * (it.measured - it.predicted):+.0f}"
+        predicted = with_interval(it.predicted, it.predicted_interval)
+        rows.append(
+            (it.model, it.runtime, it.what_if, predicted, with_interval(it.measured, it.measured_interval), off)
+        )
+    by_kind: dict[str, list[Compared]] = defaultdict(list)
+    for it in found:
+        by_kind[it.kind].append(it)
+    kinds: list[Sequence[Any]] = [("kind", "proofs", "predicted above 5 %", "hold"), ("---", "--:", "--:", "--:")]
+    for kind, those in {**by_kind, "all": found}.items():
+        promising = [it for it in those if it.counts]
+        kinds.append((kind, len(those), len(promising), sum(it.holds for it in promising)))
+    for table in (rows, kinds):
+        for row in table:
+            print(f"| {' | '.join(map(str, row))} |")
+        print()
+
+
+def with_interval(gain: float, interval: Sequence[float]) -> str:
+    """Return a gain in percent with its interval."""
+    low, high = interval
+    return f"{100 * gain:+.0f} ({100 * low:+.0f} to {100 * high:+.0f})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
