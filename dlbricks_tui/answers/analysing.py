@@ -10,12 +10,13 @@ from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, ove
 from dlbricks_tui.analysis.gap import Gap, gap_of
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
-from dlbricks_tui.analysis.what_if import Execution, WhatIf
+from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.opening import open_loader
 from dlbricks_tui.answers.scope import MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.folders import DataFolder
@@ -34,10 +35,17 @@ from dlbricks_tui.store.selections import by_id, combinations
 
 @dataclass(frozen=True, slots=True)
 class MeasuredGain:
-    """The outcome of a what-if that was carried out: the latency after the change, and the gain."""
+    """The outcome of a what-if that was carried out: the latency after the change, and the gain.
+
+    The latency is that of an item if the change is one of the batch size.
+    """
 
     measured_ms: float
     gain: float
+    # The 95 % interval of the gain.
+    interval: tuple[float, float]
+    before_ms: float
+    when: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +131,7 @@ class Analyser:
             points = points_of(baseline, works[0], roof)
             if best is not None:
                 least_ms = roofline_ms(same_file, best_measured(same_file).groups, works, roof)
+        what_ifs = what_ifs_of(baseline, others) if is_known else ()
         return Analysis(
             answer.source,
             scope.system,
@@ -134,10 +143,18 @@ class Analyser:
             roof,
             least_ms,
             points,
-            what_ifs_of(baseline, others) if is_known else (),
+            what_ifs,
             written,
             tuple(self._missing(answer, baseline, threads, roof is None)),
+            self._proofs(scope.system, graph, what_ifs),
         )
+
+    def _proofs(self, system: str, graph: LayerGraph, what_ifs: Sequence[WhatIf]) -> Mapping[str, MeasuredGain]:
+        """Return the newest proof of each what-if that has one."""
+        keys = end_to_end_keys(graph).values()
+        proofs = [proof for key in keys for proof in self._estimator.store.proofs_of(key, system)]
+        newest = {it.id: newest_proof(proofs, it) for it in what_ifs} if proofs else {}
+        return {name: _measured_gain(proof) for name, proof in newest.items() if proof is not None}
 
     def _roof(self, system: str, threads: int) -> Roof | None:
         store = self._estimator.store
@@ -284,6 +301,18 @@ def _described(identity: str, stored: records.Runtime | None) -> Runtime:
     environment = tuple(sorted(tuple(word.split("=", 1)) for word in words if "=" in word))
     settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))  # type: ignore[arg-type]
     return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
+
+
+def _measured_gain(proof: records.Proof) -> MeasuredGain:
+    sizes = proof.batch_size, proof.changed_batch_size
+    before, after = sizes if sizes[0] != sizes[1] else (1, 1)
+    return MeasuredGain(
+        proof.after.trimmed_mean_ms / after,
+        proof.gain,
+        (proof.gain_low, proof.gain_high),
+        proof.before.trimmed_mean_ms / before,
+        proof.when,
+    )
 
 
 def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:

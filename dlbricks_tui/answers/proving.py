@@ -46,11 +46,9 @@ def plan_of(
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     latency_ms = end_to_end.value_ms if end_to_end is not None else composed.sequential_ms if composed else 0.0
-    given = {
-        "inputs": tuple(InputShape(name, shape) for name, shape in inputs.items()),
-        "values": tuple(InputValue(name, value) for name, value in values.items()),
-    }
-    requests = tuple(replace(it, **given) for it in requests_for(found.source, lacks))
+    shapes = tuple(InputShape(name, shape) for name, shape in inputs.items())
+    numbers = tuple(InputValue(name, value) for name, value in values.items())
+    requests = tuple(replace(it, inputs=shapes, values=numbers) for it in requests_for(found.source, lacks))
     return MeasuringPlan(found.source.name, lacks, requests, sum(expected_seconds(it, latency_ms) for it in lacks))
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from dlbricks_tui.answers.analysing import Analyser, Analysis
 from dlbricks_tui.answers.analysis_results import best_layers, model_analysis
 from dlbricks_tui.answers.opening import library
+from dlbricks_tui.cli.analyze_measuring import add_measuring_options, measure_lacking, prove_what_ifs
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
@@ -54,14 +55,22 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
     )
+    add_measuring_options(parser)
     add_json_option(parser)
     add_schema_option(parser, "ModelAnalysis", module="analysis_results", many=True)
     parser.set_defaults(handler=analyze_models)
 
 
 def analyze_models(args: argparse.Namespace) -> int:
-    """Analyse each model on each runtime, from stored results."""
+    """Analyse each model on each runtime, from stored results and what is to be measured before."""
     found = list(_analyses(args))
+    measured = Status.DONE
+    for wanted, measure in ((args.measure, measure_lacking), (args.prove, prove_what_ifs)):
+        if wanted:
+            measured = max(measured, measure(args, found))
+            if measured is Status.INTERRUPTED:
+                return measured
+            found = list(_analyses(args))
     if args.json:
         write_json([model_analysis(it) for it in found])
     else:
@@ -71,7 +80,7 @@ def analyze_models(args: argparse.Namespace) -> int:
         if each.missing:
             narrate(missing_line(each.source.name, [(it.what, it.command) for it in each.missing]))
     complete = all(it.best is not None for it in found)
-    return Status.DONE if complete and found else Status.DONE_WITH_FAILURES
+    return measured if complete and found else Status.DONE_WITH_FAILURES
 
 
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:

@@ -1,0 +1,133 @@
+"""`dlbricks analyze --measure --prove`, by ONNX Runtime on a tiny model."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.analysis.paired_rounds import ProofError
+from dlbricks_tui.analysis.proving import Prover
+from dlbricks_tui.analysis.what_if import WhatIf
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.store.records import Proof
+from tests.models.onnx_models import saved, small
+from tests.store.samples import system
+
+Analyze = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a model, measured fused and as written, and one proof of its what-if."""
+    folder = tmp_path_factory.mktemp("measured")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
+        arguments = ["--measure", "--prove", "all", "--kinds", "fusion", "--runtime", "onnxruntime", "--threads", "1"]
+        status = main(["--data-dir", str(folder / "data"), "analyze", str(saved(folder, small())), *arguments])
+    assert status == 0
+    yield folder
+
+
+@pytest.fixture
+def analyze(
+    measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Analyze:
+    """Analyse the model with a copy of the results."""
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+    shutil.copytree(measured / "data", tmp_path / "data")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        usual = ("--runtime", "onnxruntime", "--threads", "1")
+        data = ["--data-dir", str(tmp_path / "data")]
+        capsys.readouterr()
+        status = main([*data, "analyze", str(measured / "net.onnx"), *usual, *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def what_ifs(out: str) -> dict[str, Any]:
+    (found,) = json.loads(out)
+    return {it["id"]: it for it in found["what_ifs"]}
+
+
+def test_the_measured_gain_stands_next_to_the_predicted_one(analyze: Analyze) -> None:
+    status, out, _ = analyze("--json")
+    assert status == 0
+    proof = what_ifs(out)["fusion-off"]["proof"]
+    assert proof["measured_ms"] > 0
+    assert proof["gain"] == pytest.approx(1 - proof["measured_ms"] / proof["before_ms"], abs=0.2)
+    assert proof["interval"][0] < proof["gain"] < proof["interval"][1]
+    table = analyze()[1]
+    (row,) = (line for line in table.splitlines() if line.startswith("fusion-off"))
+    assert row.endswith(f"{100 * proof['gain']:+.1f} %")
+
+
+def test_what_is_known_is_not_measured_again(analyze: Analyze) -> None:
+    status, _, told = analyze("--measure", "--kinds", "fusion")
+    assert status == 0
+    assert "lack nothing that this host can measure" in told
+
+
+def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
+    analyze: Analyze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dlbricks_tui.cli.analyze_measuring.create_run", interrupted)
+    status, out, told = analyze("--measure", "--kinds", "batch,kernels")
+    assert (status, out) == (130, "")
+    assert "net lacks 5 executions, about 2 min:" in told
+    assert "kernels: default-onnx, 1 thread, ORT_OPTIMISATION=extended" in told
+    assert "batch: default-onnx, 1 thread, batch 4" in told
+
+
+def test_an_unknown_what_if_is_refused_with_the_known_ones(analyze: Analyze) -> None:
+    status, out, told = analyze("--prove", "parallel-7")
+    assert (status, out) == (2, "")
+    assert "net has no what-if 'parallel-7'; there are fusion-off" in told.replace("fusion, ", "")
+    status, _, told = analyze("--prove", "all", "--kinds", "threads")
+    assert status == 2
+    assert "there is no what-if to prove: --measure measures what they lack" in told
+
+
+@pytest.mark.parametrize("option", [("--prove", "all"), ("--measure",)])
+def test_only_this_host_is_measured(analyze: Analyze, tmp_path: Path, option: tuple[str, ...]) -> None:
+    from dlbricks_tui.store.database import ResultsDatabase
+
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        store.add(system())
+    status, _, told = analyze("--system", "c5.xlarge", *option)
+    assert status == 2
+    assert "was analysed on another system, and models run on this host: leave out --system" in told
+
+
+def test_a_what_if_that_fails_is_one_line_and_a_failure(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Prover, what_if: WhatIf) -> Proof:
+        raise ProofError("the worker was lost")
+
+    monkeypatch.setattr(Prover, "prove", fail)
+    status, out, told = analyze("--prove", "fusion-off", "--json")
+    assert status == 1
+    assert "fusion-off cannot be proved: the worker was lost" in told
+    # The proof from before is still there.
+    assert what_ifs(out)["fusion-off"]["proof"] is not None
+
+
+def test_the_keyboard_ends_proving_with_its_own_status(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(prover: Prover, _: WhatIf) -> Proof:
+        os.kill(os.getpid(), signal.SIGINT)
+        prover.signals.check()
+        raise AssertionError
+
+    monkeypatch.setattr(Prover, "prove", interrupted)
+    status, out, told = analyze("--prove", "all")
+    assert (status, out) == (130, "")
+    assert "it was interrupted from the keyboard; 0 proofs before it are kept" in told
