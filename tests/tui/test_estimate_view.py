@@ -98,7 +98,7 @@ def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
     assert shown_rows[0].startswith("sequential    ~")
     assert shown_rows[1].split()[-6:] == ["%", "of", "it", "predicted,", "not", "measured"]
     assert re.match(r"parallel +~\d", shown_rows[2])
-    assert "26 layers not measured yet" in shown_rows and "26 layers predicted from other bricks" in shown_rows
+    assert "26 layers not measured yet" in shown_rows and "26 layers predicted from other results" in shown_rows
 
 
 def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock
@@ -35,6 +36,7 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.estimate.stored import brick_records
 from tests.runs.live_runs import (
     NOBODY,
     RUN,
@@ -51,8 +53,9 @@ from tests.runs.live_runs import (
     measured as brick_measured,
 )
 from tests.runs.runs import Site
-from tests.store.samples import calibration, measurement, system
-from tests.tui.application import WRITTEN, app_on, eventually, press, running, screen_text
+from tests.store.samples import calibration, system
+from tests.tui.application import SIZES, WRITTEN, app_on, eventually, press, running, screen_text
+from tests.tui.results import graph_of
 
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
 TO_THE_METHOD = ("j", "j", "j")
@@ -442,9 +445,10 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
 
 async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launched: list[RunFolder]) -> None:
     runtime = Registry(measured.path).runtime_for({Format.MXNET}).identity
-    found_there = measurement(system="c5.xlarge", runtime=runtime, level=Level.WRITTEN, protocol=Method.ALONE.id)
+    alexnet, protocol = decompose(graph_of("alexnet")), Method.ALONE.id
+    found_there = brick_records(alexnet, system="c5.xlarge", runtime=runtime, protocol=protocol)
     with ResultsDatabase(measured.store) as store:
-        store.add(system("c5.xlarge"), found_there)
+        store.add(system("c5.xlarge"), *found_there)
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.PROBE), "l")
         assert "probe           20 s " in screen_text(pilot)
@@ -456,10 +460,13 @@ async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launc
         await shows(pilot, " running ")
 
 
-async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder) -> None:
-    async with running(app_on(new)) as pilot:
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder, size: tuple[int, int]) -> None:
+    async with running(app_on(new), size=size) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.PROBE), "l")
         assert "the store has no results of another system" in screen_text(pilot)
+        # The whole reason is in view.
+        assert "with `dlbricks results import" in " ".join(screen_text(pilot).replace("┃", " ").split())
         await press(pilot, "h")
         assert "the store has no results of another system" not in screen_text(pilot)
         assert "bricks to run" in screen_text(pilot)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,3 +118,10 @@ def test_a_layer_among_several_has_no_latency_of_its_own() -> None:
 def test_found_words_are_highlighted_in_title_and_name() -> None:
     spans = tree_line(ROW, 80, "conv 64")
     assert [span.text for span in spans if span.style == "match"] == ["conv", "64", "conv"]
+
+
+def test_a_sum_that_leaves_layers_out_and_has_predictions_shows_both_signs() -> None:
+    row = TreeRow("net", latency=replace(MEASURED, predicted=2, missing=1))
+    assert "…~1.234*" in shown(row)
+    assert "…1.234*" in shown(replace(row, latency=replace(MEASURED, missing=1)))
+    assert " ~1.234*" in shown(replace(row, latency=replace(MEASURED, predicted=1)))

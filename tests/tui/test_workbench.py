@@ -151,7 +151,7 @@ async def test_a_partly_measured_model_shows_what_is_missing(measured: DataFolde
         await press(pilot, "slash", '"squeeze"', "enter", "enter", "4")
         shown = screen_text(pilot)
         assert "26 layers not measured yet" in shown and "not end to end yet" in shown
-        assert "26 layers predicted from other bricks" in shown
+        assert "26 layers predicted from other results" in shown
 
 
 async def test_an_unmeasured_model_says_so(new: DataFolder) -> None:

@@ -85,7 +85,7 @@ class RunSetting(Enum):
     )
     CUT = (
         "cut",
-        "the windows of layers that are bricks",
+        "windows of layers that are bricks",
         lambda it: it.choices.cut.value,
         lambda it, step: it.with_choices(cut=next_of(tuple(Cut), it.choices.cut, step)),
     )
@@ -103,7 +103,7 @@ class RunSetting(Enum):
     )
     TARGET = (
         "target interval",
-        "the interval at which a brick is done",
+        "interval at which a brick is done",
         lambda it: f"±{percent(it.target, 1)}",
         lambda it, step: it.stepped("target", with_own(TARGETS, it.target), step),
     )
@@ -115,7 +115,7 @@ class RunSetting(Enum):
     )
     PROBE = (
         "probe",
-        "few bricks, others from other systems",
+        "few bricks; the others are predicted",
         lambda it: "no" if it.probe_seconds is None else duration(it.probe_seconds),
         lambda it, step: it.stepped("probe_seconds", (None, *PROBES_SECONDS), step),
     )

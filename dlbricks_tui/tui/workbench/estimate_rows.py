@@ -220,7 +220,7 @@ def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
     if coverage.missing:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
         if coverage.predicted:
-            yield line(Span(f"{counted(coverage.predicted, 'layer')} predicted from other bricks", "warn"))
+            yield line(Span(f"{counted(coverage.predicted, 'layer')} predicted from other results", "warn"))
         yield Hint("{workbench.start_run} runs what is missing", "muted").line
     if coverage.unmeasurable:
         yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that cannot be run alone", "bad"))

@@ -9,7 +9,7 @@ from rich.cells import cell_len, set_cell_size
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, number_column, width_of
-from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, milliseconds, percent
+from dlbricks_tui.wording.numbers import milliseconds, percent, sign_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.tui.workbench.parts import PartLatency
@@ -151,5 +151,5 @@ def latency_text(latency: PartLatency) -> Span:
     lacks = latency.missing + latency.unmeasurable > 0
     if not latency.latency_ms and not lacks:
         return Span("0", "muted")
-    sign = PARTLY if lacks else PREDICTED if latency.predicted else WIDE if latency.wide else ""
+    sign = sign_of(partial=lacks, predicted=latency.predicted > 0) or (WIDE if latency.wide else "")
     return Span(sign + milliseconds(latency.latency_ms), "warn" if sign else "strong")
