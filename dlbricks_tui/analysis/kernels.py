@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dlbricks_tui.bricks.convolutions import is_convolution
 from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.graph import Layer, LayerGraph
@@ -33,6 +34,10 @@ _BLOCKABLE = ("Conv", "FusedConv", "MaxPool", "AveragePool", "GlobalMaxPool", "G
 _BLOCKED_KINDS = (Kind.CONVOLUTION, Kind.POOLING)
 # OpenVINO's executed nodes, as the layers of its graphs describe them: kind, kernel, and more.
 _COMPILED = "compiled"
+
+
+class KernelsError(UserError):
+    """The kernels of a model cannot be told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Analyses as plain values: the JSON documents of `dlbricks analyze`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.analysis.groups import paid_ps
@@ -9,6 +9,7 @@ from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.wording.kernels import TimedKernel
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,22 @@ class MissingPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelKernel:
+    """The kernel of a layer, as the runtime calls it; empty if it does not tell."""
+
+    layer: str
+    latency_ms: float
+    implementation: str
+    # Its vector instructions: `avx512`, `avx2` and so on; empty if they are not known.
+    instructions: str
+    # The layouts between which tensors are converted within the layer.
+    conversions: tuple[str, ...]
+    # The reasons against kernels that the runtime tries first; derived if the runtime does not tell them.
+    refusals: tuple[str, ...]
+    derived: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ModelAnalysis:
     """How fast a model is, how fast it could be, and what changes would gain."""
 
@@ -84,9 +101,11 @@ class ModelAnalysis:
     what_ifs: tuple[ModelWhatIf, ...]
     best_layers: tuple[BestLayers, ...]
     missing: tuple[MissingPart, ...]
+    # With `--kernels`: the kernel of each layer.
+    kernels: tuple[ModelKernel, ...]
 
 
-def model_analysis(found: Analysis) -> ModelAnalysis:
+def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> ModelAnalysis:
     """Return an analysis as a document."""
     baseline, best = found.baseline, found.best
     estimate, end_to_end, ratio = baseline.estimate, baseline.found.end_to_end, found.over_best
@@ -115,6 +134,7 @@ def model_analysis(found: Analysis) -> ModelAnalysis:
         what_ifs=tuple([_what_if(it, found.proofs) for it in found.what_ifs]),
         best_layers=best_layers(found),
         missing=tuple([MissingPart(it.what, it.command) for it in found.missing]),
+        kernels=tuple(map(_kernel, kernels)),
     )
 
 
@@ -141,6 +161,13 @@ def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
                 )
             )
     return tuple(sorted(rows, key=lambda it: it.best_ms - (it.latency_ms or 0.0)))
+
+
+def _kernel(it: TimedKernel) -> ModelKernel:
+    told = it.kernel
+    return ModelKernel(
+        it.name, it.latency_ms, told.implementation, told.instructions, told.conversions, told.refusals, told.is_derived
+    )
 
 
 def _what_if(found: WhatIf, proofs: Mapping[str, MeasuredGain]) -> ModelWhatIf:

@@ -4,9 +4,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from dlbricks_tui.analysis.kernels import KernelsError
 from dlbricks_tui.answers.analysing import Analyser, Analysis
 from dlbricks_tui.answers.analysis_results import best_layers, model_analysis
 from dlbricks_tui.answers.opening import library
+from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_measuring import add_measuring_options, measure_lacking, prove_what_ifs
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -15,10 +17,12 @@ from dlbricks_tui.cli.options import (
     estimate_options_of,
     names,
 )
-from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, worded, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.wording.analysis import (
     bound_lines,
     execution_line,
@@ -28,6 +32,7 @@ from dlbricks_tui.wording.analysis import (
     missing_line,
     what_if_lines,
 )
+from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines
 
 _WIDEST = 120
 
@@ -56,6 +61,11 @@ def register(parser: Parser) -> None:
         "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
     )
     add_measuring_options(parser)
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="show which kernels compute the layers, and why others were refused; the runtime loads the model for it",
+    )
     add_json_option(parser)
     add_schema_option(parser, "ModelAnalysis", module="analysis_results", many=True)
     parser.set_defaults(handler=analyze_models)
@@ -71,15 +81,18 @@ def analyze_models(args: argparse.Namespace) -> int:
             if measured is Status.INTERRUPTED:
                 return measured
             found = list(_analyses(args))
+    kernels = [_kernels(each, args.data) if args.kernels else () for each in found]
     if args.json:
-        write_json([model_analysis(it) for it in found])
+        write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     else:
         for place, each in enumerate(found):
             write_lines([*([""] if place else []), *_lines(each, args.layers)])
+            if kernels[place]:
+                write_lines(["", *kernel_lines(kernels[place], _width())])
     for each in found:
         if each.missing:
             narrate(missing_line(each.source.name, [(it.what, it.command) for it in each.missing]))
-    complete = all(it.best is not None for it in found)
+    complete = all(it.best is not None for it in found) and (not args.kernels or all(kernels))
     return measured if complete and found else Status.DONE_WITH_FAILURES
 
 
@@ -96,8 +109,25 @@ def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
             yield from analyser.analyses(sources)
 
 
+def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
+    """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
+    # Loaded here: an analysis needs no worker.
+    from dlbricks_tui.answers.kernels import kernels_of
+    from dlbricks_tui.host.host_lock import host_lock
+
+    try:
+        return kernels_of(found, data, host_lock())
+    except (KernelsError, ProgramError, WorkerError) as error:
+        narrate(f"no kernels of {found.source.name}: {worded(error)}")
+        return ()
+
+
+def _width() -> int:
+    return min(_WIDEST, data_console().width)
+
+
 def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
-    width = min(_WIDEST, data_console().width)
+    width = _width()
     lines = [headline(found.source.name, found.baseline, found.best, found.over_best), execution_line(found.baseline)]
     lines += ["", *bound_lines(found.baseline, found.best, found.roofline_ms)]
     if found.gap is not None and found.best is not None:

@@ -8,9 +8,17 @@ import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.records import Measurement, Peaks, Record
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
+from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
 # SqueezeNet as MXNet has it; its types are delivered at level `written`.
@@ -138,3 +146,26 @@ def test_the_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[str])
         main(["analyze", "--json-schema"])
     found = json.loads(capsys.readouterr().out)
     assert found["$defs"]["ModelAnalysis"]["properties"].keys() >= CONTRACT
+
+
+def test_the_kernels_of_another_host_are_refused_in_one_line(analyze: Analyze) -> None:
+    status, out, told = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--kernels", "--json")
+    assert (status, document(out)["kernels"]) == (1, [])
+    assert "was measured on c5.xlarge, and only that host tells its kernels" in told
+
+
+def test_the_kernels_of_this_host_are_those_of_the_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    ours = Registry(data).find("onnxruntime")
+    (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")
+    model = decompose(Loader(data / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
+    store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=ours.identity)).close()
+    asked = ["--data-dir", str(data), "analyze", source.name, "--runtime", ours.name, "--level", "written", "--kernels"]
+    assert main([*asked, "--json"]) == 0
+    found = document(capsys.readouterr().out)
+    assert [it["layer"] for it in found["kernels"]] == [it.name for it in model.graph.layers]
+    natives = ["+".join(dict.fromkeys(each.native.op for each in it.operators)) for it in model.graph.layers]
+    assert [it["implementation"] for it in found["kernels"]] == natives
+    assert sum(it["latency_ms"] for it in found["kernels"]) == pytest.approx(found["sequential_ms"])
+    assert main(asked) == 0
+    assert "KERNEL" in capsys.readouterr().out
