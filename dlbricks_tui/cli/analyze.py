@@ -5,17 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dlbricks_tui.analysis.kernels import KernelsError
+from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysing import Analyser, Analysis
 from dlbricks_tui.answers.analysis_results import best_layers, model_analysis
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
-from dlbricks_tui.cli.analyze_measuring import add_measuring_options, measure_lacking, prove_what_ifs
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
     add_variant_options,
     estimate_options_of,
     names,
+    values_of,
 )
 from dlbricks_tui.cli.output import data_console, narrate, worded, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_schema_option
@@ -60,7 +61,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--layers", action="store_true", help="show for each group of layers the execution in which it was fastest"
     )
-    add_measuring_options(parser)
+    _add_measuring_options(parser)
     parser.add_argument(
         "--kernels",
         action="store_true",
@@ -71,16 +72,52 @@ def register(parser: Parser) -> None:
     parser.set_defaults(handler=analyze_models)
 
 
+def _add_measuring_options(parser: Parser) -> None:
+    """Take what is to be measured before models are analysed."""
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="first measure what the what-ifs lack: other threads, kernels, runtimes, levels, precisions, batch sizes",
+    )
+    parser.add_argument(
+        "--prove",
+        metavar="ID",
+        type=names,
+        default=(),
+        help="carry out the what-if with this id, or several with commas, or `all`: time the whole model before and "
+        "after the change, in alternating rounds",
+    )
+    parser.add_argument(
+        "--kinds",
+        metavar="K",
+        type=_kinds,
+        default=tuple(WhatIfKind),
+        help=f"measure and prove only these kinds of what-ifs: {', '.join(values_of(WhatIfKind))} (default: all)",
+    )
+
+
+def _kinds(text: str) -> tuple[WhatIfKind, ...]:
+    known = {it.value: it for it in WhatIfKind}
+    given = names(text)
+    if not given or not set(given) <= known.keys():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
+    return tuple([known[each] for each in given])
+
+
 def analyze_models(args: argparse.Namespace) -> int:
     """Analyse each model on each runtime, from stored results and what is to be measured before."""
     found = list(_analyses(args))
     measured = Status.DONE
-    for wanted, measure in ((args.measure, measure_lacking), (args.prove, prove_what_ifs)):
-        if wanted:
-            measured = max(measured, measure(args, found))
-            if measured is Status.INTERRUPTED:
-                return measured
-            found = list(_analyses(args))
+    if args.measure or args.prove:
+        # Loaded here: stored results need no runs.
+        from dlbricks_tui.cli.analyze_measuring import measure_lacking, prove_what_ifs
+
+        for wanted, measure in ((args.measure, measure_lacking), (args.prove, prove_what_ifs)):
+            if wanted:
+                measured = max(measured, measure(args, found))
+                if measured is Status.INTERRUPTED:
+                    return measured
+                found = list(_analyses(args))
     kernels = [_kernels(each, args.data) if args.kernels else () for each in found]
     if args.json:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])

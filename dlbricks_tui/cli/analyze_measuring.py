@@ -1,15 +1,15 @@
-"""The options of `dlbricks analyze` that measure: what the what-ifs lack, and proofs."""
+"""Measuring for `dlbricks analyze`: what the what-ifs lack, and proofs."""
 
 import argparse
 from collections.abc import Sequence
 
 from dlbricks_tui.analysis.proving import Listener, Prover
-from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysing import Analysis
 from dlbricks_tui.answers.proving import MeasuringPlan, ProvingError, asked_what_ifs, plan_of, refuse_other_system
-from dlbricks_tui.cli.options import names, shapes_of, values_given, values_of
+from dlbricks_tui.cli.options import shapes_of, values_given
 from dlbricks_tui.cli.output import narrate
-from dlbricks_tui.cli.parser import Parser, Status
+from dlbricks_tui.cli.parser import Status
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
@@ -20,38 +20,6 @@ from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.store.records import Proof
 from dlbricks_tui.wording.numbers import counted, duration, signed_percent
-
-
-def add_measuring_options(parser: Parser) -> None:
-    """Take what is to be measured before models are analysed."""
-    parser.add_argument(
-        "--measure",
-        action="store_true",
-        help="first measure what the what-ifs lack: other threads, kernels, runtimes, levels, precisions, batch sizes",
-    )
-    parser.add_argument(
-        "--prove",
-        metavar="ID",
-        type=names,
-        default=(),
-        help="carry out the what-if with this id, or several with commas, or `all`: time the whole model before and "
-        "after the change, in alternating rounds",
-    )
-    parser.add_argument(
-        "--kinds",
-        metavar="K",
-        type=_kinds,
-        default=tuple(WhatIfKind),
-        help=f"measure and prove only these kinds of what-ifs: {', '.join(values_of(WhatIfKind))} (default: all)",
-    )
-
-
-def _kinds(text: str) -> tuple[WhatIfKind, ...]:
-    known = {it.value: it for it in WhatIfKind}
-    given = names(text)
-    if not given or not set(given) <= known.keys():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
-    return tuple([known[each] for each in given])
 
 
 def measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
