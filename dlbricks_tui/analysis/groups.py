@@ -88,10 +88,10 @@ def groups_of(executions: Sequence[MeasuredExecution]) -> Groups:
     A layer that a runtime has inserted, and that converts no layout, belongs to the layer that reads it. Nodes that an
     execution has optimised away take no time in it.
     """
-    covers = tuple([_nodes_of_parts(it) for it in executions])
+    covers = tuple([nodes_of_parts(it) for it in executions])
     everything = {number: range(len(cover)) for number, cover in enumerate(covers)}
     conversions = [tuple(part for part, nodes in enumerate(cover) if not nodes) for cover in covers]
-    return Groups(tuple(_split(everything, covers)), tuple(conversions), covers)
+    return Groups(tuple(split(everything, covers)), tuple(conversions), covers)
 
 
 def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
@@ -135,15 +135,18 @@ class _Contest:
             alike.setdefault(frozenset(self._covers[it][part] for part in group.parts[it]), set()).add(it)
         for left_out in alike.values() if len(alike) > 1 else ():
             others = among - left_out
-            finer = _split({it: group.parts[it] for it in sorted(others)}, self._covers)
-            split = [winner for each in finer for winner in self.winners(each, others)]
-            if sum(it.latency_ps for it in split) < sum(it.latency_ps for it in found):
-                found = split
+            finer = split({it: group.parts[it] for it in sorted(others)}, self._covers)
+            competing = [winner for each in finer for winner in self.winners(each, others)]
+            if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
+                found = competing
         return found
 
 
-def _split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[int]]]) -> list[Group]:
-    """Return the groups of some parts of some executions, by the number of each execution."""
+def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[int]]]) -> list[Group]:
+    """Return the groups of some parts of some covers, by the number of each cover.
+
+    A cover has the nodes that each of its parts belongs to.
+    """
     union = _Union()
     for number, parts in held.items():
         for part in parts:
@@ -158,7 +161,7 @@ def _split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence
     return [Group(tuple(nodes), tuple(map(tuple, each))) for nodes, each in zip(members, found, strict=True)]
 
 
-def _nodes_of_parts(one: MeasuredExecution) -> tuple[tuple[int, ...], ...]:
+def nodes_of_parts(one: MeasuredExecution) -> tuple[tuple[int, ...], ...]:
     """Return the nodes that each part belongs to; none for conversions."""
     layers = one.graph.layers
     converts = [all(is_conversion(layers[index]) for index in part.layers) for part in one.parts]

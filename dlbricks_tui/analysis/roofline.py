@@ -140,6 +140,19 @@ def works_of(one: MeasuredExecution, written: LayerGraph) -> tuple[Work, ...]:
     return tuple(found)
 
 
+def written_works(written: LayerGraph) -> tuple[Work, ...]:
+    """Return the work of each layer of a file in an inference, as if each ran by itself."""
+    known: dict[str, float] = {}
+    found = []
+    for layer in written.layers:
+        brick = brick_of(written, (layer.index,))
+        if brick.key not in known:
+            known[brick.key] = _operations(brick.canonical)[0]
+        tensors, weights = _bytes(written, (layer.index,))
+        found.append(Work(layer.times * known[brick.key], layer.times * tensors, layer.times * weights))
+    return tuple(found)
+
+
 def points_of(one: MeasuredExecution, works: Sequence[Work], roof: Roof) -> tuple[LayerPoint, ...]:
     """Return the parts of an execution that take time and compute or move anything."""
     weights = float(one.graph.weight_bytes)

@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import product
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
@@ -12,6 +13,7 @@ from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.opening import open_loader
 from dlbricks_tui.answers.scope import MeasurementScope
@@ -82,6 +84,26 @@ class Analysis:
     missing: tuple[Missing, ...]
     # The newest proof of each what-if, by its id.
     proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
+
+    @cached_property
+    def times(self) -> WrittenTimes | None:
+        """The time of each layer of the file; None without the layers of the file, or of the baseline."""
+        if self.written is None or self.best is None:
+            return None
+        return written_times(self.baseline, self.written, self._as_written, self.roof)
+
+    @property
+    def _as_written(self) -> MeasuredExecution | None:
+        """The file measured as written by the same runtime, of several by one with the same number of threads."""
+        runtime, threads = self.baseline.execution.runtime, self.baseline.found.variant.threads
+        found = [
+            it
+            for it in self.executions
+            if it.graph.level is Level.WRITTEN
+            and (it.file, it.graph.batch_size) == (self.baseline.file, self.baseline.graph.batch_size)
+            and it.execution.runtime.framework == runtime.framework
+        ]
+        return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
 
 
 class Analyser:

@@ -10,10 +10,12 @@ from dlbricks_tui.answers.analysing import Analyser, Analysis
 from dlbricks_tui.answers.analysis_results import best_layers, model_analysis
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
     add_variant_options,
+    cutting_of,
     estimate_options_of,
     names,
     values_of,
@@ -67,6 +69,7 @@ def register(parser: Parser) -> None:
         action="store_true",
         help="show which kernels compute the layers, and why others were refused; the runtime loads the model for it",
     )
+    add_graph_options(parser)
     add_json_option(parser)
     add_schema_option(parser, "ModelAnalysis", module="analysis_results", many=True)
     parser.set_defaults(handler=analyze_models)
@@ -119,6 +122,7 @@ def analyze_models(args: argparse.Namespace) -> int:
                     return measured
                 found = list(_analyses(args))
     kernels = [_kernels(each, args.data) if args.kernels else () for each in found]
+    write_graph_files(args, found)
     if args.json:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     else:
@@ -126,6 +130,8 @@ def analyze_models(args: argparse.Namespace) -> int:
             write_lines([*([""] if place else []), *_lines(each, args.layers)])
             if kernels[place]:
                 write_lines(["", *kernel_lines(kernels[place], _width())])
+            if args.tree:
+                show_written_tree(each, cutting_of(args))
     for each in found:
         if each.missing:
             narrate(missing_line(each.source.name, [(it.what, it.command) for it in each.missing]))

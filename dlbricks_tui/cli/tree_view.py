@@ -20,11 +20,12 @@ from dlbricks_tui.bricks.regions import (
     RegionTree,
     Repeat,
     children,
+    walk,
 )
 from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.numbers import PREDICTED, milliseconds, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -42,18 +43,22 @@ _WORDS_WIDTH = 24
 _WIDTH_WITH_NAMES = 110
 _BRICK_DIGITS = 8
 _GAPS = 8
+# The columns of times, with their gaps.
+_TIME_WIDTH = 18
 
 
-def tree_view(decomposition: Decomposition, console: Console) -> Iterator[RenderableType]:
-    """Yield the totals, the tree, and the meaning of its signs."""
+def tree_view(
+    decomposition: Decomposition, console: Console, times: Sequence[SequenceTime] = ()
+) -> Iterator[RenderableType]:
+    """Yield the totals, the tree, and the meaning of its signs; with the times of all sequences, also these."""
     glyphs = ASCII if console.options.ascii_only else UNICODE
     room = console.width // 2 - _WORDS_WIDTH
     lines = tree_lines(decomposition, deepest=max(3, min(_DEEPEST, room // len(glyphs.branch))))
     yield _totals(decomposition)
-    yield _table(decomposition, lines[:MOST_LINES], console.width, glyphs)
+    yield _table(decomposition, lines[:MOST_LINES], console.width, glyphs, times)
     if len(lines) > MOST_LINES:
         yield Text(f"... and {len(lines) - MOST_LINES:,} more lines; `--json` has everything", style="bold")
-    yield Text(f"\n{_legend(lines)}", style="dim")
+    yield Text(f"\n{_legend(lines, times)}", style="dim")
 
 
 def _totals(decomposition: Decomposition) -> Text:
@@ -67,29 +72,62 @@ def _totals(decomposition: Decomposition) -> Text:
     return Text(printable(graph.name), style="bold").append("\n" + "\n".join(lines) + "\n", style="not bold")
 
 
-def _table(decomposition: Decomposition, lines: Sequence[TreeLine], width: int, glyphs: Glyphs) -> Table:
+def _table(
+    decomposition: Decomposition,
+    lines: Sequence[TreeLine],
+    width: int,
+    glyphs: Glyphs,
+    times: Sequence[SequenceTime],
+) -> Table:
     counts = Counter(occurrence.brick.key for occurrence in decomposition.occurrences)
     shapes = [_output(decomposition, line.occurrence) for line in lines]
     with_names = width >= _WIDTH_WITH_NAMES
     room = width - max(map(len, (*shapes, "OUTPUT"))) - len("OCCURS") - _BRICK_DIGITS - _GAPS
+    spent = _times_by_line(decomposition, lines, times) if times else []
+    whole_ms = sum(each.latency_ms for each in times) or 1.0
+    room -= _TIME_WIDTH if times else 0
     names_width = room // 3 if with_names else 0
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("REGION", no_wrap=True, overflow=glyphs.overflow, max_width=room - names_width)
+    if times:
+        table.add_column("MS", no_wrap=True, justify="right")
+        table.add_column("SHARE", no_wrap=True, justify="right")
     table.add_column("OUTPUT", no_wrap=True)
     table.add_column("OCCURS", no_wrap=True, justify="right")
     table.add_column("BRICK", no_wrap=True)
     if with_names:
         table.add_column("LAYER", no_wrap=True, overflow=glyphs.overflow, max_width=names_width)
-    for line, shape in zip(lines, shapes, strict=True):
+    for number, (line, shape) in enumerate(zip(lines, shapes, strict=True)):
         if not line.is_last_child:
             table.add_row()
-        cells: list[str | Text] = [_title(line, glyphs), shape]
+        cells: list[str | Text] = [_title(line, glyphs)]
+        if times:
+            cells += (
+                [spent[number].in_words, percent(spent[number].latency_ms / whole_ms, 1)] if line.copies else ["", ""]
+            )
+        cells.append(shape)
         if line.occurrence is not None:
             key = line.occurrence.brick.key
             cells += [f"x{counts[key]}", Text(key[:_BRICK_DIGITS], style="dim")]
             cells += [_names(decomposition, line.occurrence)] if with_names else []
         table.add_row(*cells)
     return table
+
+
+def _times_by_line(
+    decomposition: Decomposition, lines: Sequence[TreeLine], times: Sequence[SequenceTime]
+) -> list[SequenceTime]:
+    """Return the time of what each line stands for: of all copies in a row."""
+    own: dict[int, SequenceTime] = {}
+    # Inner regions come after the regions around them.
+    for region in reversed([region for _, region in walk(decomposition.regions.root)]):
+        inside = [times[region.layer]] if isinstance(region, Leaf) else [own[id(part)] for part in children(region)]
+        own[id(region)] = _sum_of(inside)
+    return [_sum_of([own[id(copy)] for copy in line.copies]) for line in lines]
+
+
+def _sum_of(times: Sequence[SequenceTime]) -> SequenceTime:
+    return SequenceTime(sum(it.latency_ms for it in times), any(it.by_roofline for it in times))
 
 
 def _title(line: TreeLine, glyphs: Glyphs) -> Text:
@@ -113,8 +151,11 @@ def _names(decomposition: Decomposition, occurrence: Occurrence) -> str:
     return f"{first} .. {others[-1]}" if others else first
 
 
-def _legend(lines: Sequence[TreeLine]) -> str:
+def _legend(lines: Sequence[TreeLine], times: Sequence[SequenceTime]) -> str:
     texts = [line.text for line in lines]
+    spent = ["MS, SHARE: the time in this place, of all copies in a row"] if times else []
+    if any(each.by_roofline for each in times):
+        spent.append(f"{PREDICTED} a share of a fused layer by roofline, and not by measured times")
     legend = {
         "conv ": "conv 3x3/2 64 d2 g8: kernel 3x3, stride 2, 64 outputs, dilation 2, 8 groups",
         "module ": "module A x4: a part that occurs 4 times in the model, and is drawn once",
@@ -122,7 +163,21 @@ def _legend(lines: Sequence[TreeLine]) -> str:
         "(runs ": "runs 2 times: counted as one layer, paid 2 times whenever the model runs",
         "!": "! unmeasurable: the runtime cannot run it by itself; standard error says why",
     }
-    return "\n".join(meaning for sign, meaning in legend.items() if any(sign in text for text in texts))
+    used = [meaning for sign, meaning in legend.items() if any(sign in text for text in texts)]
+    return "\n".join([*used, *spent])
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceTime:
+    """The time of a sequence in an inference, and True if some of it was shared by roofline."""
+
+    latency_ms: float
+    by_roofline: bool = False
+
+    @property
+    def in_words(self) -> str:
+        """The time for a column."""
+        return f"{PREDICTED if self.by_roofline else ''}{milliseconds(self.latency_ms)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +192,17 @@ class TreeLine:
     is_last_child: tuple[bool, ...]
     occurrence: Occurrence | None = None
     is_unmeasurable: bool = False
+    # The region that it stands for, and its copies in a row.
+    copies: tuple[Region, ...] = ()
 
 
 def tree_lines(decomposition: Decomposition, deepest: int) -> list[TreeLine]:
     """Return the lines of the whole tree; deeper regions are drawn below it, under headings."""
     return _Drawing(decomposition, deepest).lines()
+
+
+# Equal regions, of which the first is drawn.
+Copies = tuple[Region, ...]
 
 
 class _Drawing:
@@ -152,41 +213,44 @@ class _Drawing:
         self._unit = "layer" if decomposition.cutting.granularity == 1 else "sequence"
         self._deepest = deepest
         self._modules: dict[int, str] = {}
-        self._drawn_below: deque[tuple[str, Region]] = deque()
+        self._drawn_below: deque[tuple[str, Copies]] = deque()
         self._lines: list[TreeLine] = []
 
     def lines(self) -> list[TreeLine]:
-        self._draw_parts(self._tree.root, ())
+        self._draw_parts((self._tree.root,), ())
         while self._drawn_below:
-            heading, region = self._drawn_below.popleft()
-            self._lines.append(TreeLine(heading, ()))
-            self._draw_parts(region, ())
+            heading, copies = self._drawn_below.popleft()
+            self._lines.append(TreeLine(heading, (), copies=copies))
+            self._draw_parts(copies, ())
         return self._lines
 
-    def _draw_parts(self, region: Region, is_last_child: tuple[bool, ...]) -> None:
-        parts = children(region)
+    def _draw_parts(self, copies: Copies, is_last_child: tuple[bool, ...]) -> None:
+        region = copies[0]
+        parts = list(zip(*map(children, copies), strict=True))
         around = self._tree.occurrences[region.key]
         for number, part in enumerate(parts, 1):
             label = f"branch {number}: " if isinstance(region, Parallel) else ""
             self._draw(part, label, around, (*is_last_child, number == len(parts)))
 
-    def _draw(self, region: Region, label: str, around: int, is_last_child: tuple[bool, ...]) -> None:
-        """Draw one part of a region that itself occurs `around` times."""
-        while isinstance(region, Chain) and len(region.parts) == 1:
-            (region,) = region.parts
-        in_a_row = 1
+    def _draw(self, copies: Copies, label: str, around: int, is_last_child: tuple[bool, ...]) -> None:
+        """Draw one part of a region that itself occurs `around` times; its copies are equal and drawn once."""
+        copies = _without_chains(copies)
+        in_a_row, region = 1, copies[0]
         if isinstance(region, Repeat):
-            in_a_row, region = len(region.instances), region.instances[0]
+            in_a_row = len(region.instances)
+            copies = tuple([instance for each in copies for instance in children(each)])
+        region = copies[0]
         if isinstance(region, Leaf):
-            self._draw_sequence(region, label, in_a_row, is_last_child)
+            self._draw_sequence(region, copies, label, in_a_row, is_last_child)
         elif region.size == 0:
             self._lines.append(TreeLine(f"{label}skip connection", is_last_child))
         else:
-            self._draw_region(region, label, in_a_row, around, is_last_child)
+            self._draw_region(copies, label, in_a_row, around, is_last_child)
 
     def _draw_region(
-        self, region: Region, label: str, in_a_row: int, around: int, is_last_child: tuple[bool, ...]
+        self, copies: Copies, label: str, in_a_row: int, around: int, is_last_child: tuple[bool, ...]
     ) -> None:
+        region = copies[0]
         times = self._tree.occurrences[region.key]
         is_large = region.size >= SMALLEST_MODULE
         # The branches of a module need room as well.
@@ -197,24 +261,36 @@ class _Drawing:
         if is_too_deep or in_a_row > 1 or (is_large and times > around):
             known = self._modules.get(region.key)
             if known is not None:
-                self._lines.append(TreeLine(label + _listed(f"{known} again", row, size), is_last_child))
+                text = label + _listed(f"{known} again", row, size)
+                self._lines.append(TreeLine(text, is_last_child, copies=copies))
                 return
             name = f"module {_letters(len(self._modules))}" + (f" x{times}" if times > 1 else "")
             self._modules[region.key] = name
         if is_too_deep:
-            self._lines.append(TreeLine(label + _listed(name, row, size, "below"), is_last_child))
-            self._drawn_below.append((_listed(name, _shape(region), size), region))
+            text = label + _listed(name, row, size, "below")
+            self._lines.append(TreeLine(text, is_last_child, copies=copies))
+            self._drawn_below.append((_listed(name, _shape(region), size), copies))
             return
-        self._lines.append(TreeLine(label + _listed(name, row, _shape(region), size), is_last_child))
-        self._draw_parts(region, is_last_child)
+        text = label + _listed(name, row, _shape(region), size)
+        self._lines.append(TreeLine(text, is_last_child, copies=copies))
+        self._draw_parts(copies, is_last_child)
 
-    def _draw_sequence(self, leaf: Leaf, label: str, in_a_row: int, is_last_child: tuple[bool, ...]) -> None:
+    def _draw_sequence(
+        self, leaf: Leaf, copies: Copies, label: str, in_a_row: int, is_last_child: tuple[bool, ...]
+    ) -> None:
         occurrence = self._occurrences[leaf.layer]
         layers = [self._layers[index] for index in occurrence.sequence.layers]
         is_unmeasurable = any(layer.unmeasurable is not None for layer in layers)
         text = label + " > ".join(_layer_text(layer) for layer in layers)
         text += f", {in_a_row} in a row" if in_a_row > 1 else ""
-        self._lines.append(TreeLine(text, is_last_child, occurrence, is_unmeasurable))
+        self._lines.append(TreeLine(text, is_last_child, occurrence, is_unmeasurable, copies))
+
+
+def _without_chains(copies: Copies) -> Copies:
+    """Return equal regions without chains of one part around them."""
+    while isinstance(copies[0], Chain) and len(copies[0].parts) == 1:
+        copies = tuple([children(each)[0] for each in copies])
+    return copies
 
 
 def _shape(region: Region) -> str:

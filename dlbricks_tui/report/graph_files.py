@@ -8,6 +8,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.analysis.written_times import WrittenTimes
 from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.explanation import layer_latencies
@@ -42,6 +43,12 @@ def drawable_digraph(decomposition: Decomposition, found: SystemEstimate | None)
     for _, _, facts in digraph.edges(data=True):
         facts["tensors"] = ", ".join(map(_tensor, facts["tensors"].values()))
     return digraph
+
+
+def add_written_times(digraph: "networkx.DiGraph", times: WrittenTimes) -> None:
+    """Add the time of each written layer in an execution to a digraph of the file, and where the time comes from."""
+    for index, found in enumerate(times.layers):
+        digraph.nodes[index].update(latency_ms=found.latency_ms, basis=found.basis.value)
 
 
 def write_graphml(path: Path, digraph: "networkx.DiGraph") -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pytest
 
 from dlbricks_tui.bricks.decomposition import decompose
@@ -169,3 +170,33 @@ def test_the_kernels_of_this_host_are_those_of_the_runtime(tmp_path: Path, capsy
     assert sum(it["latency_ms"] for it in found["kernels"]) == pytest.approx(found["sequential_ms"])
     assert main(asked) == 0
     assert "KERNEL" in capsys.readouterr().out
+
+
+def test_the_tree_of_the_file_has_the_time_of_each_part(analyze: Analyze) -> None:
+    status, out, _ = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--tree")
+    assert status == 0
+    header = next(line for line in out.splitlines() if line.startswith("REGION"))
+    assert header.split()[:3] == ["REGION", "MS", "SHARE"]
+    assert "MS, SHARE: the time in this place" in out
+
+
+def test_graph_files_have_the_time_of_each_written_layer(analyze: Analyze, tmp_path: Path) -> None:
+    files = ["--dot", str(tmp_path / "a.dot"), "--graphml", str(tmp_path / "a.graphml")]
+    status, out, _ = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--json", *files)
+    digraph = networkx.read_graphml(tmp_path / "a.graphml")
+    times = [facts["latency_ms"] for _, facts in digraph.nodes(data=True)]
+    assert (status, len(times)) == (0, len(SQUEEZENET.graph.layers))
+    assert sum(times) == pytest.approx(document(out)["sequential_ms"], rel=0.05)
+    assert " ms" in (tmp_path / "a.dot").read_text()
+
+
+def test_a_copy_of_an_onnx_file_needs_an_onnx_file(analyze: Analyze, tmp_path: Path) -> None:
+    status, _, err = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--onnx", str(tmp_path / "a"))
+    assert (status, err.count("\n")) == (2, 1)
+    assert "ONNX" in err
+
+
+def test_graph_files_are_of_one_model(analyze: Analyze, tmp_path: Path) -> None:
+    models = ["table1:16", "squeezenet1.0"]
+    status, _, err = analyze(results(MXNET_1), *models, "--runtime", MXNET_1, "--dot", str(tmp_path / "a.dot"))
+    assert (status, err.count("\n")) == (2, 1)
