@@ -32,6 +32,8 @@ class Standing(str, Enum):
     UNMEASURABLE = "unmeasurable"
 
 
+_KNOWN = (Standing.FREE, Standing.MEASURED)
+_COUNTING = (*_KNOWN, Standing.PREDICTED)
 _NOTHING = Latency(0.0, 0.0, 0.0)
 
 
@@ -69,7 +71,7 @@ class Part:
     @property
     def known(self) -> bool:
         """True if its latency is zero or measured."""
-        return self.free or self.standing is Standing.MEASURED
+        return self.standing in _KNOWN
 
     @property
     def predicted(self) -> bool:
@@ -79,7 +81,7 @@ class Part:
     @property
     def counts(self) -> bool:
         """True if it has a latency, predicted or not."""
-        return self.known or self.predicted
+        return self.standing in _COUNTING
 
     @property
     def paid_ps(self) -> int:
@@ -186,18 +188,21 @@ def _with_predictions(
 
     A sequence of several layers takes as long as its layers.
     """
-    # Equal layers have one prediction.
+    # Equal parts have one prediction, and equal layers, too.
     lacking = {part.pair: part for part in parts if not part.known}
     unknown = {pair: _unmeasured(graph, part) for pair, part in lacking.items()}
     wanted = dict.fromkeys(brick for bricks in unknown.values() for brick in bricks)
     found = dict(zip(wanted, predictor.predict(list(wanted)), strict=True))
-    wholes = {pair: _whole([found[brick] for brick in bricks]) for pair, bricks in unknown.items()}
+    predicted: dict[Pair, Latency] = {}
+    for pair, part in lacking.items():
+        whole = _whole([found[brick] for brick in unknown[pair]])
+        if whole is not None:
+            predicted[pair] = _corrected(whole, part.context, part.layers, graph, knowledge)
     for part in parts:
-        whole = None if part.known else wholes[part.pair]
-        if whole is None:
+        latency = None if part.known else predicted.get(part.pair)
+        if latency is None:
             yield part
         else:
-            latency = _corrected(whole, part.context, part.layers, graph, knowledge)
             # Models may have ten thousand parts: `replace` takes three times as long.
             layers, brick, context, times, reason = part.layers, part.brick, part.context, part.times, part.reason
             yield Part(layers, brick, context, times, Standing.PREDICTED, latency, reason=reason)
