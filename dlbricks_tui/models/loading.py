@@ -112,7 +112,7 @@ class Loader:
             return found
         except InconsistentModelError as contradiction:
             raise InconsistentModelError(
-                f"{contradiction}; its file can be read at batch size {usual.batch_size}: leave out --batch"
+                f"{contradiction}; its file can be read at batch size {usual.batch_size}: keep that batch size"
             ) from None
 
     def _read(

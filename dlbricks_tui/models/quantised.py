@@ -1,7 +1,7 @@
 """Quantised copies of model files, which show how fast a model would be with integers of 8 bits."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,21 @@ def quantised_copy(
 
     `content` is that of the file without large arrays, and `written` its layers.
     """
-    name, folder = source.name, cache / _FOLDER
+    _require_quantisable(source.name, written)
+    path = cache / _FOLDER / f"{cache_key(quantiser.quantiser, content=content)}{ONNX_SUFFIX}"
+    inputs = {it.name: it.type for it in written.inputs if it.type.shape is not None}
+    if path.is_file():
+        # The oldest copies are removed first.
+        with suppress(OSError):
+            os.utime(path)
+    else:
+        values = {it.name: it.value for it in written.inputs if it.value}
+        _write_copy(source, path, lambda draft: quantiser.quantise(source.path.absolute(), draft, inputs, values))
+    return replace(source, path=path, inputs={name: it.shape or () for name, it in inputs.items()}, twin=None)
+
+
+def _require_quantisable(name: str, written: LayerGraph) -> None:
+    """Raise ModelError for a model that the quantiser cannot take."""
     if written.is_quantised:
         raise ModelError(f"{name} is quantised in its file, and runs as it is: choose precision f32")
     dtypes = {weight.dtype for layer in written.layers for weight in layer.weights}
@@ -56,23 +70,20 @@ def quantised_copy(
             f"{name} has {held:.1f} GiB of weights, and models of at most {most:g} GiB can be quantised here: quantise "
             "its file yourself, and measure that file in precision f32"
         )
-    path = folder / f"{cache_key(quantiser.quantiser, content=content)}{ONNX_SUFFIX}"
-    inputs = {it.name: it.type for it in written.inputs if it.type.shape is not None}
-    if path.is_file():
-        with suppress(OSError):
-            os.utime(path)
-    else:
-        values = {it.name: it.value for it in written.inputs if it.value}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            # The quantiser writes other files beside the copy, and leaves them if it crashes.
-            with TemporaryDirectory(dir=folder, prefix="draft-") as drafts:
-                draft = Path(drafts, path.name)
-                quantiser.quantise(source.path.absolute(), draft, inputs, values)
-                draft.replace(path)
-        except (WorkerRefusedError, WorkerLostError) as refused:
-            raise ModelError(f"{name} cannot be quantised: {refused}") from None
-        except OSError as error:
-            raise ModelError(f"{name} cannot be quantised: {folder} cannot be written: {error.strerror}") from None
-        remove_oldest([folder], MOST_KEPT_BYTES)
-    return replace(source, path=path, inputs={name: it.shape or () for name, it in inputs.items()}, twin=None)
+
+
+def _write_copy(source: ModelSource, path: Path, write: Callable[[Path], None]) -> None:
+    """Write a copy of a model's file, which appears only once it is complete."""
+    name, folder = source.name, path.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # The quantiser writes other files beside the copy, and leaves them if it crashes.
+        with TemporaryDirectory(dir=folder, prefix="draft-") as drafts:
+            draft = Path(drafts, path.name)
+            write(draft)
+            draft.replace(path)
+    except (WorkerRefusedError, WorkerLostError) as refused:
+        raise ModelError(f"{name} cannot be quantised: {refused}") from None
+    except OSError as error:
+        raise ModelError(f"{name} cannot be quantised: {folder} cannot be written: {error.strerror}") from None
+    remove_oldest([folder], MOST_KEPT_BYTES)

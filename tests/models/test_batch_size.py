@@ -60,7 +60,7 @@ def test_a_length_is_no_batch_and_an_axis_named_n_after_it_is_one(tmp_path: Path
     # Points of one image, and no batch.
     with pytest.raises(ModelError, match="fixes the first axis of input 'points' at 1"):
         loaded(tmp_path, with_inputs({"points": (1, "N", 3)}), 8, {"points": (1, 9, 3)})
-    with pytest.raises(ModelError, match="has no input with a batch axis: leave out --batch"):
+    with pytest.raises(ModelError, match="has no input with a batch axis: keep the batch size of the file"):
         loaded(tmp_path, with_inputs({"x": ("length", 3)}), 8, {"x": (6, 3)})
 
 
@@ -90,7 +90,7 @@ def test_a_batch_that_contradicts_the_layers_names_the_batch_that_does_not(tmp_p
     nodes = [make_node("Reshape", ["x", "shape"], ["flat"]), make_node("Relu", ["flat"], ["out"])]
     made = model(nodes, {"x": ("batch", 4)}, ["out"], [integers("shape", (1, 4))])
     assert loaded(tmp_path, made, 1).layers
-    with pytest.raises(InconsistentModelError, match="can be read at batch size 1: leave out --batch"):
+    with pytest.raises(InconsistentModelError, match="can be read at batch size 1: keep that batch size"):
         loaded(tmp_path, made, 8)
 
 

@@ -100,12 +100,12 @@ def _refuse_fixed_batch(
         return
     fixed = {name: its[0] for name, its in axes.items() if its and isinstance(its[0], int)}
     if not fixed:
-        raise ModelError(f"{where} has no input with a batch axis: leave out --batch")
+        raise ModelError(f"{where} has no input with a batch axis: keep the batch size of the file")
     for name, size in fixed.items():
         if size != batch_size:
             raise ModelError(
                 f"{where}: its file fixes the first axis of input {name[:80]!r} at {size}, so its batch size cannot be "
-                f"{batch_size}: leave out --batch, or export the model with an open batch axis"
+                f"{batch_size}: keep the batch size of the file, or export the model with an open batch axis"
             )
 
 

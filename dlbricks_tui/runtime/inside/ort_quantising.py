@@ -34,10 +34,10 @@ _FLOAT, _INT8 = 1, 3
 
 
 def write_quantised(request: Quantise) -> Quantised:
-    """Write a copy of the network's file, and beside it a file that is of no further use.
+    """Write a quantised copy of the network's file, and beside it the prepared file, which the caller removes.
 
-    A model with more matrix products than convolutions is quantised dynamically, if that is allowed, and any other one
-    statically.
+    If `dynamically` is set, models with more matrix products than convolutions are quantised dynamically. All others
+    are quantised statically.
     """
     network, copy = request.network, request.copy
     try:
@@ -46,7 +46,7 @@ def write_quantised(request: Quantise) -> Quantised:
         shapes = importlib.import_module("onnxruntime.quantization.shape_inference")
     except ImportError as error:
         raise RefusalError(Reason.NO_FRAMEWORK, f"the quantiser cannot be imported: {error}") from error
-    # The tool advises on accuracy.
+    # Silence the advice of the tool about accuracy.
     logging.disable(logging.WARNING)
     content = unpacked(network.file, Reason.UNBUILDABLE)
     try:
@@ -88,16 +88,19 @@ def write_quantised(request: Quantise) -> Quantised:
 
 
 def _errors_of_tool(onnx: Any) -> Sequence[type[BaseException]]:
+    """Return the errors that the tool raises for models that it does not understand; it has none of its own."""
     decoding = importlib.import_module("google.protobuf.message").Error
     checking = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
     return (*checking, decoding, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, OSError)
 
 
 def _complete(onnx: Any, model: Any, inputs: Mapping[str, ArrayType]) -> None:
-    """Name all nodes, leave no other inputs, and give values of both signs to weights that hold one number throughout.
+    """Prepare a model for the tool.
 
-    Old files list weights among the inputs. Files without stored weights have one number for each weight, with which
-    the ranges of most tensors would begin at zero.
+    - Name all nodes, as the tool tells them apart by name.
+    - Remove weights from the inputs, where old files list them.
+    - Fill weights that repeat one number with values of both signs. Files without stored weights have such weights,
+      with which the ranges of most tensors would begin at zero.
     """
     for declared in list(model.graph.input):
         if declared.name not in inputs:
@@ -135,5 +138,5 @@ class _OneInput:
         ]
 
     def get_next(self) -> Mapping[str, Any] | None:
-        """Return the inputs once, then None: the tool asks so."""
+        """Return the inputs once, then None, which ends the tool's loop."""
         return self._left.pop() if self._left else None

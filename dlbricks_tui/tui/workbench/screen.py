@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,8 +11,7 @@ from textual.containers import Container
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.choices import Setting, change_setting
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import AskedShape, ListedModels, OpenModel, id_of, input_shapes
-from dlbricks_tui.tui.run.host import RunHostScreen
+from dlbricks_tui.tui.open_model import AskedShape, OpenModel, id_of, input_shapes
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
@@ -22,6 +20,7 @@ from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
 from dlbricks_tui.tui.workbench.models import ModelsPanel, known_latency
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -30,12 +29,11 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.models.graph import Level, Shape
+    from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
     from dlbricks_tui.tui.model_reader import ModelReader
-    from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
@@ -45,11 +43,9 @@ if TYPE_CHECKING:
 
 # Small, with parallel branches, so that the compositions differ.
 FIRST_SAMPLE = "squeezenet1.1"
-# The screen of results keeps its state.
-_RESULTS = "results"
 
 
-class WorkbenchScreen(RunHostScreen):
+class WorkbenchScreen(ViewsScreen):
     """Connects the panels with the worker threads."""
 
     scope = actions.WORKBENCH
@@ -61,20 +57,16 @@ class WorkbenchScreen(RunHostScreen):
     )
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
-        super().__init__(session, config)
-        self.choices = choices
-        self._library = ListedModels()
+        super().__init__(session, choices, config)
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
         self._index: work.BrickIndex | None = None
         self._indexed_cut: CutAt | None = None
         self._wants_sample = False
-        self._spec: ModelSpec | None = None
         self._opened: OpenModel | None = None
         self._view: EstimateView | None = None
         self._headline = Headline()
-        self._models = ModelsPanel()
         self._tree = TreePanel()
         self._details = DetailsPanel()
         self._estimate = EstimatePanel()
@@ -309,11 +301,6 @@ class WorkbenchScreen(RunHostScreen):
         else:
             self.notify(f"Mark the models to run with {key('models.mark')}, or open one.")
 
-    def _ask_which_marked(self, then: Callable[[tuple[ModelSource, ...]], None]) -> None:
-        from dlbricks_tui.tui.dialogs.notices import ask_which_marked
-
-        ask_which_marked(self.app, "model", self._models.marked_in_view, self._models.marked, then)
-
     def _start_run_of(self, sources: tuple[ModelSource, ...]) -> None:
         self.start_run(sources, self._library.shapes, self.choices)
 
@@ -340,64 +327,9 @@ class WorkbenchScreen(RunHostScreen):
     def action_fewer_workers(self) -> None:
         self.choose(change_setting(Setting.WORKERS, self.choices, -1))
 
-    def action_show_curve(self) -> None:
-        from dlbricks_tui.tui.workbench.curve import CurveScreen
-
-        if self._spec is None:
-            self.notify("Open a model to see its batch sizes.")
-            return
-        asked = (self.session, self._spec, self.choices)
-        batches, threads = partial(work.read_batch_curve, *asked), partial(work.read_thread_curve, *asked)
-        self.app.push_screen(CurveScreen(self._spec.source.name, batches, threads))
-
-    def action_show_comparison(self) -> None:
-        from dlbricks_tui.tui.workbench.comparison import ComparisonScreen
-
-        if self._spec is None:
-            self.notify("Open a model to compare its runtimes, threads and batch sizes.")
-            return
-        compare = partial(work.compare_combinations, self.session, self._spec, self.choices)
-        self.app.push_screen(ComparisonScreen(self._spec.source.name, compare))
-
-    def action_show_scores(self) -> None:
-        from dlbricks_tui.tui.workbench.scores import ScoresScreen
-
-        specs, choices = self._library.specs(self.choices), self.choices
-        self.app.push_screen(ScoresScreen(partial(work.read_scores, self.session, specs, choices)))
-
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)
         self._estimate.go_to_settings()
-
-    def action_show_results(self) -> None:
-        from dlbricks_tui.tui.results.screen import ResultsScreen
-
-        if not self.app.is_screen_installed(_RESULTS):
-            self.app.install_screen(ResultsScreen(self.session), _RESULTS)
-        self.app.push_screen(_RESULTS)
-
-    def action_show_corpus(self) -> None:
-        if self._models.marked:
-            self._ask_which_marked(self._show_corpus_of)
-        else:
-            self._show_corpus_of(self._library.sources)
-
-    def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
-        from dlbricks_tui.tui.corpus.screen import CorpusScreen
-
-        def specs(choices: Choices) -> list[ModelSpec]:
-            return [self._library.spec(source, choices) for source in sources]
-
-        self.app.push_screen(CorpusScreen(self.session, specs, self.choices, measuring=self.measuring))
-
-    def action_show_systems(self) -> None:
-        from dlbricks_tui.tui.systems.screen import SystemsScreen
-
-        self.ask(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
-
-    def _system_taken(self, taken: tuple[str, Level]) -> None:
-        system, level = taken
-        self.choose(replace(self.choices, system=system, runtime=None, format=None, level=level))
 
     def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
         known = self._library.shapes_of(source)

@@ -1,0 +1,97 @@
+"""The base of the workbench screen that opens other views of the open model, of the library and of the store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.tui.open_model import ListedModels
+from dlbricks_tui.tui.run.host import RunHostScreen
+from dlbricks_tui.tui.workbench import work
+from dlbricks_tui.tui.workbench.models import ModelsPanel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.models.graph import Level
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.session import Session
+
+# The screen of results keeps its state.
+_RESULTS = "results"
+
+
+class ViewsScreen(RunHostScreen):
+    """Opens the boxes and screens that show more of the open model, of the library and of the store."""
+
+    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+        super().__init__(session, config)
+        self.choices = choices
+        self._library = ListedModels()
+        # The open model.
+        self._spec: ModelSpec | None = None
+        self._models = ModelsPanel()
+
+    def action_show_curve(self) -> None:
+        from dlbricks_tui.tui.workbench.curve import CurveScreen
+
+        if self._spec is None:
+            self.notify("Open a model to see its batch sizes.")
+            return
+        asked = (self.session, self._spec, self.choices)
+        batches, threads = partial(work.read_batch_curve, *asked), partial(work.read_thread_curve, *asked)
+        self.app.push_screen(CurveScreen(self._spec.source.name, batches, threads))
+
+    def action_show_comparison(self) -> None:
+        from dlbricks_tui.tui.workbench.comparison import ComparisonScreen
+
+        if self._spec is None:
+            self.notify("Open a model to compare its runtimes, threads and batch sizes.")
+            return
+        compare = partial(work.compare_combinations, self.session, self._spec, self.choices)
+        self.app.push_screen(ComparisonScreen(self._spec.source.name, compare))
+
+    def action_show_scores(self) -> None:
+        from dlbricks_tui.tui.workbench.scores import ScoresScreen
+
+        specs, choices = self._library.specs(self.choices), self.choices
+        self.app.push_screen(ScoresScreen(partial(work.read_scores, self.session, specs, choices)))
+
+    def action_show_results(self) -> None:
+        from dlbricks_tui.tui.results.screen import ResultsScreen
+
+        if not self.app.is_screen_installed(_RESULTS):
+            self.app.install_screen(ResultsScreen(self.session), _RESULTS)
+        self.app.push_screen(_RESULTS)
+
+    def action_show_corpus(self) -> None:
+        if self._models.marked:
+            self._ask_which_marked(self._show_corpus_of)
+        else:
+            self._show_corpus_of(self._library.sources)
+
+    def _show_corpus_of(self, sources: tuple[ModelSource, ...]) -> None:
+        from dlbricks_tui.tui.corpus.screen import CorpusScreen
+
+        def specs(choices: Choices) -> list[ModelSpec]:
+            return [self._library.spec(source, choices) for source in sources]
+
+        self.app.push_screen(CorpusScreen(self.session, specs, self.choices, measuring=self.measuring))
+
+    def action_show_systems(self) -> None:
+        from dlbricks_tui.tui.systems.screen import SystemsScreen
+
+        self.ask(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
+
+    def _system_taken(self, taken: tuple[str, Level]) -> None:
+        system, level = taken
+        self.choose(replace(self.choices, system=system, runtime=None, format=None, level=level))
+
+    def _ask_which_marked(self, then: Callable[[tuple[ModelSource, ...]], None]) -> None:
+        from dlbricks_tui.tui.dialogs.notices import ask_which_marked
+
+        ask_which_marked(self.app, "model", self._models.marked_in_view, self._models.marked, then)
