@@ -1,25 +1,37 @@
 """Measuring for `dlbricks analyze`: what the what-ifs lack, and proofs."""
 
-import argparse
-from collections.abc import Sequence
+from __future__ import annotations
 
-from dlbricks_tui.analysis.proving import Listener, Prover
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing, suppress
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysing import Analysis
 from dlbricks_tui.answers.proving import MeasuringPlan, ProvingError, asked_what_ifs, plan_of, refuse_other_system
 from dlbricks_tui.cli.options import shapes_of, values_given
-from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.cli.output import narrate, narration_console
 from dlbricks_tui.cli.parser import Status
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.control import RunStopped, StopSignals
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.store.records import Proof
 from dlbricks_tui.wording.numbers import counted, duration, signed_percent
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+_SECONDS_PER_LINE = 10.0
 
 
 def measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
@@ -61,7 +73,7 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
     if not any(what_ifs for _, what_ifs in asked):
         raise ProvingError("there is no what-if to prove: --measure measures what they lack")
     failed = proved = 0
-    with StopSignals(ignore_hangup=False) as signals:
+    with closing(_narration()) as narration, StopSignals(ignore_hangup=False) as signals:
         try:
             for each, what_ifs in asked:
                 narrate(_intention(each.source.name, what_ifs))
@@ -69,7 +81,7 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
                     source=each.source,
                     place=Workplace(args.data),
                     signals=signals,
-                    listener=_Narration(),
+                    listener=narration,
                     inputs=shapes_of(args),
                     values=values_given(args),
                 )
@@ -86,10 +98,47 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
     return Status.DONE_WITH_FAILURES if failed else Status.DONE
 
 
-class _Narration(Listener):
+class ProofNarration(Listener):
+    """Shows how far a proof is: a terminal has one line that changes, others get a line now and then."""
+
+    def __init__(self, console: Console | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._open = ExitStack()
+        self._clock = clock
+        self._live: Live | None = None
+        if console is not None:
+            from rich.live import Live
+
+            # Drawn between rounds, while neither model is timed.
+            self._live = self._open.enter_context(Live(console=console, auto_refresh=False, transient=True))
+        self._show_again_at = clock() + _SECONDS_PER_LINE
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        with suppress(OSError):
+            self._open.close()
+
     def waiting(self, holder: str) -> None:
-        """Narrate what the proof waits for."""
+        """Narrate the run for whose end the proof waits."""
         narrate(f"waiting for {holder}")
+
+    def progress(self, so_far: ProofProgress) -> None:
+        """Show the gain so far."""
+        gain = f"{signed_percent(so_far.gain.value)} +- {50 * (so_far.gain.high - so_far.gain.low):.1f} points"
+        line = f"{so_far.what_if}: {gain} after {counted(so_far.rounds, 'round')}"
+        if self._live is not None:
+            from rich.text import Text
+
+            # The proof goes on when the terminal is gone.
+            with suppress(OSError):
+                self._live.update(Text(printable(line)), refresh=True)
+        elif self._clock() >= self._show_again_at:
+            narrate(line)
+            self._show_again_at = self._clock() + _SECONDS_PER_LINE
+
+
+def _narration() -> ProofNarration:
+    console = narration_console()
+    return ProofNarration(console if console.is_terminal and not console.is_dumb_terminal else None)
 
 
 def _intention(model: str, what_ifs: Sequence[WhatIf]) -> str:

@@ -1,5 +1,6 @@
 """`dlbricks analyze --measure --prove`, by ONNX Runtime on a tiny model."""
 
+import io
 import json
 import os
 import shutil
@@ -9,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from dlbricks_tui.analysis.paired_rounds import ProofError
-from dlbricks_tui.analysis.proving import Prover
-from dlbricks_tui.analysis.what_if import WhatIf
+from dlbricks_tui.analysis.proving import ProofProgress, Prover
+from dlbricks_tui.analysis.what_if import Gain, WhatIf
+from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.store.records import Proof
@@ -131,3 +134,22 @@ def test_the_keyboard_ends_proving_with_its_own_status(analyze: Analyze, monkeyp
     status, out, told = analyze("--prove", "all")
     assert (status, out) == (130, "")
     assert "it was interrupted from the keyboard; 0 proofs before it are kept" in told
+
+
+def test_a_long_proof_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    moments = iter([0.0, 4.0, 11.0, 11.0, 12.0])
+    narration = ProofNarration(None, lambda: next(moments))
+    for rounds in (1, 2, 3):
+        narration.progress(ProofProgress("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
+    narration.close()
+    assert capsys.readouterr().err.splitlines() == ["parallel-2: +25.0 % +- 5.0 points after 2 rounds"]
+
+
+def test_a_terminal_shows_one_line_that_changes() -> None:
+    screen = io.StringIO()
+    narration = ProofNarration(Console(file=screen, force_terminal=True, width=80))
+    for rounds in (1, 2):
+        narration.progress(ProofProgress("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
+    narration.close()
+    assert "after 1 round" in screen.getvalue()
+    assert "after 2 rounds" in screen.getvalue()
