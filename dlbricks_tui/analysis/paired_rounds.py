@@ -92,12 +92,11 @@ class ModelSample(NamedTuple):
 class TimedModel:
     """A whole model in a worker: loaded twice, unless it is slow, since the places of its arrays change its speed."""
 
-    def __init__(self, worker: SupervisedWorker, program: Program, expected_ms: float) -> None:
+    def __init__(self, worker: SupervisedWorker, program: Program, expected_ms: float, copies: int = COPIES) -> None:
         self._worker = worker
         self._names: list[str] = []
         self._samples_ms: list[float] = []
         self._usual_ms = 0.0
-        copies = COPIES
         while len(self._names) < copies:
             name, began = f"copy {len(self._names) + 1}", time.monotonic()
             loaded = worker.load(name, program, expected_ms)

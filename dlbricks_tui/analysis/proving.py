@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.paired_rounds import (
+    PairedSamples,
     ProofError,
     ProofRule,
     TimedModel,
@@ -25,6 +26,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.alone import program_of
+from dlbricks_tui.measure.carriers import COPIES
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.known import Known
@@ -110,43 +112,20 @@ class Prover:
         with self.signals.waiting():
             before, after = (self._job(it) for it in (what_if.baseline, what_if.change))
         items = before.graph.batch_size / after.graph.batch_size
-        if before.memory_bytes + after.memory_bytes > _MOST_MEMORY * system.memory_bytes:
-            raise ProofError("the memory of this host does not hold the model twice")
+        copies = int(_MOST_MEMORY * system.memory_bytes / (before.memory_bytes + after.memory_bytes))
+        if not copies:
+            raise ProofError("the memory of this host does not hold the model twice, for both executions")
 
         def tell(rounds: int, gain: Gain) -> None:
             self.signals.check()
             self.listener.progress(ProofProgress(what_if.id, rounds, gain))
 
         with (
-            self._loaded(what_if.baseline, before, system) as timed_before,
-            self._loaded(what_if.change, after, system) as timed_after,
+            self._loaded(what_if.baseline, before, system, min(copies, COPIES)) as timed_before,
+            self._loaded(what_if.change, after, system, min(copies, COPIES)) as timed_after,
         ):
             samples = time_in_turns(timed_before, timed_after, self.rule, tell, items)
-        gain = with_placement(paired_gain(samples.before_ms, samples.after_ms, items))
-        proof = Proof(
-            when=utc_now(),
-            model=before.key.model,
-            name=before.graph.name,
-            system=system.id,
-            what_if=what_if.id,
-            kind=what_if.kind.value,
-            runtime=what_if.baseline.runtime.identity,
-            level=before.graph.level,
-            batch_size=before.graph.batch_size,
-            changed_runtime=what_if.change.runtime.identity,
-            changed_level=after.graph.level,
-            changed_batch_size=after.graph.batch_size,
-            before=summarise(samples.before_ms),
-            after=summarise(samples.after_ms),
-            gain=gain.value,
-            gain_low=gain.low,
-            gain_high=gain.high,
-            predicted_gain=what_if.gain.value,
-            predicted_low=what_if.gain.low,
-            predicted_high=what_if.gain.high,
-            samples_ms=tuple(samples.before_ms),
-            changed_samples_ms=tuple(samples.after_ms),
-        )
+        proof = _proof(what_if, what_if.change, before, after, samples, system)
         runtimes = (runtime_record(it.runtime, system) for it in (what_if.baseline, what_if.change))
         with ResultsDatabase(self.place.data.store) as store:
             store.add(system, *runtimes, proof)
@@ -179,8 +158,8 @@ class Prover:
         return _whole(model)
 
     @contextmanager
-    def _loaded(self, execution: Execution, job: Job, system: System) -> Iterator[TimedModel]:
-        """Load a model into a new worker: its file, or else its layers."""
+    def _loaded(self, execution: Execution, job: Job, system: System, copies: int) -> Iterator[TimedModel]:
+        """Load a model into a new worker, in up to so many copies: its file, or else its layers."""
         place, side_by_side = self.place, execution.runtime.at_once > 1
         with open_worker(
             execution.runtime,
@@ -193,12 +172,12 @@ class Prover:
         ) as worker:
             try:
                 program = program_of(job, with_file=True, side_by_side=side_by_side)
-                loaded = TimedModel(worker, program, job.expected_ms)
+                loaded = TimedModel(worker, program, job.expected_ms, copies)
             except (ProgramError, ProofError):
                 if job.file is None or job.needs_file:
                     raise
                 program = program_of(job, with_file=False, side_by_side=side_by_side)
-                loaded = TimedModel(worker, program, job.expected_ms)
+                loaded = TimedModel(worker, program, job.expected_ms, copies)
             yield loaded
 
     @contextmanager
@@ -216,6 +195,37 @@ class Prover:
             yield
         finally:
             lock.release()
+
+
+def _proof(
+    what_if: WhatIf, change: Execution, before: Job, after: Job, samples: PairedSamples, system: System
+) -> Proof:
+    items = before.graph.batch_size / after.graph.batch_size
+    gain = with_placement(paired_gain(samples.before_ms, samples.after_ms, items))
+    return Proof(
+        when=utc_now(),
+        model=before.key.model,
+        name=before.graph.name,
+        system=system.id,
+        what_if=what_if.id,
+        kind=what_if.kind.value,
+        runtime=what_if.baseline.runtime.identity,
+        level=before.graph.level,
+        batch_size=before.graph.batch_size,
+        changed_runtime=change.runtime.identity,
+        changed_level=after.graph.level,
+        changed_batch_size=after.graph.batch_size,
+        before=summarise(samples.before_ms),
+        after=summarise(samples.after_ms),
+        gain=gain.value,
+        gain_low=gain.low,
+        gain_high=gain.high,
+        predicted_gain=what_if.gain.value,
+        predicted_low=what_if.gain.low,
+        predicted_high=what_if.gain.high,
+        samples_ms=tuple(samples.before_ms),
+        changed_samples_ms=tuple(samples.after_ms),
+    )
 
 
 def _whole(model: CutModel) -> Job:

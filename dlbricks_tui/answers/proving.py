@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
@@ -14,6 +15,7 @@ from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.wording.numbers import names_of
 
 ALL = "all"
 
@@ -62,13 +64,30 @@ def refuse_other_system(found: Sequence[Analysis]) -> None:
             )
 
 
-def asked_what_ifs(found: Analysis, ids: Collection[str], kinds: Collection[WhatIfKind]) -> tuple[WhatIf, ...]:
-    """Return the what-ifs of a model with these ids, or with `all` those that can be run."""
+class Asked(NamedTuple):
+    """The what-ifs of a model that are to be proved, and the ids that it does not have."""
+
+    found: Analysis
+    what_ifs: tuple[WhatIf, ...]
+    unknown: tuple[str, ...]
+
+
+def asked_what_ifs(found: Sequence[Analysis], ids: Collection[str], kinds: Collection[WhatIfKind]) -> tuple[Asked, ...]:
+    """Return the what-ifs with these ids, or with `all` those that can be run; refuse an id that no model has."""
+    asked = tuple([_asked(each, tuple(dict.fromkeys(ids)), kinds) for each in found])
+    missing = set.intersection(*(set(each.unknown) for each in asked)) if asked else set()
+    for each in (it for it in ids if it in missing):
+        known = dict.fromkeys(it.id for one in found for it in one.what_ifs if it.kind in kinds)
+        there = f"there are {', '.join(known)}" if known else "there are none: --measure measures what they lack"
+        models = names_of(list(dict.fromkeys(it.source.name for it in found)))
+        raise ProvingError(f"no what-if {each[:60]!r} of {models}; {there}")
+    if not any(each.what_ifs for each in asked):
+        raise ProvingError("there is no what-if to prove: --measure measures what they lack")
+    return asked
+
+
+def _asked(found: Analysis, ids: Sequence[str], kinds: Collection[WhatIfKind]) -> Asked:
     known = {it.id: it for it in found.what_ifs if it.kind in kinds}
     if ALL in ids:
-        return tuple(it for it in known.values() if it.change is not None)
-    for each in ids:
-        if each not in known:
-            there = f"there are {', '.join(known)}" if known else "there are none: --measure measures what they lack"
-            raise ProvingError(f"{found.source.name} has no what-if {each[:60]!r}; {there}")
-    return tuple(known[each] for each in dict.fromkeys(ids))
+        return Asked(found, tuple(it for it in known.values() if it.change is not None), ())
+    return Asked(found, tuple(known[each] for each in ids if each in known), tuple(it for it in ids if it not in known))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysing import Analysis
-from dlbricks_tui.answers.proving import MeasuringPlan, ProvingError, asked_what_ifs, plan_of, refuse_other_system
+from dlbricks_tui.answers.proving import MeasuringPlan, asked_what_ifs, plan_of, refuse_other_system
 from dlbricks_tui.cli.options import shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, narration_console
 from dlbricks_tui.cli.parser import Status
@@ -19,6 +19,7 @@ from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.control import RunStopped, StopSignals
 from dlbricks_tui.runs.launch import create_run
@@ -69,13 +70,14 @@ def _measure_all(plans: Sequence[MeasuringPlan], data: DataFolder) -> Status:
 def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
     """Prove the what-ifs that are asked for, and narrate each gain; what is finished is kept if it is interrupted."""
     refuse_other_system(found)
-    asked = [(each, asked_what_ifs(each, args.prove, args.kinds)) for each in found]
-    if not any(what_ifs for _, what_ifs in asked):
-        raise ProvingError("there is no what-if to prove: --measure measures what they lack")
+    asked = asked_what_ifs(found, args.prove, args.kinds)
     failed = proved = 0
     with closing(_narration()) as narration, StopSignals(ignore_hangup=False) as signals:
         try:
-            for each, what_ifs in asked:
+            for each, what_ifs, unknown in asked:
+                for what_if in unknown:
+                    failed += 1
+                    narrate(f"{each.source.name} has no what-if {what_if}")
                 narrate(_intention(each.source.name, what_ifs))
                 prover = Prover(
                     source=each.source,
@@ -88,7 +90,7 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
                 for outcome in prover.prove_all(what_ifs, host_lock()):
                     if outcome.proof is None:
                         failed += 1
-                        narrate(f"{outcome.what_if.id} cannot be proved: {outcome.failure}")
+                        narrate(f"{outcome.what_if.id} of {each.source.name} cannot be proved: {outcome.failure}")
                     else:
                         proved += 1
                         narrate(_gains(outcome.proof))
@@ -123,7 +125,9 @@ class ProofNarration(Listener):
 
     def progress(self, so_far: ProofProgress) -> None:
         """Show the gain so far."""
-        gain = f"{signed_percent(so_far.gain.value)} +- {50 * (so_far.gain.high - so_far.gain.low):.1f} points"
+        gain = signed_percent(so_far.gain.value)
+        if so_far.rounds >= FEWEST_SAMPLES:
+            gain += f" +- {50 * (so_far.gain.high - so_far.gain.low):.1f} points"
         line = f"{so_far.what_if}: {gain} after {counted(so_far.rounds, 'round')}"
         if self._live is not None:
             from rich.text import Text

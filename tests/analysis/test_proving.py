@@ -14,6 +14,7 @@ from dlbricks_tui.analysis.paired_rounds import ProofRule
 from dlbricks_tui.analysis.proving import Listener, Outcome, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind, newest_proof
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.runs.control import RunStopped, StopSignals
@@ -171,6 +172,15 @@ def open_batch() -> ModelProto:
         make_node("MatMul", ["active", "d"], ["y"]),
     ]
     return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
+
+
+def test_a_model_that_the_memory_does_not_hold_for_both_executions_is_refused(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = fingerprint()
+    monkeypatch.setattr("dlbricks_tui.analysis.proving.fingerprint", lambda: replace(host, memory_bytes=1 << 20))
+    (outcome,) = lab.prove(what_if(faster()))
+    assert outcome.failure == "the memory of this host does not hold the model twice, for both executions"
 
 
 def by_real_runtimes(tmp_path: Path, changes: Mapping[str, tuple[Execution, Execution]]) -> dict[str, Outcome]:

@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from rich.console import Console
 
 from dlbricks_tui.analysis.paired_rounds import ProofError
 from dlbricks_tui.analysis.proving import ProofProgress, Prover
-from dlbricks_tui.analysis.what_if import Gain, WhatIf
+from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.answers.proving import ProvingError, asked_what_ifs
 from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
@@ -95,7 +97,7 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
 def test_an_unknown_what_if_is_refused_with_the_known_ones(analyze: Analyze) -> None:
     status, out, told = analyze("--prove", "parallel-7")
     assert (status, out) == (2, "")
-    assert "net has no what-if 'parallel-7'; there are fusion-off" in told.replace("fusion, ", "")
+    assert "no what-if 'parallel-7' of net; there are fusion-off" in told.replace("fusion, ", "")
     status, _, told = analyze("--prove", "all", "--kinds", "threads")
     assert status == 2
     assert "there is no what-if to prove: --measure measures what they lack" in told
@@ -119,9 +121,32 @@ def test_a_what_if_that_fails_is_one_line_and_a_failure(analyze: Analyze, monkey
     monkeypatch.setattr(Prover, "prove", fail)
     status, out, told = analyze("--prove", "fusion-off", "--json")
     assert status == 1
-    assert "fusion-off cannot be proved: the worker was lost" in told
+    assert "fusion-off of net cannot be proved: the worker was lost" in told
     # The proof from before is still there.
     assert what_ifs(out)["fusion-off"]["proof"] is not None
+
+
+def analysed(model: str, **what_ifs: bool) -> Any:
+    """An analysis with these what-ifs; those that are False are bounds."""
+    found = [
+        SimpleNamespace(id=name, kind=WhatIfKind.BATCH, change=object() if possible else None)
+        for name, possible in what_ifs.items()
+    ]
+    return SimpleNamespace(source=SimpleNamespace(name=model), what_ifs=found)
+
+
+def test_a_what_if_that_only_some_models_have_is_proved_for_these() -> None:
+    models = [analysed("one", first=True, bound=False), analysed("two", second=True)]
+    kinds = tuple(WhatIfKind)
+    one, two = asked_what_ifs(models, ["first", "second", "first"], kinds)
+    assert ([it.id for it in one.what_ifs], one.unknown) == (["first"], ("second",))
+    assert ([it.id for it in two.what_ifs], two.unknown) == (["second"], ("first",))
+    assert [[it.id for it in each.what_ifs] for each in asked_what_ifs(models, ["all"], kinds)] == [
+        ["first"],
+        ["second"],
+    ]
+    with pytest.raises(ProvingError, match="no what-if 'third' of one, two; there are first, bound, second"):
+        asked_what_ifs(models, ["first", "third"], kinds)
 
 
 def test_the_keyboard_ends_proving_with_its_own_status(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,12 +162,16 @@ def test_the_keyboard_ends_proving_with_its_own_status(analyze: Analyze, monkeyp
 
 
 def test_a_long_proof_tells_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    moments = iter([0.0, 4.0, 11.0, 11.0, 12.0])
+    moments = iter([0.0, 4.0, 11.0, 11.0, 12.0, 25.0, 25.0])
     narration = ProofNarration(None, lambda: next(moments))
-    for rounds in (1, 2, 3):
+    for rounds in (2, 4, 5, 12):
         narration.progress(ProofProgress("parallel-2", rounds, Gain(0.25, 0.2, 0.3)))
     narration.close()
-    assert capsys.readouterr().err.splitlines() == ["parallel-2: +25.0 % +- 5.0 points after 2 rounds"]
+    assert capsys.readouterr().err.splitlines() == [
+        # Fewer than five rounds have no interval.
+        "parallel-2: +25.0 % after 4 rounds",
+        "parallel-2: +25.0 % +- 5.0 points after 12 rounds",
+    ]
 
 
 def test_a_terminal_shows_one_line_that_changes() -> None:
