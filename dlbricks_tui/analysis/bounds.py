@@ -1,12 +1,12 @@
 """The best measured latency of a model: each group of layers in the execution that was fastest, without conversions."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, Winner, fastest, groups_of
+from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, Winner, fastest, groups_of, paid_ps
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
@@ -119,6 +119,29 @@ def over_best(baseline: MeasuredExecution, best: BestMeasured) -> Ratio | None:
     if latency is None and composed is not None:
         latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
     return None if latency is None or not best.latency_ps else ratio_of(latency, best.latency)
+
+
+class GroupTimes(NamedTuple):
+    """Layers that are compared together: their time in the baseline, the least one, and the executions with that."""
+
+    layers: tuple[str, ...]
+    # None if the best is that of another file of the model.
+    latency_ps: int | None
+    best_ps: int
+    fastest: tuple[MeasuredExecution, ...]
+
+
+def times_of_groups(baseline: MeasuredExecution, best: BestMeasured) -> Iterator[GroupTimes]:
+    """Yield the times of each group of layers that takes any."""
+    first = best.executions[0]
+    for group, winners in zip(best.groups.groups, best.by_group, strict=True):
+        number = 0 if group.parts[0] else winners[0].execution
+        shown = best.executions[number]
+        layers = layers_of(shown.graph, [shown.parts[part] for part in group.parts[number]])
+        reached = tuple([best.executions[it.execution] for it in winners if it.parts])
+        if layers and reached:
+            here_ps = paid_ps(first, group.parts[0]) if first is baseline else None
+            yield GroupTimes(layers, here_ps, sum(it.latency_ps for it in winners), reached)
 
 
 def _of_one_file(executions: Sequence[MeasuredExecution]) -> BestMeasured:

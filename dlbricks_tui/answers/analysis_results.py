@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.analysis.groups import paid_ps
+from dlbricks_tui.analysis.bounds import times_of_groups
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
 from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
 from dlbricks_tui.estimate.compositions import milliseconds
@@ -140,26 +140,17 @@ def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> Mode
 
 def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
     """Return which execution won each group of layers, those first that lose most in the baseline."""
-    best = found.best
-    if best is None:
+    if found.best is None:
         return ()
-    is_here = best.executions[0] is found.baseline
-    rows = []
-    for group, winners in zip(best.groups.groups, best.by_group, strict=True):
-        first = best.executions[0]
-        number = 0 if group.parts[0] else winners[0].execution
-        shown = best.executions[number]
-        names = [shown.graph.layers[index].name for part in group.parts[number] for index in shown.parts[part].layers]
-        ways = [best.executions[it.execution].found.way for it in winners if it.parts]
-        if names and ways:
-            rows.append(
-                BestLayers(
-                    tuple(dict.fromkeys(names)),
-                    milliseconds(paid_ps(first, group.parts[0])) if is_here else None,
-                    milliseconds(sum(it.latency_ps for it in winners)),
-                    tuple(dict.fromkeys(f"{way.runtime}, {way.level.value}" for way in ways)),
-                )
-            )
+    rows = [
+        BestLayers(
+            it.layers,
+            None if it.latency_ps is None else milliseconds(it.latency_ps),
+            milliseconds(it.best_ps),
+            tuple(dict.fromkeys(f"{one.found.way.runtime}, {one.found.way.level.value}" for one in it.fastest)),
+        )
+        for it in times_of_groups(found.baseline, found.best)
+    ]
     return tuple(sorted(rows, key=lambda it: it.best_ms - (it.latency_ms or 0.0)))
 
 

@@ -58,6 +58,14 @@ def cut(text: str, width: int) -> str:
     return _beginning(text, width - 1) + ELLIPSIS if width > 0 else ""
 
 
+def cut_start(text: str, width: int) -> str:
+    """Return the escaped text in at most `width` cells; of a longer text the end, after an ellipsis."""
+    text = printable(text)
+    if cell_len(text) <= width:
+        return text
+    return ELLIPSIS + _beginning(text[::-1], width - 1)[::-1] if width > 0 else ""
+
+
 def fitted(spans: Line, width: int) -> Line:
     """Return the escaped line in exactly `width` cells."""
     spans = spelled(spans)

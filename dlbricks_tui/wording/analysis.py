@@ -1,21 +1,26 @@
 """An analysis as lines of plain characters: bounds, gap and what-ifs."""
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.what_if import WhatIf
+from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent, signed_percent
 from dlbricks_tui.wording.tables import or_dash
 
 _GAP = "  "
-_BAR = 40
-# The parts of a gap as a bar shows them.
+WIDEST_BAR = 40
+# The best and the parts of a gap as a bar shows them.
+BEST_MARK = "."
 _MARKS = {"slower layers": "#", "conversions": "=", "calls": "c", "unexplained": "?"}
 _LEAST_NAMES = 16
+NO_WHAT_IFS = "none, as the model was measured in one execution only"
+# Where a proof and a prediction differ by more, the prediction is wrong.
+_AGREE_WITHIN = 0.10
 # The gain of a proof by the id of its what-if.
 Proved = Callable[[str], float | None]
 
@@ -43,24 +48,43 @@ def execution_line(baseline: MeasuredExecution) -> str:
     return f"{way.system}, {way.runtime.partition(' ')[0]}, {baseline.graph.level.value} layers, {variant.in_words}"
 
 
-def bound_lines(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> list[str]:
-    """Return the latencies and the bounds below them."""
+class Bound(NamedTuple):
+    """A latency of a model, or a bound below it."""
+
+    name: str
+    latency_ms: float | None
+    # The sign that stands before it if some of it is predicted.
+    sign: str
+    note: str
+
+    @property
+    def text(self) -> str:
+        """The latency with its unit, and a dash where it is unknown."""
+        return or_dash(lambda it: f"{self.sign}{in_ms(it)}", self.latency_ms)
+
+
+def bounds_of(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> tuple[Bound, ...]:
+    """Return the latencies of a model and the bounds below them, the highest first."""
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     predicted = PREDICTED if baseline.estimate.predicted_share else ""
     best_sign = PREDICTED if best is not None and best.is_predicted else ""
     parallel_ms = None if best is None else from_picoseconds(best.parallel_ps)
-    rows = [
-        ("measured end to end", "", None if end_to_end is None else end_to_end.value_ms, ""),
-        ("estimate", predicted, None if composed is None else composed.sequential_ms, ""),
-        ("best measured", best_sign, None if best is None else best.latency_ms, _shares(best)),
-        ("best in parallel", best_sign, parallel_ms, "along the critical path, with cores to spare"),
-        ("roofline", "", roofline_ms, "arithmetic and bytes over the peaks"),
-    ]
-    texts = [or_dash(lambda ms, sign=sign: f"{sign}{in_ms(ms)}", ms) for _, sign, ms, _ in rows]  # type: ignore[misc]
-    width = max(map(len, texts))
+    return (
+        Bound("measured end to end", None if end_to_end is None else end_to_end.value_ms, "", ""),
+        Bound("estimate", None if composed is None else composed.sequential_ms, predicted, ""),
+        Bound("best measured", None if best is None else best.latency_ms, best_sign, _shares(best)),
+        Bound("best in parallel", parallel_ms, best_sign, "along the critical path, with cores to spare"),
+        Bound("roofline", roofline_ms, "", "arithmetic and bytes over the peaks"),
+    )
+
+
+def bound_lines(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> list[str]:
+    """Return the latencies and the bounds below them."""
+    found = bounds_of(baseline, best, roofline_ms)
+    width = max(len(it.text) for it in found)
     return [
-        f"{_GAP}{name:<20}{text:>{width}}{_GAP}{note if ms is not None else ''}".rstrip()
-        for (name, _, ms, note), text in zip(rows, texts, strict=True)
+        f"{_GAP}{it.name:<20}{it.text:>{width}}{_GAP}{it.note if it.latency_ms is not None else ''}".rstrip()
+        for it in found
     ]
 
 
@@ -85,34 +109,116 @@ def short_name(one: MeasuredExecution) -> str:
     return " ".join([*told, f"on {threads}"] if threads else told)
 
 
-def gap_lines(gap: Gap, best: BestMeasured, width: int) -> list[str]:
-    """Return the parts of a gap as a bar and as numbers."""
+class GapPart(NamedTuple):
+    """A part of a gap, with its mark in the bar."""
+
+    mark: str
+    name: str
+    latency_ms: float | None
+    # Of the best and all parts together; None if the part is unknown.
+    share: float | None
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The latency and the share."""
+        latency = or_dash(lambda it: f"{milliseconds(it)} ms", self.latency_ms)
+        return latency, "" if self.share is None else signed_percent(self.share)
+
+
+def gap_heading(gap: Gap) -> str:
+    """Return the size of a gap, and the latency that has it."""
+    against = "the end-to-end latency"
+    if gap.unexplained_ms is None:
+        against = "the estimate, as nothing is timed end to end"
+    return f"gap to the best: {in_ms(from_picoseconds(gap.total_ps))} of {against}"
+
+
+def gap_parts(gap: Gap, best: BestMeasured) -> tuple[GapPart, ...]:
+    """Return the parts of a gap."""
     parts = {
         "slower layers": gap.slower_layers_ms,
         "conversions": gap.conversions_ms,
         "calls": gap.calls_ms,
         "unexplained": gap.unexplained_ms,
     }
-    total_ms = from_picoseconds(gap.total_ps)
-    against = (
-        "the end-to-end latency" if gap.unexplained_ms is not None else "the estimate, as nothing is timed end to end"
-    )
     whole_ms = best.latency_ms + sum(max(0.0, it or 0.0) for it in parts.values())
-    room = max(10, min(_BAR, width - 4))
-    per_cell = whole_ms / room if whole_ms else 1.0
-    bar = "".join(_MARKS[name] * round(max(0.0, ms or 0.0) / per_cell) for name, ms in parts.items())
-    lines = [f"gap to the best: {in_ms(total_ms)} of {against}"]
-    lines.append(f"{_GAP}[{'.' * max(0, room - len(bar))}{bar}]")
-    for name, ms in parts.items():
-        share = "" if ms is None or not whole_ms else f"{signed_percent(ms / whole_ms):>9}"
-        lines.append(f"{_GAP}{_MARKS[name]} {name:<18}{or_dash(lambda it: f'{milliseconds(it)} ms', ms):>12}{share}")
+    return tuple(
+        GapPart(_MARKS[name], name, ms, None if ms is None or not whole_ms else ms / whole_ms)
+        for name, ms in parts.items()
+    )
+
+
+def gap_bar(parts: Sequence[GapPart], room: int) -> list[tuple[str, str]]:
+    """Return the best and the parts as pieces of a bar of so many cells, each with the name of its part."""
+    pieces = [(it.mark * round(max(0.0, it.share or 0.0) * room), it.name) for it in parts]
+    best = BEST_MARK * max(0, room - sum(len(text) for text, _ in pieces))
+    return [(best, "best measured"), *pieces]
+
+
+def gap_lines(gap: Gap, best: BestMeasured, width: int) -> list[str]:
+    """Return the parts of a gap as a bar and as numbers."""
+    parts = gap_parts(gap, best)
+    bar = "".join(text for text, _ in gap_bar(parts, max(10, min(WIDEST_BAR, width - 4))))
+    lines = [gap_heading(gap), f"{_GAP}[{bar}]"]
+    for it in parts:
+        latency, share = it.texts
+        lines.append(f"{_GAP}{it.mark} {it.name:<18}{latency:>12}{share:>9}".rstrip())
     return lines
+
+
+def interval_of(gain: Gain) -> str:
+    """Return the 95 % interval of a gain in percent: `-21 to +1`."""
+    return f"{100 * gain.low:+.0f} to {100 * gain.high:+.0f}"
+
+
+def gain_with_interval(gain: Gain) -> str:
+    """Return a gain with its interval: `-9.4 % (-21 to +1)`."""
+    return f"{signed_percent(gain.value)} ({interval_of(gain)})"
+
+
+def largest_gain(found: Sequence[WhatIf], proved: Proved) -> str:
+    """Return the change that saves most, by its proof if it has one; empty if none saves anything for certain."""
+
+    def saved(it: WhatIf) -> float:
+        proof = proved(it.id)
+        if proof is not None:
+            return proof
+        return it.gain.value if it.gain.low > 0 else 0.0
+
+    best = max((it for it in found if it.change is not None), key=saved, default=None)
+    if best is None or saved(best) <= 0:
+        return ""
+    proof = proved(best.id)
+    gain = gain_with_interval(best.gain) if proof is None else f"{signed_percent(proof)}, proved"
+    return f"largest gain: {best.id}, {gain}"
+
+
+def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: float | None) -> list[str]:
+    """Return why the prediction of a what-if is to be trusted or not, in sentences."""
+    remarks = []
+    if proof is not None:
+        points = abs(proof - found.gain.value)
+        judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
+        remarks.append(f"The proof {judged} the prediction: they differ by {100 * points:.0f} points.")
+    if found.change is None:
+        remarks.append("It is a bound that no runtime reaches, so it cannot be proved.")
+    if found.gain.low <= 0 <= found.gain.high:
+        remarks.append("The interval contains 0: the change may gain nothing.")
+    if found.kind is WhatIfKind.PARALLEL:
+        remarks.append("The layers were timed one at a time: side by side they compete for caches and bandwidth.")
+    if changed is not None and proof is None:
+        measured = changed.found.end_to_end
+        if measured is None:
+            remarks.append("It compares sums of layers: the whole model was not timed after the change.")
+        else:
+            remarks.append(f"The whole model took {in_ms(measured.value_ms)} after the change, in another run.")
+    return remarks
 
 
 def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[str]:
     """Return a row for each what-if, and under it the setting and the layers that are responsible."""
     if not found:
-        return ["what-ifs: none, as the model was measured in one execution only"]
+        return [f"what-ifs: {NO_WHAT_IFS}"]
     rows = [("WHAT IF", "GAIN", "95 %", "MS", "PROVED")]
     for it in found:
         proof = proved(it.id)
@@ -120,7 +226,7 @@ def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[s
             (
                 it.id,
                 signed_percent(it.gain.value),
-                f"{100 * it.gain.low:+.0f} to {100 * it.gain.high:+.0f}",
+                interval_of(it.gain),
                 milliseconds(it.estimate_ms),
                 "bound" if it.change is None else "-" if proof is None else signed_percent(proof),
             )
@@ -130,7 +236,7 @@ def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[s
     for it, row in zip(found, rows[1:], strict=True):
         lines += [_row(row, widths), f"{_GAP * 2}{it.how}"]
         if it.layers:
-            lines.append(f"{_GAP * 2}{_named(it.layers, width - 4)}")
+            lines.append(f"{_GAP * 2}{named_layers(it.layers, width - 4)}")
     return lines
 
 
@@ -143,7 +249,7 @@ def layer_lines(rows: Iterable[tuple[Sequence[str], float | None, float, Sequenc
     ]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     room = max(_LEAST_NAMES, width - sum(widths) - 6)
-    names = ["LAYERS, in ms", *(_named(each, room) for each, *_ in held)]
+    names = ["LAYERS, in ms", *(named_layers(each, room) for each, *_ in held)]
     shown = max(map(len, names))
     return [
         f"{name:<{shown}}{_GAP}{here:>{widths[0]}}{_GAP}{best:>{widths[1]}}{_GAP}{fastest}"
@@ -158,7 +264,7 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     )
 
 
-def _named(layers: Sequence[str], width: int) -> str:
+def named_layers(layers: Sequence[str], width: int) -> str:
     """Return as many names as fit, and the number of the others."""
     shown: list[str] = []
     for place, layer in enumerate(map(printable, layers)):

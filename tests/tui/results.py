@@ -52,23 +52,36 @@ def graph_of(name: str) -> LayerGraph:
     return Loader(Path(os.devnull, "folder"), _NoFramework()).load(source_called(name))
 
 
-def store_run(data: DataFolder, names: Iterable[str], *, share: float = 1.0, end_to_end: bool = True) -> None:
-    """Store results of all bricks of models at G=1 or of a share of them: on this host, and half as fast on another."""
+def store_run(
+    data: DataFolder,
+    names: Iterable[str],
+    *,
+    share: float = 1.0,
+    end_to_end: bool = True,
+    runtime: Runtime = RUNTIME,
+    factor: float = 1.0,
+) -> None:
+    """Store results of all bricks of models at G=1 or of a share of them: on this host, and half as fast on another.
+
+    They take `factor` times as long as those of the usual runtime.
+    """
     with ResultsDatabase(data.store) as store:
         for name in names:
-            store.add(*_records(decompose(graph_of(name)), share, end_to_end))
+            store.add(*_records(decompose(graph_of(name)), share, end_to_end, runtime, factor))
 
 
-def _records(decomposition: Decomposition, share: float, end_to_end: bool) -> Iterator[Record]:
+def _records(
+    decomposition: Decomposition, share: float, end_to_end: bool, runtime: Runtime, factor: float
+) -> Iterator[Record]:
     graph = decomposition.graph
     bricks = {(it.brick.key, it.context): it for it in decomposition.occurrences}
     measured = list(bricks.values())[: round(share * len(bricks))]
-    yield RUNTIME
-    for system, slower in ((fingerprint(), 1.0), (OTHER_SYSTEM, 2.0)):
+    yield runtime
+    for system, slower in ((fingerprint(), factor), (OTHER_SYSTEM, 2.0 * factor)):
         yield system
         way: dict[str, Any] = {
             "system": system.id,
-            "runtime": RUNTIME.id,
+            "runtime": runtime.id,
             "level": graph.level,
             "protocol": PROTOCOL,
         }

@@ -26,7 +26,8 @@ from tests.tui.test_run_screens import shows
 
 WIDE = (200, 70)
 # Letters of other alphabets, which occur on no screen. In a field they would be text.
-LETTERS = map(chr, chain(range(0x410, 0x450), range(0x3B1, 0x3CA), range(0x561, 0x587), range(0x10D0, 0x10F1)))
+ALPHABETS = (range(0x410, 0x450), range(0x3B1, 0x3CA), range(0x561, 0x587), range(0x10D0, 0x10F1), range(0x531, 0x557))
+LETTERS = map(chr, chain(*ALPHABETS))
 CHORDS = (f"alt+{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 OTHER = {
     it.id: next(CHORDS if it.always or scope_of(it).typing or scope_of(it) is DIALOG else LETTERS) for it in ACTIONS
@@ -35,7 +36,7 @@ CONFIG = "\n".join(["[keys]", *(f'"{action}" = "{key}"' for action, key in OTHER
 # Texts on screens that are no keys: articles, verbs, units, headings, signs of the tree.
 NO_KEYS = {"+", "?", "home", "end", "delete", "a", "h", "m", "n", "p", "s", "x", "A", "B", "G", "N", "-", "="}
 # Digits are keys only before the title of the panel that they lead to.
-OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set("12345678")
+OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set("012345678")
 # These keys always leave.
 FIXED_KEYS = {"esc", "^c"}
 
@@ -123,6 +124,9 @@ async def test_screens_boxes_and_messages_name_the_current_keys(measured: DataFo
         await does(pilot, "dialog.show_help", "dialog.close", "dialog.close")
         assert f"{key('run.resume')} resumes it" in await does(pilot, "workbench.show_run")
         await does(pilot, "run.show_runs", "box.search", '"nosuch"', "find.clear", "dialog.close", "run.leave")
+        analysis = await does(pilot, "workbench.show_analysis", "app.show_help", "dialog.close")
+        assert f"{key('workbench.start_run')} runs what is missing." in analysis
+        await does(pilot, "analysis.leave")
         systems = await does(pilot, "workbench.show_systems")
         assert f"{key('workbench.show_results')} {key('results.import_file')} imports results" in systems
         await does(pilot, "systems.leave", "workbench.show_results", "result_table.choose_columns", "dialog.close")

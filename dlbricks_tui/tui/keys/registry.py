@@ -2,6 +2,7 @@
 
 from textual.binding import Binding, BindingType
 
+from dlbricks_tui.tui.analysis import actions as analysis
 from dlbricks_tui.tui.corpus import actions as corpus
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
@@ -10,7 +11,7 @@ from dlbricks_tui.tui.run import actions as run
 from dlbricks_tui.tui.systems import actions as systems
 from dlbricks_tui.tui.workbench import actions as workbench
 
-_SCREENS = (workbench.SCOPES, run.SCOPES, results.SCOPES, corpus.SCOPES, systems.SCOPES)
+_SCREENS = (workbench.SCOPES, run.SCOPES, results.SCOPES, corpus.SCOPES, systems.SCOPES, analysis.SCOPES)
 
 # Of each screen the screen itself first, then its panels and boxes.
 SCOPES: tuple[Scope, ...] = (*actions.SCOPES, *(scope for screen in _SCREENS for scope in screen))

@@ -30,6 +30,7 @@ WORKBENCH = Scope(
         Action("workbench.show_results", ("6",), "results", "Show all measurements."),
         Action("workbench.show_corpus", ("7",), "corpus", "Show what repeats within and across models."),
         Action("workbench.show_systems", ("8",), "systems", "Show the systems and what disturbs this one."),
+        Action("workbench.show_analysis", ("0",), "analysis", "Show how fast the open model could be.", footer=True),
         *panel_steps("workbench"),
     ),
     (LIST, EVERYWHERE),

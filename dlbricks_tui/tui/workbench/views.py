@@ -55,6 +55,14 @@ class ViewsScreen(RunHostScreen):
         compare = partial(work.compare_combinations, self.session, self._spec, self.choices)
         self.app.push_screen(ComparisonScreen(self._spec.source.name, compare))
 
+    def action_show_analysis(self) -> None:
+        from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+
+        if self._spec is None:
+            self.notify("Open a model to analyse how fast it could be.")
+            return
+        self.app.push_screen(AnalysisScreen(self.session, self._spec, self.choices, self._config(), self._run))
+
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.scores import ScoresScreen
 

@@ -1,0 +1,168 @@
+"""The panels of all what-ifs, and of the selected one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.message import Message
+
+from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.tui.analysis import actions
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, fact, line, number_column, titles
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, Panel, counts_text
+from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
+from dlbricks_tui.wording.analysis import NO_WHAT_IFS, gain_with_interval, interval_of, remarks_on
+from dlbricks_tui.wording.numbers import in_ms, milliseconds, signed_percent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.tui.analysis.work import ChangeRow
+
+_MS, _GAIN, _INTERVAL, _PROVED = 9, 9, 14, 9
+
+
+class WhatIfsPanel(ItemPanel["ChangeRow"]):
+    """A row for each change, with its predicted and its measured gain."""
+
+    scope = actions.WHAT_IFS
+    TITLE = "What-ifs"
+    REACHED_BY = "analysis.go_to_what_ifs"
+    HEADED = True
+    SEARCH_HINT = "kind, name, setting or layer"
+    ABOUT = (
+        "Changes of the way in which the model is executed. The gain is the share of the latency that a change saves, "
+        "with its 95 % interval; a negative one costs time. For batches it is that of one item. A bound is a change "
+        "that no runtime makes. Proved is the gain that was measured when the change was carried out."
+    )
+    ORDERS: ClassVar[Orders] = {
+        "by kind": lambda _: 0,
+        "by gain": lambda it: -it.what_if.gain.value,
+    }
+
+    @dataclass
+    class Selected(Message):
+        """The cursor has settled on a what-if; None if there is none."""
+
+        row: ChangeRow | None
+
+    class Opened(Message):
+        """The user wants to read about the selected what-if."""
+
+    def __init__(self) -> None:
+        super().__init__(DrawnRows(self._row), id="what-ifs")
+
+    def heading(self, width: int) -> Line:
+        right = titles(("ms", _MS), ("gain", _GAIN), ("95 %", _INTERVAL), ("proved", _PROVED))
+        return (Span(" "), column("what if", _name_width(width - 1), "muted"), *right)
+
+    def show(self, rows: Sequence[ChangeRow]) -> None:
+        self.show_placeholder(
+            line(NO_WHAT_IFS),
+            Hint("On the workbench, {workbench.start_run} measures others: threads, batch sizes, runtimes.", "muted"),
+        )
+        self.show_items(rows)
+        self.cursor_settled()
+
+    def identity(self, item: ChangeRow) -> str:
+        return item.what_if.id
+
+    def searched(self, item: ChangeRow) -> str:
+        found = item.what_if
+        return f"{found.kind.value} {found.id} {found.how} {' '.join(found.layers)}"
+
+    def show_counts(self) -> None:
+        order = f", {self.order}" if len(self.items) > 1 else ""
+        self.show_title(f" {counts_text(len(self.found), len(self.items))}{order}")
+
+    def search_changed(self) -> None:
+        super().search_changed()
+        self.cursor_settled()
+
+    def cursor_settled(self) -> None:
+        self.post_message(self.Selected(self.selected))
+
+    def action_show(self) -> None:
+        if self.selected is not None:
+            self.post_message(self.Opened())
+
+    def action_copy(self) -> None:
+        self.copy(None if self.selected is None else self.selected.what_if.how, "There is no what-if to copy.")
+
+    def _row(self, index: int, width: int) -> Line:
+        found, proof, _ = self.found[index]
+        proved = Span("bound", "muted") if found.change is None else Span("-", "muted")
+        if proof is not None:
+            proved = Span(signed_percent(proof.gain), _style_of(proof.gain))
+        return (
+            column(found.id, _name_width(width)),
+            number_column(milliseconds(found.estimate_ms), _MS),
+            number_column(signed_percent(found.gain.value), _GAIN, _style_of(found.gain.value)),
+            number_column(interval_of(found.gain), _INTERVAL, "muted"),
+            number_column(proved.text, _PROVED, proved.style),
+        )
+
+
+def _name_width(width: int) -> int:
+    return max(8, width - _MS - _GAIN - _INTERVAL - _PROVED)
+
+
+def _style_of(gain: float) -> str:
+    return "good" if gain > 0 else "bad"
+
+
+class ChangePanel(Panel):
+    """The selected what-if: how to make the change, the layers responsible, and how far to trust the prediction."""
+
+    scope = actions.CHANGE
+    TITLE = "The change"
+    REACHED_BY = "analysis.go_to_change"
+    ABOUT = "The selected what-if. {change.copy} copies the command or setting that makes the change."
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="change")
+        self._row: ChangeRow | None = None
+        self.show_placeholder(line(Span("Select a what-if to read how it is done.", "muted")))
+
+    def show(self, row: ChangeRow | None) -> None:
+        """Show a what-if; the cursor stays if it is the same one."""
+        if row != self._row:
+            if row is None or self._row is None or row.what_if.id != self._row.what_if.id:
+                self._list.move_to(0)
+            self._row = row
+            self.show_title(f": {row.what_if.id}" if row else "")
+            self._list.remake()
+
+    def action_copy(self) -> None:
+        self.copy(None if self._row is None else self._row.what_if.how, "Select a what-if first.")
+
+    def _lines(self, width: int) -> Iterator[Line]:
+        if self._row is not None:
+            yield from _told(self._row)
+
+
+def _told(row: ChangeRow) -> Iterator[Line]:
+    found, proof, changed = row
+    yield fact("how", Span(found.how, "strong"))
+    yield fact("predicted", Span(gain_with_interval(found.gain), _style_of(found.gain.value)))
+    yield fact("", Span(f"{in_ms(found.estimate_ms)} after the change", "muted"))
+    if proof is not None:
+        measured = gain_with_interval(Gain(proof.gain, *proof.interval))
+        yield fact("proved", Span(measured, _style_of(proof.gain)), Span(f", on {proof.when[:10]}", "muted"))
+        yield fact(
+            "", Span(f"{in_ms(proof.before_ms)} before and {in_ms(proof.measured_ms)} after the change", "muted")
+        )
+    elif found.change is not None:
+        yield fact("proved", Span("not yet", "muted"))
+    yield BLANK
+    yield line(Span("How far to trust it", "heading"))
+    for remark in remarks_on(found, changed, None if proof is None else proof.gain):
+        yield line(Span("  "), remark)
+    if found.layers:
+        yield BLANK
+        yield line(Span("Layers responsible", "heading"))
+        for layer in found.layers:
+            yield line(f"  {layer}")

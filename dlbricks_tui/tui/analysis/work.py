@@ -1,0 +1,83 @@
+"""Work of the analysis screen that takes time; the screen runs it in threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.runtime.variant import Precision
+
+if TYPE_CHECKING:
+    from dlbricks_tui.analysis.bounds import GroupTimes
+    from dlbricks_tui.analysis.groups import MeasuredExecution
+    from dlbricks_tui.analysis.what_if import WhatIf
+    from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
+    from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.session import Session
+
+
+class ChangeRow(NamedTuple):
+    """A what-if, with its newest proof and the execution that it is predicted from, as far as there are any."""
+
+    what_if: WhatIf
+    proof: MeasuredGain | None
+    changed: MeasuredExecution | None
+
+
+class ModelView(NamedTuple):
+    """An analysis with its rows."""
+
+    found: Analysis
+    changes: tuple[ChangeRow, ...]
+    groups: tuple[GroupTimes, ...]
+
+
+def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> ModelView | str:
+    """Analyse a model from stored results; return the reason where that is not possible."""
+    from dlbricks_tui.analysis.bounds import times_of_groups
+    from dlbricks_tui.answers.analysing import Analyser
+    from dlbricks_tui.answers.estimating import Remarks, open_estimator
+
+    silent = Remarks(lambda _: None, str, lambda *_: None)
+    try:
+        # A store of its own: reading models takes long, and other panels estimate meanwhile.
+        with (
+            open_estimator(options_of(spec, choices, config), session.data, silent) as estimator,
+            Analyser(estimator) as analyser,
+        ):
+            found = next(iter(analyser.analyses([spec.source])))
+    except UserError as error:
+        return str(error)
+    by_execution = {it.execution: it for it in found.executions}
+    changes = tuple(
+        ChangeRow(it, found.proofs.get(it.id), None if it.change is None else by_execution.get(it.change))
+        for it in found.what_ifs
+    )
+    groups = () if found.best is None else tuple(times_of_groups(found.baseline, found.best))
+    return ModelView(found, changes, groups)
+
+
+def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
+    """Return the options of the estimates that the workbench shows."""
+    from dlbricks_tui.answers.scope import EstimateOptions
+
+    return EstimateOptions(
+        granularity=choices.granularity,
+        cut=choices.cut,
+        order=choices.order,
+        inputs=spec.shapes,
+        level=choices.level,
+        system=choices.system,
+        runtime=choices.runtime,
+        # A runtime that was chosen has its own number of threads.
+        threads=choices.threads if choices.runtime is None else None,
+        usual_runtime=config.runtime,
+        usual_threads=config.threads,
+        batch=choices.batch,
+        precision=None if choices.precision is Precision.F32 else choices.precision,
+        workers=choices.workers,
+        measured_only=not choices.predictions,
+    )

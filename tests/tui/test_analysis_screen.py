@@ -1,0 +1,196 @@
+"""The screen of how fast the open model could be."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.answers import scope
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui import estimator as judging
+from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis.layers import LayersPanel, common_beginning
+from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.store.samples import system
+from tests.tui import results
+from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text
+from tests.tui.results import RUNTIME, store_run
+from tests.tui.snapshots import check, check_all
+from tests.tui.stored_results import HERE
+
+RUNNING = SnapshotBuilder("r1", ("net",)).snapshot()
+MODEL = "squeezenet1.1"
+OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "0")
+ONE_THREAD = replace(RUNTIME, id="mxnet-1.9.1 threads-1", name="mxnet, 1 thread", threads=1)
+
+
+@pytest.fixture
+def faster(new: DataFolder) -> DataFolder:
+    """A data folder with a model that was measured with two threads, and with one that takes three quarters of it."""
+    store_run(new, [MODEL])
+    store_run(new, [MODEL], runtime=ONE_THREAD, factor=0.75)
+    return new
+
+
+@pytest.fixture
+def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (results, judging, scope):
+        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
+
+
+async def test_the_screen_matches_its_snapshot(one_host: None, faster: DataFolder) -> None:
+    async with running(app_on(faster)) as pilot:
+        await press(pilot, *OPEN)
+        await check_all(pilot, "analysis")
+
+
+async def test_the_screen_is_readable_without_colours(
+    one_host: None, faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        check(pilot.app, "analysis-no-color")
+
+
+async def test_the_bounds_show_the_latencies_the_gap_and_a_command_for_what_is_missing(faster: DataFolder) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        shown = screen_text(pilot)
+        assert f"{MODEL}: " in shown and "1.36 times the best measured" in shown
+        for words in ("best in parallel", "Gap to the best: ", "# slower layers", "? unexplained"):
+            assert words in shown
+        assert re.search(r"\[\.+#+\?*\]", shown)
+        await press(pilot, "y")
+        assert not faster.copied.exists()
+        await press(pilot, "G", "y")
+        assert faster.copied.read_text() == "dlbricks doctor --peaks --threads 2"
+
+
+async def test_the_head_names_the_change_that_gains_most(faster: DataFolder) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        assert re.search(r"Largest gain: parallel-2, \+4\d\.\d % \(", screen_text(pilot))
+
+
+async def test_what_ifs_show_their_gains_and_can_be_searched_sorted_and_copied(faster: DataFolder) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN, "2")
+        panel = pilot.app.screen.query_one(WhatIfsPanel)
+        assert [it.what_if.id for it in panel.found] == ["parallel-2", "threads-1"]
+        (row,) = [line for line in screen_text(pilot).splitlines() if "threads-1" in line]
+        assert re.search(r"\+25\.0 % +\+2\d to \+2\d +-", row)
+        await press(pilot, "slash", '"OMP threads-1"', "enter", "y")
+        assert [it.what_if.id for it in panel.found] == ["threads-1"]
+        assert faster.copied.read_text() == "OMP_NUM_THREADS=1"
+        await press(pilot, "escape", "s")
+        assert "What-ifs 2, by gain" in screen_text(pilot)
+
+
+async def test_the_change_of_the_selected_what_if_says_how_which_layers_and_how_far_to_trust_it(
+    faster: DataFolder,
+) -> None:
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "2", "j")
+        assert "The change: threads-1" in screen_text(pilot)
+        await press(pilot, "k", "enter")
+        assert isinstance(pilot.app.focused, LineRows)
+        shown = screen_text(pilot)
+        for words in (
+            "MXNET_CPU_WORKER_NTHREADS=2",
+            "Layers responsible",
+            f"{MODEL}_conv",
+            "side by side they compete",
+        ):
+            assert words in shown
+        await press(pilot, "y")
+        assert faster.copied.read_text() == "MXNET_CPU_WORKER_NTHREADS=2 OMP_NUM_THREADS=1"
+
+
+async def test_layers_show_the_execution_that_won_and_how_much_slower_this_one_is(faster: DataFolder) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN, "4")
+        panel = pilot.app.screen.query_one(LayersPanel)
+        times = [it.latency_ps or 0 for it in panel.found]
+        assert times == sorted(times, reverse=True)
+        assert f"Layers of {MODEL}_" in screen_text(pilot)
+        assert re.search(r"conv\d+_fwd +\S+ +\S+ +\+33\.3 % +mxnet written on 1", screen_text(pilot))
+        await press(pilot, "s")
+        assert "most to gain first" in screen_text(pilot)
+        saved = [(it.latency_ps or 0) - it.best_ps for it in panel.found]
+        assert saved == sorted(saved, reverse=True)
+
+
+async def test_a_model_in_one_execution_only_says_how_to_measure_others(measured: DataFolder) -> None:
+    async with running(app_on(measured), WIDE) as pilot:
+        await press(pilot, "slash", '"resnet18_v1"', "enter", "enter", "0")
+        assert "measured in one execution only" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, "escape", "0")
+        assert not isinstance(pilot.app.screen, AnalysisScreen)
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "0")
+        shown = screen_text(pilot)
+        assert "alexnet: ~" in shown and "Not all layers were measured" in shown
+        assert "r runs what is missing" in shown and "dlbricks run alexnet" in shown
+
+
+async def test_a_model_that_cannot_be_analysed_says_why(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "analyse", lambda *_: "the runtime cannot read it")
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        assert "the runtime cannot read it" in screen_text(pilot)
+
+
+async def test_while_a_run_measures_the_model_is_analysed_only_if_the_user_asks(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysed: list[object] = []
+
+    def analyse(*asked: object) -> str:
+        analysed.append(asked)
+        return "no"
+
+    monkeypatch.setattr(work, "analyse", analyse)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN[:-1])
+        screen = pilot.app.screen
+        assert isinstance(screen, WorkbenchScreen)
+        screen._run = RUNNING
+        await press(pilot, "0")
+        assert "A run is measuring; an analysis would disturb it." in screen_text(pilot) and not analysed
+        await press(pilot, "r")
+        assert len(analysed) == 1
+        # New results wait for the end of the run.
+        pilot.app.screen.post_message(NewResults())
+        await press(pilot)
+        assert len(analysed) == 1
+        shown = pilot.app.screen
+        assert isinstance(shown, AnalysisScreen)
+        shown.show_run(replace(RUNNING, state=State.FINISHED))
+        await press(pilot)
+        assert len(analysed) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["net_conv0", "net_conv1"], "net_"),
+        (["/a/b/c", "/a/bc"], "/a/"),
+        (["net_conv0"], ""),
+        (["conv", "relu"], ""),
+        ([], ""),
+    ],
+)
+def test_the_words_that_all_names_begin_with_are_said_once(names: list[str], expected: str) -> None:
+    assert common_beginning(names) == expected
