@@ -33,7 +33,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--peaks",
         action="store_true",
-        help="measure for about two seconds how fast this host computes and reads memory, and store it",
+        help="measure for about four seconds how fast this host computes and reads memory, and store it",
     )
     parser.add_argument(
         "--threads", metavar="N", type=int, help="number of threads for --peaks (default: one for each usable core)"

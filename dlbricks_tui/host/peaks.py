@@ -44,7 +44,7 @@ class PeaksError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class _Sizes:
-    """The bytes that each thread reads; None if this host hides its caches."""
+    """The bytes of the arrays of each thread; None if this host hides its caches."""
 
     memory: int
     shared_cache: int | None
@@ -55,7 +55,7 @@ Program = Callable[[list[str], Mapping[str, str]], str]
 
 
 def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run: Program | None = None) -> Peaks:
-    """Measure for about two seconds what this many threads reach on this host."""
+    """Measure for about four seconds what this many threads reach on this host."""
     host, run = host or HostFiles(), run or _run
     sizes = _sizes(host, threads)
     widest = processor.vector_instructions(host) or "any"
