@@ -167,7 +167,7 @@ class Analyser:
             points,
             what_ifs,
             written,
-            tuple(self._missing(answer, baseline, threads, roof is None)),
+            tuple(self._missing(answer, baseline, threads, _doubt_about(roof, least_ms, best))),
             self._proofs(scope.system, graph, what_ifs),
         )
 
@@ -242,7 +242,7 @@ class Analyser:
         return self._loaders[runtime]
 
     def _missing(
-        self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, no_roof: bool
+        self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, peaks: str
     ) -> Iterator[Missing]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
         runtime, estimate = baseline.execution.runtime, baseline.estimate
@@ -259,9 +259,9 @@ class Analyser:
             yield Missing(f"{estimate.coverage.missing} layers", shlex.join(run))
         if baseline.found.end_to_end is None:
             yield Missing("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
-        if no_roof and applies_to(baseline.found.way.runtime):
+        if peaks and applies_to(baseline.found.way.runtime):
             command = ["dlbricks", "doctor", "--peaks", "--threads", str(threads)]
-            yield Missing(f"the peaks with {threads} thread{'' if threads == 1 else 's'}", shlex.join(command))
+            yield Missing(f"{peaks} with {threads} thread{'' if threads == 1 else 's'}", shlex.join(command))
 
     def _reference(self, source: ModelSource) -> str:
         if source.table1_id:
@@ -313,6 +313,15 @@ class _Runtimes:
         """Return the batch sizes at which a model was timed end to end."""
         found = self._store.select(equal(of="model", name=model, system=self.system), order=()).numbers("batch_size")
         return tuple(sorted({int(size) for size in found.tolist()}))
+
+
+def _doubt_about(roof: Roof | None, least_ms: float | None, best: BestMeasured | None) -> str:
+    """Return what is missing of the peaks; empty if nothing is."""
+    if roof is None:
+        return "the peaks"
+    if least_ms is not None and best is not None and least_ms > best.latency_ms:
+        return "peaks of a quiet host (layers reach more than the stored ones)"
+    return ""
 
 
 def _described(identity: str, stored: records.Runtime | None) -> Runtime:

@@ -36,8 +36,11 @@ from dlbricks_tui.wording.analysis import (
     what_if_lines,
 )
 from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines
+from dlbricks_tui.wording.roofline import roofline_lines
 
 _WIDEST = 120
+# The picture and its legend fit on one screen of 24 lines.
+_PICTURE_LINES = 23
 
 
 def register(parser: Parser) -> None:
@@ -68,6 +71,9 @@ def register(parser: Parser) -> None:
         "--kernels",
         action="store_true",
         help="show which kernels compute the layers, and why others were refused; the runtime loads the model for it",
+    )
+    parser.add_argument(
+        "--roofline", action="store_true", help="draw the layers under the peaks of the system, on logarithmic axes"
     )
     add_graph_options(parser)
     add_json_option(parser)
@@ -130,6 +136,8 @@ def analyze_models(args: argparse.Namespace) -> int:
             write_lines([*([""] if place else []), *_lines(each, args.layers)])
             if kernels[place]:
                 write_lines(["", *kernel_lines(kernels[place], _width())])
+            if args.roofline:
+                write_lines(["", *_roofline(each)])
             if args.tree:
                 show_written_tree(each, cutting_of(args))
     for each in found:
@@ -167,6 +175,12 @@ def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
 
 def _width() -> int:
     return min(_WIDEST, data_console().width)
+
+
+def _roofline(found: Analysis) -> Sequence[str]:
+    if found.roof is None:
+        return ["no roofline: the peaks of the system are not known for this number of threads and precision"]
+    return roofline_lines(found.points, found.baseline.graph, found.roof, _width(), _PICTURE_LINES)
 
 
 def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
