@@ -128,7 +128,7 @@ class _Contest:
         totals = {it: sum(self._times_ps[it][part] for part in group.parts[it]) for it in sorted(among)}
         first = min(totals, key=totals.__getitem__)
         found = [Winner(group.nodes, first, group.parts[first], totals[first])]
-        if all(len(group.parts[it]) < 2 for it in among):
+        if len(among) == 1:
             return found
         alike: dict[frozenset[Sequence[int]], set[int]] = {}
         for it in among:

@@ -133,7 +133,8 @@ class Analyser:
         options = self._estimator.options
         execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
         baseline = MeasuredExecution(execution, graph, found)
-        others = [it for it in self._executions(answer.source, runtimes) if not _is_same(it, baseline)]
+        found_others = self._executions(answer.source, runtimes, baseline)
+        others = [it for it in found_others if not _is_same(it, baseline)]
         composed = found.estimate.composed
         # Predictions of all layers tell nothing about what could be better.
         is_known = any(part.measured is not None for part in baseline.parts)
@@ -183,8 +184,10 @@ class Analyser:
         known = by_id(store.systems()).get(system)
         return None if known is None else roof_of(store.peaks(), known, threads)
 
-    def _executions(self, source: ModelSource, runtimes: "_Runtimes") -> Iterator[MeasuredExecution]:
-        """Yield the model in each execution with results of its bricks.
+    def _executions(
+        self, source: ModelSource, runtimes: "_Runtimes", baseline: MeasuredExecution
+    ) -> Iterator[MeasuredExecution]:
+        """Yield the model in each other execution with results of its bricks.
 
         Batch sizes are those of the file and of the options, and those at which the model was timed end to end.
         """
@@ -195,6 +198,8 @@ class Analyser:
             if runtime.traits.format not in source.formats:
                 continue
             for level, batch in product(runtimes.levels(identity), batches):
+                if (identity, level, batch) == _choices_of(baseline):
+                    continue
                 key = runtimes.loading(runtime), level, batch
                 if key not in inquiries:
                     inquiries[key] = self._inquiry(source.in_format(runtime.traits.format), *key)
@@ -344,6 +349,10 @@ def _measured_gain(proof: records.Proof) -> MeasuredGain:
         proof.before.trimmed_mean_ms / before,
         proof.when,
     )
+
+
+def _choices_of(one: MeasuredExecution) -> tuple[str, Level, int | None]:
+    return one.found.way.runtime, one.graph.level, one.execution.batch_size
 
 
 def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from operator import attrgetter
 
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -13,6 +13,7 @@ from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
@@ -95,15 +96,18 @@ class Inquiry:
         return () if timed is None else self._store.samples_ms(timed)
 
     def _timed(self, way: Way) -> Summary | None:
-        graph = self.decomposition.graph
-        return end_to_end(self._store, end_to_end_keys(graph), graph.name, way)
+        return end_to_end(self._store, self._keys, self.decomposition.graph.name, way)
+
+    @cached_property
+    def _keys(self) -> Mapping[Level, str]:
+        return end_to_end_keys(self.decomposition.graph)
 
     def _only_timed(self, system: str, runtime: str | None, counts: Callable[[str], bool]) -> Way | None:
         """Return the way in which the whole model was timed last on a system."""
         graph = self.decomposition.graph
         asked = equal(of="model", good=True, system=system)
         asked &= equal(runtime=runtime) if runtime is not None else noop()
-        keys = end_to_end_keys(graph).values()
+        keys = self._keys.values()
         timed = [
             it for key in keys for it in self._store.select(asked & equal(model=key), order=OLDEST_FIRST).summaries()
         ]

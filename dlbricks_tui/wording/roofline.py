@@ -63,7 +63,7 @@ class _Axis:
 
     def value(self, cell: int) -> float:
         """Return the value in the middle of a cell."""
-        return self.low * (self.high / self.low) ** (cell / (self.cells - 1))
+        return self.low * math.exp(math.log(self.high / self.low) * cell / (self.cells - 1))
 
 
 def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, width: int, height: int) -> list[str]:

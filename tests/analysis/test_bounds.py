@@ -83,3 +83,13 @@ def test_an_execution_that_fuses_more_does_not_keep_others_from_competing_over_s
     assert best_measured([one, other]).latency_ms == pytest.approx(2.0)
     assert best_measured([one, other, fused]).latency_ms == pytest.approx(2.0)
     assert best_measured([one, other, executed(graph, {0: 1.5}, granularity=2)]).latency_ms == pytest.approx(1.5)
+
+
+def test_an_execution_of_few_layers_counts_where_another_one_fuses_them() -> None:
+    graph = with_nodes(chain("conv", "relu"))
+    (conv, relu) = graph.layers
+    only_conv = replace(graph, layers=(conv,), heads=())
+    only_relu = replace(graph, layers=(replace(relu, index=0, feeds=conv.feeds),), heads=())
+    apart = [executed(only_conv, {0: 1.0}), executed(only_relu, {0: 1.0})]
+    fused = executed(graph, {0: 5.0}, granularity=2)
+    assert best_measured([*apart, fused]).latency_ps <= best_measured(apart).latency_ps
