@@ -1,5 +1,7 @@
 import math
 import random
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from dlbricks_tui.analysis.paired_rounds import (
 )
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.measure.noise import NoiseMonitor
+from dlbricks_tui.runtime.protocol import Loaded, Network, Program
 
 
 class Host:
@@ -95,3 +98,46 @@ def test_the_interval_of_a_proof_holds_for_other_loads_of_the_models_too() -> No
     exact = with_placement(Gain(0.2, 0.2, 0.2))
     assert exact.high - exact.value == pytest.approx(0.027 * 0.8)
     assert with_placement(Gain(0.2, 0.1, 0.3)).low < 0.1
+
+
+class StubWorker:
+    """A worker in which each run takes the same time; it keeps the names of the programs that it ran."""
+
+    def __init__(self, latency_ms: float) -> None:
+        self.latency_ms = latency_ms
+        self.ran: list[str] = []
+
+    def load(self, name: str, *_: object) -> Loaded:
+        return Loaded(self.latency_ms / 1000, (), 1)
+
+    def sample(self, names: Sequence[str], _: int, timed: int) -> dict[str, tuple[float, ...]]:
+        self.ran += names
+        return dict.fromkeys(names, (self.latency_ms,) * timed)
+
+    def contention(self) -> None:
+        return None
+
+    def wait_until_idle(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("latency_ms", "copies", "loaded"),
+    [(5.0, 2, ["copy 1", "copy 2"]), (5.0, 1, ["copy 1"]), (400.0, 2, ["copy 1"])],
+)
+def test_quick_models_are_loaded_twice_where_the_memory_holds_them(
+    latency_ms: float, copies: int, loaded: list[str]
+) -> None:
+    worker: Any = StubWorker(latency_ms)
+    TimedModel(worker, Program(Network("", {}, {})), latency_ms, copies)
+    assert worker.ran == loaded
+
+
+def test_both_copies_run_first_and_last_in_a_round() -> None:
+    worker: Any = StubWorker(5.0)
+    model = TimedModel(worker, Program(Network("", {}, {})), 5.0)
+    worker.ran.clear()
+    samples = [model.sample(number, NoiseMonitor()) for number in range(4)]
+    # The order within a round changes with each round.
+    assert worker.ran == ["copy 1", "copy 1", "copy 2", "copy 2"]
+    assert [it.latency_ms for it in samples] == [5.0] * 4

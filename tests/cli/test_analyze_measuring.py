@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from dlbricks_tui.analysis.paired_rounds import ProofError
+from dlbricks_tui.analysis.paired_rounds import ProofError, ProofRule
 from dlbricks_tui.analysis.proving import ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
 from dlbricks_tui.answers.proving import ProvingError, asked_what_ifs
@@ -33,6 +33,10 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("measured")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
+        # Figures do not matter here, and good ones take a minute.
+        patch.setattr("dlbricks_tui.measure.inside.PLAIN_SECONDS", 0.01)
+        patch.setattr("dlbricks_tui.measure.inside.most_seconds_per_carrier", lambda _: 0.5)
+        patch.setattr(ProofRule, "is_done", lambda _, rounds, *__: rounds >= 5)
         arguments = ["--measure", "--prove", "all", "--kinds", "fusion", "--runtime", "onnxruntime", "--threads", "1"]
         status = main(["--data-dir", str(folder / "data"), "analyze", str(saved(folder, small())), *arguments])
     assert status == 0
