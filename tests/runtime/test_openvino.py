@@ -18,7 +18,7 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.runtime.errors import WorkerRefusedError
+from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.openvino_models import refuse_missing_precision
 from dlbricks_tui.runtime.process import Worker
@@ -35,7 +35,7 @@ from dlbricks_tui.runtime.protocol import (
 )
 from dlbricks_tui.runtime.runtime import PRECISION_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import OPENVINO
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from tests.models.onnx_models import floats, model, saved, small
 from tests.models.table_framework import TableFramework
 from tests.runtime.test_openvino_contexts import stored_forms
@@ -247,3 +247,13 @@ def test_a_precision_that_the_processor_lacks_is_refused(monkeypatch: pytest.Mon
         refuse_missing_precision(core)
     monkeypatch.setenv(PRECISION_VARIABLE, Precision.F32.value)
     refuse_missing_precision(core)
+
+
+def test_a_precision_that_limited_kernels_lack_is_refused(openvino_runtime: Runtime, tmp_path: Path) -> None:
+    """OpenVINO lists bf16 and then compiles nothing."""
+    limited = openvino_runtime.with_precision(Precision.BF16).with_instructions(InstructionSet.AVX2)
+    with (
+        Worker(limited, tmp_path / "log") as worker,
+        pytest.raises(FrameworkMissingError, match="bf16 .* avx2 kernels"),
+    ):
+        worker.ask(Describe(), SECONDS)

@@ -23,6 +23,9 @@ from dlbricks_tui.runtime.protocol import ArrayType, Reason
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
+INSTRUCTIONS_VARIABLE = "DNNL_MAX_CPU_ISA"
+# Limits with which OpenVINO compiles nothing but single precision, although it lists others.
+_NARROW = ("sse41", "avx", "avx2", "avx2_vnni")
 _SINGLE = "f32"
 DEVICE = "CPU"
 
@@ -65,6 +68,9 @@ def load_openvino() -> Any:
 def refuse_missing_precision(core: Any) -> None:
     """Refuse a precision in which this processor would compute with single precision instead."""
     asked = _precision()
+    limit = os.environ.get(INSTRUCTIONS_VARIABLE, "").lower()
+    if asked != _SINGLE and limit in _NARROW:
+        raise RefusalError(Reason.NO_PRECISION, f"OpenVINO has no {asked} arithmetic with {limit} kernels")
     if asked != _SINGLE and asked.upper() not in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES"):
         raise RefusalError(Reason.NO_PRECISION, f"OpenVINO has no {asked} arithmetic on this processor")
 
