@@ -22,6 +22,7 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
@@ -114,6 +115,7 @@ class Analyser:
         self._named = named
         self._open = ExitStack()
         self._loaders: dict[Runtime | None, Loader] = {}
+        self._usual_sizes: dict[object, int] = {}
 
     def __enter__(self) -> "Analyser":
         return self
@@ -126,7 +128,9 @@ class Analyser:
         scope = self._estimator.scope_of(sources)
         runtimes = _Runtimes(self._estimator.data, self._estimator.store, scope.system)
         for answer in self._estimator.estimates(sources, scope):
-            yield self._analysis(answer, scope, runtimes)
+            with without_cycle_search():
+                found = self._analysis(answer, scope, runtimes)
+            yield found
 
     def _analysis(self, answer: ModelWithEstimate, scope: MeasurementScope, runtimes: "_Runtimes") -> Analysis:
         graph, found = answer.decomposition.graph, answer.found
@@ -214,16 +218,20 @@ class Analyser:
         estimator, loader = self._estimator, self._loader(runtime)
         options = estimator.options
         with suppress(*UNLOADABLE):
-            graph = loader.load(source, level, options.inputs, options.values, batch)
             if batch is not None and batch == self._usual_size(source, runtime, level):
                 return None
+            graph = loader.load(source, level, options.inputs, options.values, batch)
             decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
             return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
         return None
 
     def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
-        options = self._estimator.options
-        return self._loader(runtime).load(source, level, options.inputs, options.values).batch_size
+        key = source.path, *source.inputs.items(), runtime, level
+        if key not in self._usual_sizes:
+            options = self._estimator.options
+            graph = self._loader(runtime).load(source, level, options.inputs, options.values)
+            self._usual_sizes[key] = graph.batch_size
+        return self._usual_sizes[key]
 
     def _written(self, source: ModelSource, baseline: MeasuredExecution) -> LayerGraph | None:
         """Return the layers of the file of the baseline; None if it cannot be read so."""

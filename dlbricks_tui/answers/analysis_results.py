@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.analysis.bounds import times_of_groups
+from dlbricks_tui.analysis.tables import AnalysedModel, best_gains
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
 from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
 from dlbricks_tui.estimate.compositions import milliseconds
@@ -135,6 +136,29 @@ def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> Mode
         best_layers=best_layers(found),
         missing=tuple([MissingPart(it.what, it.command) for it in found.missing]),
         kernels=tuple(map(_kernel, kernels)),
+    )
+
+
+def analysed_model(found: Analysis) -> AnalysedModel:
+    """Return an analysis as a row of the tables over many models."""
+    baseline, best = found.baseline, found.best
+    end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
+    proofs = {name: proof.gain for name, proof in found.proofs.items()}
+    return AnalysedModel(
+        name=found.source.name,
+        table1_id=found.source.table1_id,
+        way=baseline.found.way,
+        variant=baseline.found.variant,
+        measured_ms=None if end_to_end is None else end_to_end.value_ms,
+        estimate_ms=None if composed is None else composed.sequential_ms,
+        best_ms=None if best is None else best.latency_ms,
+        best_parallel_ms=None if best is None else milliseconds(best.parallel_ps),
+        roofline_ms=found.roofline_ms,
+        gap=found.gap,
+        gains=best_gains(found.what_ifs, proofs.get),
+        predicted=baseline.estimate.predicted_share > 0 or (best is not None and best.is_predicted),
+        points=found.points,
+        roof=found.roof,
     )
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dlbricks_tui.analysis.kernels import KernelsError
+from dlbricks_tui.analysis.tables import csv_rows
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysing import Analyser, Analysis
-from dlbricks_tui.answers.analysis_results import best_layers, model_analysis
+from dlbricks_tui.answers.analysing import Analyser, Analysis, Missing
+from dlbricks_tui.answers.analysis_results import analysed_model, best_layers, model_analysis
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
@@ -20,8 +21,8 @@ from dlbricks_tui.cli.options import (
     names,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, worded, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_schema_option
+from dlbricks_tui.cli.output import data_console, narrate, narrate_some, worded, write_csv, write_json, write_lines
+from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
@@ -35,6 +36,7 @@ from dlbricks_tui.wording.analysis import (
     missing_line,
     what_if_lines,
 )
+from dlbricks_tui.wording.analysis_tables import table_lines
 from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines
 from dlbricks_tui.wording.roofline import roofline_lines
 
@@ -76,7 +78,7 @@ def register(parser: Parser) -> None:
         "--roofline", action="store_true", help="draw the layers under the peaks of the system, on logarithmic axes"
     )
     add_graph_options(parser)
-    add_json_option(parser)
+    add_format_options(parser)
     add_schema_option(parser, "ModelAnalysis", module="analysis_results", many=True)
     parser.set_defaults(handler=analyze_models)
 
@@ -131,6 +133,10 @@ def analyze_models(args: argparse.Namespace) -> int:
     write_graph_files(args, found)
     if args.json:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
+    elif args.csv:
+        write_csv(csv_rows([analysed_model(it) for it in found]))
+    elif len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.tree):
+        write_lines(table_lines([analysed_model(it) for it in found], _width()))
     else:
         for place, each in enumerate(found):
             write_lines([*([""] if place else []), *_lines(each, args.layers)])
@@ -140,11 +146,22 @@ def analyze_models(args: argparse.Namespace) -> int:
                 write_lines(["", *_roofline(each)])
             if args.tree:
                 show_written_tree(each, cutting_of(args))
-    for each in found:
-        if each.missing:
-            narrate(missing_line(each.source.name, [(it.what, it.command) for it in each.missing]))
+    _narrate_missing(found)
     complete = all(it.best is not None for it in found) and (not args.kernels or all(kernels))
     return measured if complete and found else Status.DONE_WITH_FAILURES
+
+
+def _narrate_missing(found: Sequence[Analysis]) -> None:
+    """Name what the analyses lack: once for all models that lack the same, such as the peaks."""
+    lacking: dict[Missing, list[str]] = {}
+    for each in found:
+        for it in each.missing:
+            lacking.setdefault(it, []).append(each.source.name)
+    together: dict[tuple[str, ...], list[Missing]] = {}
+    for it, models in lacking.items():
+        together.setdefault(tuple(dict.fromkeys(models)), []).append(it)
+    lines = [missing_line(models, [(it.what, it.command) for it in held]) for models, held in together.items()]
+    narrate_some(lines, "models that lack something")
 
 
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:

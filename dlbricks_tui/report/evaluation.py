@@ -1,6 +1,5 @@
 """The estimates and measurements of some models, from which all figures are made."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,10 +23,9 @@ from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Run
 from dlbricks_tui.store.selections import by_id, combinations
+from dlbricks_tui.wording.numbers import model_label
 
 LONGEST_LABEL = 40
-# The common ending of names in Table 1, which their numbers make superfluous.
-_TRAINED_ON = re.compile(r" Trained on .*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +39,7 @@ class ReportedModel:
     @property
     def label(self) -> str:
         """The number and a short name, for the axes of figures."""
-        short = printable(_TRAINED_ON.sub("", self.name))
-        text = short if self.table1_id is None else f"{self.table1_id} {short}"
-        return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1].rstrip()}…"
+        return model_label(self.name, self.table1_id, LONGEST_LABEL)
 
     @property
     def mark(self) -> str:

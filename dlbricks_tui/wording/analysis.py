@@ -8,8 +8,10 @@ from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
+from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent, signed_percent
+from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, names_of, percent, signed_percent
 from dlbricks_tui.wording.tables import or_dash
 
 _GAP = "  "
@@ -44,8 +46,12 @@ def headline(model: str, baseline: MeasuredExecution, best: BestMeasured | None,
 
 def execution_line(baseline: MeasuredExecution) -> str:
     """Return the execution that is analysed."""
-    way, variant = baseline.found.way, baseline.found.variant
-    return f"{way.system}, {way.runtime.partition(' ')[0]}, {baseline.graph.level.value} layers, {variant.in_words}"
+    return way_line(baseline.found.way, baseline.found.variant)
+
+
+def way_line(way: Way, variant: Variant) -> str:
+    """Return the system, the runtime, the level and the variant of an execution."""
+    return f"{way.system}, {way.runtime.partition(' ')[0]}, {way.level.value} layers, {variant.in_words}"
 
 
 class Bound(NamedTuple):
@@ -280,7 +286,7 @@ def named_layers(layers: Sequence[str], width: int) -> str:
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 
-def missing_line(model: str, lacking: Sequence[tuple[str, str]]) -> str:
-    """Return what an analysis lacks, and the commands that measure it."""
+def missing_line(models: Sequence[str], lacking: Sequence[tuple[str, str]]) -> str:
+    """Return what the analyses of some models lack, and the commands that measure it."""
     told = [f"{what}: `{command}`" for what, command in lacking]
-    return f"{model} lacks {'; '.join(told)}"
+    return f"{names_of(models)} {'lacks' if len(models) == 1 else 'lack'} {'; '.join(told)}"

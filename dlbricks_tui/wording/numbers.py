@@ -1,8 +1,10 @@
 """Numbers with their units, and lists of names, for the command line and the TUI."""
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 
+from dlbricks_tui.printable import printable
 from dlbricks_tui.store.records import Peaks
 
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
@@ -14,6 +16,8 @@ PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is
 # A picosecond. Smaller latencies are rounding errors.
 _LEAST_MS = 1e-9
 _GIBIBYTE = 1 << 30
+# The common ending of names in Table 1, which their numbers make superfluous.
+_TRAINED_ON = re.compile(r" Trained on .*")
 
 
 def sign_of(*, partial: bool, predicted: bool) -> str:
@@ -103,6 +107,13 @@ def speeds(peaks: Peaks) -> str:
     """Return peaks as a list: `98.5 GFLOP/s (avx512), 61 GFLOP/s (avx2), 21 GB/s from memory`."""
     arithmetic = [f"{speed(value)} GFLOP/s ({instructions})" for instructions, value in peaks.arithmetic]
     return ", ".join([*arithmetic, *(f"{speed(value)} GB/s from {level}" for level, value in peaks.bandwidth)])
+
+
+def model_label(name: str, table1_id: str | None, most: int) -> str:
+    """Return a short name of a model: its number in Table 1, and no data set that only the number needs."""
+    short = printable(_TRAINED_ON.sub("", name))
+    text = short if table1_id is None else f"{table1_id} {short}"
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def names_of(models: Sequence[str], most: int = 3) -> str:

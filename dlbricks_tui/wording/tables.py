@@ -38,8 +38,8 @@ class Table(Generic[Row]):
         known = [row for row, point in zip(rows, points, strict=True) if point is None]
         figures = [[column.title for column in self.figures]]
         figures += [[column.cell(row) for column in self.figures] for row in known]
-        title, *begins = _justified(self.keys, keys)
-        titles, *ends = _justified(self.figures, figures)
+        title, *begins = justified(self.keys, keys)
+        titles, *ends = justified(self.figures, figures)
         found, following = [f"{title}{_GAP}{titles}"], iter(ends)
         for begin, point in zip(begins, points, strict=True):
             if point is None:
@@ -64,8 +64,8 @@ def _missing(point: Point) -> tuple[str, str]:
     return (f"{reason}: ", point.cure) if point.cure else (reason, "")
 
 
-def _justified(columns: Sequence[Column[Row]], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as lines."""
+def justified(columns: Sequence[Column[Row]], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of cells as lines, each column as wide as its longest cell."""
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     sides = ["<" if column.holds_names else ">" for column in columns]
     return [

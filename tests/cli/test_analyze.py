@@ -1,3 +1,4 @@
+import csv
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -200,3 +201,35 @@ def test_graph_files_are_of_one_model(analyze: Analyze, tmp_path: Path) -> None:
     models = ["table1:16", "squeezenet1.0"]
     status, _, err = analyze(results(MXNET_1), *models, "--runtime", MXNET_1, "--dot", str(tmp_path / "a.dot"))
     assert (status, err.count("\n")) == (2, 1)
+
+
+def test_several_models_make_tables(analyze: Analyze) -> None:
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
+    status, out, _ = analyze(records, "table1:16", "squeezenet1.0", "--runtime", MXNET_1)
+    assert status == 1
+    lines = out.splitlines()
+    titles = [line for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))]
+    assert [line.split()[0] for line in titles] == ["BOUNDS", "GAINS", "GAP"]
+    assert lines[0].endswith("2 models")
+    assert "no best, as results of layers are missing: squeezenet1.0" in lines
+
+
+def test_what_several_models_lack_is_named_once(analyze: Analyze) -> None:
+    _, _, err = analyze(results(MXNET_1, 60.0), "table1:16", "squeezenet1.0", "--runtime", MXNET_1)
+    assert err.count("dlbricks doctor --peaks --threads 1") == 1
+
+
+def test_comma_separated_values_have_a_row_for_each_model(analyze: Analyze) -> None:
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
+    _, out, _ = analyze(records, "table1:16", "squeezenet1.0", "--runtime", MXNET_1, "--csv")
+    first, second = csv.DictReader(out.splitlines())
+    assert float(first["measured_ms"]) == pytest.approx(60.0)
+    assert (first["best_threads"], first["threads_gain"][:3]) == ("threads-2", "0.5")
+    assert (second["model"], second["best_ms"]) == ("squeezenet1.0", "")
+
+
+def test_details_of_several_models_follow_one_another(analyze: Analyze) -> None:
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
+    _, out, _ = analyze(records, "table1:16", "squeezenet1.0", "--runtime", MXNET_1, "--layers")
+    assert "FASTEST" in out
+    assert "BOUNDS" not in out

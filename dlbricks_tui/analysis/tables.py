@@ -1,0 +1,205 @@
+"""The tables over many models: their bounds, the best gain of each kind of change, and their gaps in parts."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import geometric_mean, median
+
+from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof
+from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
+from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.runtime.variant import Variant
+
+Cell = None | int | float | str
+# A change that saves all of the latency has no geometric mean. No gain counts as more than this.
+_MOST_GAIN = 1.0 - 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class BestGain:
+    """The change of one kind that gains most, with its predicted gain, and the measured one if it was carried out."""
+
+    what_if: str
+    predicted: float
+    # None without a proof.
+    proved: float | None
+    # True for a bound that nobody can run.
+    is_bound: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GapShares:
+    """The best and the parts of the gap as shares of the latency; they add up to 1."""
+
+    best: float
+    slower_layers: float
+    conversions: float
+    calls: float
+    # 0 without an end-to-end latency.
+    unexplained: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysedModel:
+    """A model in one execution, as a row of the tables. Values are None where results are missing."""
+
+    name: str
+    table1_id: str | None
+    way: Way
+    variant: Variant
+    # End to end.
+    measured_ms: float | None
+    estimate_ms: float | None
+    best_ms: float | None
+    best_parallel_ms: float | None
+    roofline_ms: float | None
+    gap: Gap | None
+    gains: Mapping[WhatIfKind, BestGain]
+    # True if the latency of some layers is predicted.
+    predicted: bool = False
+    # The layers in the roofline, if the peaks of the system are known.
+    points: tuple[LayerPoint, ...] = ()
+    roof: Roof | None = None
+
+    @property
+    def latency_ms(self) -> float | None:
+        """The end-to-end latency, or the estimate without one."""
+        return self.estimate_ms if self.measured_ms is None else self.measured_ms
+
+    def times(self, bound_ms: float | None) -> float | None:
+        """Return the latency over a bound."""
+        return None if self.latency_ms is None or not bound_ms else self.latency_ms / bound_ms
+
+    @property
+    def over_best(self) -> float | None:
+        """The latency over the best measured one."""
+        return self.times(self.best_ms)
+
+    @property
+    def over_parallel(self) -> float | None:
+        """The latency over the best along the critical path."""
+        return self.times(self.best_parallel_ms)
+
+    @property
+    def over_roofline(self) -> float | None:
+        """The latency over the roofline."""
+        return self.times(self.roofline_ms)
+
+    @property
+    def shares(self) -> GapShares | None:
+        """The parts of the latency; None without a best."""
+        if self.gap is None or self.best_ms is None or not self.latency_ms:
+            return None
+        gap, whole_ms = self.gap, self.latency_ms
+        parts = (self.best_ms, gap.slower_layers_ms, gap.conversions_ms, gap.calls_ms, gap.unexplained_ms or 0.0)
+        return GapShares(*(part / whole_ms for part in parts))
+
+    def gain(self, kind: WhatIfKind) -> float | None:
+        """Return the best predicted gain of a kind of changes."""
+        found = self.gains.get(kind)
+        return None if found is None else found.predicted
+
+    def proof(self, kind: WhatIfKind) -> float | None:
+        """Return the measured gain of that change."""
+        found = self.gains.get(kind)
+        return None if found is None else found.proved
+
+
+def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -> dict[WhatIfKind, BestGain]:
+    """Return the change of each kind that gains most; a bound only where no change that can be run gains anything."""
+    by_kind: dict[WhatIfKind, list[WhatIf]] = {}
+    for it in found:
+        by_kind.setdefault(it.kind, []).append(it)
+    best = {
+        kind: max(held, key=lambda it: (it.change is not None and it.gain.value > 0, it.gain.value))
+        for kind, held in by_kind.items()
+    }
+    return {
+        kind: BestGain(it.id, it.gain.value, proved(it.id), it.change is None)
+        for kind, it in ((kind, best[kind]) for kind in WhatIfKind if kind in best)
+    }
+
+
+def by_execution(models: Iterable[AnalysedModel]) -> list[list[AnalysedModel]]:
+    """Return the models of each execution: only latencies of one system, runtime and variant have a common mean."""
+    found: dict[object, list[AnalysedModel]] = {}
+    for it in models:
+        found.setdefault((it.way.system, it.way.runtime, it.way.level, it.variant), []).append(it)
+    return list(found.values())
+
+
+def known(values: Iterable[float | None]) -> list[float]:
+    """Return the values that are not missing."""
+    return [it for it in values if it is not None]
+
+
+def mean_ratio(values: Iterable[float | None]) -> float | None:
+    """Return the geometric mean of latencies over bounds; None without any."""
+    held = [it for it in known(values) if it > 0]
+    return geometric_mean(held) if held else None
+
+
+def mean_gain(values: Iterable[float | None]) -> float | None:
+    """Return the gain whose latency after the change, as a share of that before, is the geometric mean of all."""
+    held = [1.0 - min(it, _MOST_GAIN) for it in known(values)]
+    return 1.0 - geometric_mean(held) if held else None
+
+
+def middle(values: Iterable[float | None]) -> float | None:
+    """Return the median; None without any values."""
+    held = known(values)
+    return median(held) if held else None
+
+
+MODEL_COLUMNS = ("model", "system", "runtime", "level", "batch", "threads", "precision", "predicted")
+BOUND_COLUMNS = (
+    *("measured_ms", "estimate_ms", "best_ms", "best_parallel_ms", "roofline_ms"),
+    *("over_best", "over_parallel", "over_roofline"),
+)
+GAIN_COLUMNS = tuple(
+    [name for kind in WhatIfKind for name in (f"best_{kind.value}", f"{kind.value}_gain", f"{kind.value}_proved")]
+)
+GAP_COLUMNS = (
+    *("gap_ms", "slower_layers_ms", "conversions_ms", "calls_ms", "unexplained_ms"),
+    *("best_share", "slower_layers_share", "conversions_share", "calls_share", "unexplained_share"),
+)
+
+
+def model_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+    """Return the model and its execution."""
+    way, variant = it.way, it.variant
+    settings = variant.batch_size, variant.threads, variant.precision.value
+    return it.name, way.system, way.runtime, way.level.value, *settings, "yes" if it.predicted else "no"
+
+
+def bound_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+    """Return the latencies, the bounds and the ratios between them."""
+    bounds_ms = it.best_ms, it.best_parallel_ms, it.roofline_ms
+    return it.measured_ms, it.estimate_ms, *bounds_ms, it.over_best, it.over_parallel, it.over_roofline
+
+
+def gain_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+    """Return the best change of each kind with its predicted and its measured gain."""
+    found = [it.gains.get(kind) for kind in WhatIfKind]
+    held: list[tuple[Cell, ...]] = [
+        (None, None, None) if gain is None else (gain.what_if, gain.predicted, gain.proved) for gain in found
+    ]
+    return tuple([cell for cells in held for cell in cells])
+
+
+def gap_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+    """Return the gap and its parts, in milliseconds and as shares of the latency."""
+    gap, shares = it.gap, it.shares
+    if gap is None or shares is None:
+        return (None,) * len(GAP_COLUMNS)
+    parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.calls_ms, gap.unexplained_ms
+    unexplained = None if gap.unexplained_ms is None else shares.unexplained
+    parts = shares.best, shares.slower_layers, shares.conversions, shares.calls, unexplained
+    return milliseconds(gap.total_ps), *parts_ms, *parts
+
+
+def csv_rows(models: Sequence[AnalysedModel]) -> list[tuple[Cell, ...]]:
+    """Return all tables side by side, with the names of the columns first."""
+    columns = *MODEL_COLUMNS, *BOUND_COLUMNS, *GAIN_COLUMNS, *GAP_COLUMNS
+    return [columns, *((*model_cells(it), *bound_cells(it), *gain_cells(it), *gap_cells(it)) for it in models)]

@@ -1,0 +1,27 @@
+"""Rows of the tables over many models, with made-up values."""
+
+from typing import Any
+
+from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.tables import AnalysedModel, BestGain
+from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.estimate.system_estimate import Way
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Variant
+
+
+def analysed(name: str = "net", **changed: Any) -> AnalysedModel:
+    """A model that takes 10 ms, of which 2 ms are in slower layers and 2 ms are unexplained."""
+    values: dict[str, Any] = {
+        "table1_id": None,
+        "way": Way("here", "mxnet-1.9.1 python-3.11 threads-1", Level.FUSED, "inside"),
+        "variant": Variant(1),
+        "measured_ms": 10.0,
+        "estimate_ms": 8.0,
+        "best_ms": 6.0,
+        "best_parallel_ms": 5.0,
+        "roofline_ms": None,
+        "gap": Gap(2 * 10**9, 0, 0, 2 * 10**9),
+        "gains": {WhatIfKind.RUNTIME: BestGain("runtime-other", 0.25, 0.24, False)},
+    }
+    return AnalysedModel(name, **{**values, **changed})

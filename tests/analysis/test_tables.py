@@ -1,0 +1,68 @@
+import pytest
+
+from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.tables import best_gains, by_execution, csv_rows, mean_gain, mean_ratio, middle
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Variant
+from tests.analysis.executions import RUNTIME
+from tests.analysis.rows import analysed
+
+EXECUTION = Execution(RUNTIME, Level.FUSED)
+
+
+def what_if(name: str, gain: float, kind: WhatIfKind = WhatIfKind.RUNTIME, possible: bool = True) -> WhatIf:
+    change = EXECUTION if possible else None
+    return WhatIf(name, kind, EXECUTION, change, 1.0, Gain(gain, gain - 0.1, gain + 0.1), (), "")
+
+
+def test_the_best_change_of_a_kind_is_the_one_that_can_be_run_and_gains_most() -> None:
+    found = [what_if("small", 0.1), what_if("large", 0.3), what_if("mix", 0.5, possible=False)]
+    best = best_gains(found, {"large": 0.28}.get)[WhatIfKind.RUNTIME]
+    assert (best.what_if, best.predicted, best.proved, best.is_bound) == ("large", 0.3, 0.28, False)
+
+
+def test_a_bound_stands_for_a_kind_without_a_change_that_gains() -> None:
+    best = best_gains([what_if("loss", -0.2), what_if("mix", 0.05, possible=False)], lambda _: None)
+    assert (best[WhatIfKind.RUNTIME].what_if, best[WhatIfKind.RUNTIME].is_bound) == ("mix", True)
+    best = best_gains([what_if("off", -0.2, WhatIfKind.FUSION)], lambda _: None)
+    assert best[WhatIfKind.FUSION].predicted == -0.2
+
+
+def test_the_mean_gain_is_that_of_the_geometric_mean_of_latencies() -> None:
+    assert mean_gain([0.5, None, -1.0]) == pytest.approx(0.0)
+    assert mean_gain([None]) is None
+    # A change that leaves no latency is no reason to fail.
+    assert mean_gain([1.0]) == pytest.approx(1.0)
+
+
+def test_missing_values_count_in_no_mean() -> None:
+    assert mean_ratio([2.0, None, 8.0]) == pytest.approx(4.0)
+    assert middle([None, 3.0, 1.0, 2.0]) == 2.0
+    assert (mean_ratio([]), middle([None])) == (None, None)
+
+
+def test_the_shares_of_the_best_and_of_the_gap_are_the_whole_latency() -> None:
+    shares = analysed(measured_ms=10.0, best_ms=6.0, gap=Gap(10**9, 5 * 10**8, 5 * 10**8, 2 * 10**9)).shares
+    assert shares is not None
+    assert shares.best == pytest.approx(0.6)
+    assert shares.unexplained == pytest.approx(0.2)
+    parts = shares.best + shares.slower_layers + shares.conversions + shares.calls + shares.unexplained
+    assert parts == pytest.approx(1.0)
+
+
+def test_a_model_that_was_not_timed_end_to_end_is_compared_by_its_estimate() -> None:
+    found = analysed(measured_ms=None, estimate_ms=9.0, best_ms=6.0, best_parallel_ms=3.0)
+    assert (found.over_best, found.over_parallel, found.over_roofline) == (1.5, 3.0, None)
+
+
+def test_only_models_of_one_execution_are_together() -> None:
+    one, other, wide = analysed("a"), analysed("b"), analysed("c", variant=Variant(2))
+    assert by_execution([one, wide, other]) == [[one, other], [wide]]
+
+
+def test_comma_separated_rows_have_a_cell_for_each_column() -> None:
+    columns, full, empty = csv_rows([analysed("a"), analysed("b", best_ms=None, gap=None, gains={})])
+    assert len(columns) == len(set(columns)) == len(full) == len(empty)
+    held = dict(zip(columns, full, strict=True))
+    assert (held["model"], held["best_runtime"], held["runtime_gain"]) == ("a", "runtime-other", 0.25)

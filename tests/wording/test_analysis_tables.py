@@ -1,0 +1,60 @@
+from dlbricks_tui.analysis.tables import BestGain
+from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.runtime.variant import Variant
+from dlbricks_tui.wording.analysis_tables import table_lines
+from tests.analysis.rows import analysed
+
+EVERY_KIND = {kind: BestGain(f"{kind.value}-x", 0.25, -0.125, False) for kind in WhatIfKind}
+
+
+def row(lines: list[str], beginning: str) -> list[str]:
+    """The cells of the first line that begins so."""
+    return next(line for line in lines if line.startswith(beginning)).removeprefix(beginning).split()
+
+
+def after(lines: list[str], title: str) -> list[str]:
+    start = next(number for number, line in enumerate(lines) if line.startswith(title))
+    return lines[start:]
+
+
+def test_each_table_has_a_row_for_each_model_their_mean_and_the_models_without_a_value() -> None:
+    bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
+    lines = table_lines([analysed("one"), analysed("two", measured_ms=40.0), bad], 80)
+    assert lines[0] == "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 3 models"
+    assert row(lines, "one") == ["10.00", "6.000", "-", "1.67", "2.00", "-"]
+    assert row(lines, "geometric mean") == ["3.33", "4.00", "-"]
+    assert row(lines, "without value") == ["0", "1", "3", "1", "1", "3"]
+    assert "no best, as results of layers are missing: bad" in lines
+    gains = after(lines, "GAINS")
+    assert row(gains, "one") == ["+25/+24"]
+    assert row(gains, "without value") == ["1"]
+    gaps = after(lines, "GAP")
+    assert row(gaps, "one") == ["4.000", "60.0", "20.0", "0.0", "0.0", "20.0"]
+    assert row(gaps, "bad") == ["-"] * 6
+
+
+def test_signs_tell_bounds_predictions_and_estimates() -> None:
+    bound = {WhatIfKind.FUSION: BestGain("fusion", 0.03, None, True)}
+    lines = table_lines([analysed(measured_ms=None, predicted=True, gains=bound)], 80)
+    assert row(lines, "net")[:2] == ["(~8.000)", "~6.000"]
+    assert any(line.startswith("( ) estimate") for line in lines)
+    assert any(line.startswith("~ ") for line in lines)
+    assert row(after(lines, "GAINS"), "net") == ["<+3"]
+    assert any("< a bound" in line for line in lines)
+    assert "no results of other executions for: parallel, kernels, runtime, precision," in lines
+
+
+def test_all_kinds_fit_on_a_terminal_of_80_columns() -> None:
+    long = analysed("A network with a very long name that no column holds", table1_id="17", gains=EVERY_KIND)
+    huge = analysed("net", measured_ms=123_456.0, best_ms=99_999.0, roofline_ms=88_888.0, gains=EVERY_KIND)
+    lines = table_lines([long, huge], 80)
+    assert max(map(len, lines)) <= 80
+    assert row(after(lines, "GAINS"), "17 A net")[-7:] == ["+25/-12"] * 7
+
+
+def test_models_of_different_executions_have_tables_of_their_own() -> None:
+    lines = table_lines([analysed("one"), analysed("two", variant=Variant(2))], 80)
+    assert [line for line in lines if line.endswith(": 1 model")] == [
+        "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 1 model",
+        "here, mxnet-1.9.1, fused layers, batch 1, 2 threads, f32: 1 model",
+    ]
