@@ -48,7 +48,7 @@ class Lack:
         words = [runtime.name, threads_in_words(settings.threads)]
         if settings.precision is not Precision.F32:
             words.append(settings.precision.value)
-        words += [f"{name}={value}" for name, value in settings.environment]
+        words += runtime.kernels.words
         if self.execution.level is Level.WRITTEN:
             words.append("as written")
         if self.execution.batch_size is not None:

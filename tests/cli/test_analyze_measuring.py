@@ -94,7 +94,7 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     status, out, told = analyze("--measure", "--kinds", "batch,kernels")
     assert (status, out) == (130, "")
     assert "net lacks 5 executions, about 2 min:" in told
-    assert "kernels: default-onnx, 1 thread, ORT_OPTIMISATION=extended" in told
+    assert "kernels: default-onnx, 1 thread, optimisation extended" in told
     assert "batch: default-onnx, 1 thread, batch 4" in told
 
 
