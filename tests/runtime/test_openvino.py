@@ -254,6 +254,6 @@ def test_a_precision_that_limited_kernels_lack_is_refused(openvino_runtime: Runt
     limited = openvino_runtime.with_precision(Precision.BF16).with_instructions(InstructionSet.AVX2)
     with (
         Worker(limited, tmp_path / "log") as worker,
-        pytest.raises(FrameworkMissingError, match="bf16 .* avx2 kernels"),
+        pytest.raises(FrameworkMissingError, match="arithmetic with avx2 kernels"),
     ):
         worker.ask(Describe(), SECONDS)
