@@ -11,9 +11,9 @@ no lock of the interpreter.
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Barrier, Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -39,29 +39,42 @@ def main(threads: int, seconds: float, *sizes: int) -> None:
     print(json.dumps({"flops": flops, "bandwidth": bandwidth}))  # noqa: T201
 
 
+class _Window(NamedTuple):
+    """The work of one thread in a short time."""
+
+    began: float
+    ended: float
+    amount: float
+
+
 def _speed(threads: int, seconds: float, work: Work) -> float:
     """Return the highest amount of work per second that the threads reach together."""
-    began, ended = [0.0] * _TRIES, [0.0] * _TRIES
-    amounts = [[0.0] * _TRIES for _ in range(threads)]
+    windows: list[list[_Window]] = [[] for _ in range(threads)]
     barrier = Barrier(threads)
 
-    def run(own: list[float]) -> None:
+    def run(own: list[_Window]) -> None:
         step = work()
         step()
-        for number in range(_TRIES):
+        for _ in range(_TRIES):
             barrier.wait()
-            began[number] = begin = time.perf_counter()
-            while time.perf_counter() - begin < seconds / _TRIES:
-                own[number] += step()
-            ended[number] = max(ended[number], time.perf_counter())
+            began, amount = time.perf_counter(), 0.0
+            while time.perf_counter() - began < seconds / _TRIES:
+                amount += step()
+            own.append(_Window(began, time.perf_counter(), amount))
             barrier.wait()
 
-    running = [Thread(target=run, args=(own,)) for own in amounts]
+    running = [Thread(target=run, args=(own,)) for own in windows]
     for thread in running:
         thread.start()
     for thread in running:
         thread.join()
-    return max(sum(own[number] for own in amounts) / (ended[number] - began[number]) for number in range(_TRIES))
+    return max(map(_together, zip(*windows, strict=True)))
+
+
+def _together(windows: Sequence[_Window]) -> float:
+    """Return the speed of threads from the first that began to the last that ended."""
+    span = max(it.ended for it in windows) - min(it.began for it in windows)
+    return sum(it.amount for it in windows) / span
 
 
 def _multiplying(number: int, rows: int, columns: int, depth: int) -> Work:

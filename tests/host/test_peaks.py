@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.host.peak_program import _together, _Window
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks
 from dlbricks_tui.host.processor import DataCache, caches
 from tests.host.hosts import CPU, c5_large
@@ -78,3 +79,8 @@ def test_a_program_that_fails_is_told_in_one_line(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(PeaksError, match=r"cannot be measured: .*nowhere") as refused:
         measure_peaks("here", 1)
     assert "\n" not in str(refused.value)
+
+
+def test_threads_that_begin_late_do_not_make_the_others_faster() -> None:
+    early, late = _Window(began=0.0, ended=1.0, amount=10.0), _Window(began=0.9, ended=2.0, amount=10.0)
+    assert _together([early, late]) == 10.0
