@@ -1,6 +1,6 @@
 """The what-ifs of a model, each predicted from stored results of its bricks."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -50,15 +50,20 @@ def axes_of(one: MeasuredExecution) -> Axes:
     )
 
 
-def what_ifs_of(baseline: MeasuredExecution, others: Iterable[MeasuredExecution]) -> tuple[WhatIf, ...]:
+def what_ifs_of(
+    baseline: MeasuredExecution,
+    others: Iterable[MeasuredExecution],
+    lacking: Mapping[Precision, str] | None = None,
+) -> tuple[WhatIf, ...]:
     """Return all changes of one choice whose latency the stored results tell, by kind.
 
-    Only executions count in which every layer was measured.
+    Only executions count in which every layer was measured. `lacking` has the instructions for each precision that the
+    processor does not have.
     """
     if baseline.estimate.composed is None or baseline.estimate.is_partial:
         return ()
     known = [it for it in others if it.is_measured and it.execution.runtime.at_once == 1]
-    changes = _Changes(baseline, axes_of(baseline), [(axes_of(it), it) for it in known])
+    changes = _Changes(baseline, axes_of(baseline), [(axes_of(it), it) for it in known], lacking or {})
     found = [
         *changes.parallel(),
         *changes.kernels(),
@@ -120,6 +125,32 @@ def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving
     return tuple(found)
 
 
+def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
+    """Return what a change saves in each layer that has the same name in both, such as those of a quantised copy."""
+    if before.file == after.file:
+        return savings(before, after)
+    first, second = _times_by_name(before), _times_by_name(after)
+    return tuple([Saving((name,), ms, ms - second[name]) for name, ms in first.items() if name in second])
+
+
+def _times_by_name(one: MeasuredExecution) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in one.parts:
+        name = one.graph.layers[part.layers[-1]].name
+        found[name] = found.get(name, 0.0) + milliseconds(part.paid_ps)
+    return found
+
+
+def _quantising(one: MeasuredExecution) -> list[int]:
+    """Return the parts that only convert numbers to another precision."""
+    layers = one.graph.layers
+    return [
+        number
+        for number, part in enumerate(one.parts)
+        if all(layers[index].kind is Kind.QUANTIZE for index in part.layers)
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class _Changes:
     """The executions that differ from the baseline in one choice."""
@@ -127,6 +158,7 @@ class _Changes:
     baseline: MeasuredExecution
     axes: Axes
     others: Sequence[tuple[Axes, MeasuredExecution]]
+    lacking: Mapping[Precision, str]
 
     def parallel(self) -> Iterator[WhatIf]:
         """Yield the list schedules of independent layers on k workers, each with its share of the same threads."""
@@ -220,7 +252,14 @@ class _Changes:
                 traits = other.execution.runtime.traits
                 setting = f"{traits.precision_setting}={axes.precision.value}"
                 how = "quantise the model: --precision int8" if axes.precision is Precision.INT8 else setting
-                yield self._to(WhatIfKind.PRECISION, axes.precision.value, other, how)
+                found = by_layer_name(self.baseline, other)
+                gaining = sum(it.saved_ms > 0 for it in found)
+                how += f"; {gaining} of {len(found)} layers with the same name gain"
+                if converted_ps := sum(other.parts[number].paid_ps for number in _quantising(other)):
+                    how += f"; conversions take {milliseconds(converted_ps):.3g} ms"
+                if axes.precision in self.lacking:
+                    how = f"do not: this processor has no {self.lacking[axes.precision]} instructions; {how}"
+                yield self._to(WhatIfKind.PRECISION, axes.precision.value, other, how, found)
 
     def threads(self) -> Iterator[WhatIf]:
         """Yield the best other number of threads."""
@@ -249,9 +288,11 @@ class _Changes:
     def _one(self, axes: Axes) -> MeasuredExecution | None:
         return next((other for found, other in self.others if found == axes), None)
 
-    def _to(self, kind: WhatIfKind, name: str, other: MeasuredExecution, how: str) -> WhatIf:
-        """Return the change to another measured execution."""
-        found = savings(self.baseline, other)
+    def _to(
+        self, kind: WhatIfKind, name: str, other: MeasuredExecution, how: str, saved: Sequence[Saving] | None = None
+    ) -> WhatIf:
+        """Return the change to another measured execution, and what it saves in each group of layers."""
+        found = savings(self.baseline, other) if saved is None else saved
         before, after = _latencies(self.baseline, other)
         lost = after.value_ms > before.value_ms
         ranked = sorted(found, key=lambda it: it.saved_ms if lost else -it.saved_ms)

@@ -9,31 +9,28 @@ from itertools import product
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
 from dlbricks_tui.analysis.gap import Gap, gap_of
-from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.opening import open_loader
 from dlbricks_tui.answers.scope import MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import InstructionSet, Precision, stated_precision
 from dlbricks_tui.store import records
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.selections import by_id, combinations
+from dlbricks_tui.store.selections import by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +123,13 @@ class Analyser:
     def analyses(self, sources: Sequence[ModelSource]) -> Iterator[Analysis]:
         """Yield the analysis of each model."""
         scope = self._estimator.scope_of(sources)
-        runtimes = _Runtimes(self._estimator.data, self._estimator.store, scope.system)
+        runtimes = MeasuredRuntimes(self._estimator.data, self._estimator.store, scope.system)
         for answer in self._estimator.estimates(sources, scope):
             with without_cycle_search():
                 found = self._analysis(answer, scope, runtimes)
             yield found
 
-    def _analysis(self, answer: ModelWithEstimate, scope: MeasurementScope, runtimes: "_Runtimes") -> Analysis:
+    def _analysis(self, answer: ModelWithEstimate, scope: MeasurementScope, runtimes: MeasuredRuntimes) -> Analysis:
         graph, found = answer.decomposition.graph, answer.found
         options = self._estimator.options
         execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
@@ -153,12 +150,11 @@ class Analyser:
         if applies_to(found.way.runtime) and written is not None:
             roof = self._roof(scope.system, threads)
         if roof is not None and written is not None:
-            same_file = [it for it in competing if it.file == graph.file]
-            works = [works_of(it, written) for it in same_file]
-            points = points_of(baseline, works[0], roof)
+            points = points_of(baseline, works_of(baseline, written), roof)
             if best is not None:
-                least_ms = roofline_ms(same_file, best_measured(same_file).groups, works, roof)
-        what_ifs = what_ifs_of(baseline, others) if is_known else ()
+                least_ms = self._roofline_ms(answer.source, competing, roof)
+        lacking = _lacking_instructions() if scope.is_host else {}
+        what_ifs = what_ifs_of(baseline, others, lacking) if is_known else ()
         return Analysis(
             answer.source,
             scope.system,
@@ -176,6 +172,17 @@ class Analyser:
             self._proofs(scope.system, graph, what_ifs),
         )
 
+    def _roofline_ms(self, source: ModelSource, competing: Sequence[MeasuredExecution], roof: Roof) -> float | None:
+        """Return the roofline; of files in several formats, that of the one with the least."""
+        found = []
+        for file in dict.fromkeys(it.file for it in competing):
+            held = [it for it in competing if it.file == file]
+            written = self._written(source, held[0])
+            if written is not None:
+                works = [works_of(it, written) for it in held]
+                found.append(roofline_ms(held, groups_of(held), works, roof))
+        return min(found, default=None)
+
     def _proofs(self, system: str, graph: LayerGraph, what_ifs: Sequence[WhatIf]) -> Mapping[str, MeasuredGain]:
         """Return the newest proof of each what-if that has one."""
         keys = end_to_end_keys(graph).values()
@@ -189,7 +196,7 @@ class Analyser:
         return None if known is None else roof_of(store.peaks(), known, threads)
 
     def _executions(
-        self, source: ModelSource, runtimes: "_Runtimes", baseline: MeasuredExecution
+        self, source: ModelSource, runtimes: MeasuredRuntimes, baseline: MeasuredExecution
     ) -> Iterator[MeasuredExecution]:
         """Yield the model in each other execution with results of its bricks.
 
@@ -282,50 +289,16 @@ class Analyser:
         return source.name if not self._named or source.name in self._named else str(source.path)
 
 
-class _Runtimes:
-    """The runtimes with results on a system."""
-
-    def __init__(self, data: DataFolder, store: ResultsDatabase, system: str) -> None:
-        self.system = system
-        self._store = store
-        self._levels: dict[str, tuple[Level, ...]] = {}
-        self._registered = Registry(data.path).known()
-        self._stored = by_id(store.runtimes())
-        ways = combinations(store.select(equal(system=system), order=()))
-        self.measured = tuple(dict.fromkeys(it.runtime for it in ways if it.runtime.partition("-")[0] in TRAITS))
-
-    def of(self, identity: str) -> Runtime:
-        """Return the runtime of an identity: a variant of one of this host, or as the store describes it."""
-        for each in self._registered:
-            found = each.with_identity(identity)
-            if found is not None:
-                return found
-        return _described(identity, self._stored.get(identity))
-
-    def loading(self, runtime: Runtime) -> Runtime | None:
-        """Return the runtime that reads models as this one fuses them; threads do not matter.
-
-        None: the usual one of its format.
-        """
-        here = [it for it in self._registered if it.framework == runtime.framework]
-        alike = next((it for it in here if it.version == runtime.version), here[0] if here else None)
-        if alike is None:
-            return None
-        settings = replace(
-            alike.settings, precision=runtime.settings.precision, environment=runtime.settings.environment
-        )
-        return replace(alike, settings=settings) if alike.computes_in(runtime.settings.precision) else None
-
-    def levels(self, identity: str) -> tuple[Level, ...]:
-        """Return the levels with results of a runtime."""
-        if identity not in self._levels:
-            self._levels[identity] = levels_measured(self._store, self.system, identity)
-        return self._levels[identity]
-
-    def batch_sizes(self, model: str) -> tuple[int, ...]:
-        """Return the batch sizes at which a model was timed end to end."""
-        found = self._store.select(equal(of="model", name=model, system=self.system), order=()).numbers("batch_size")
-        return tuple(sorted({int(size) for size in found.tolist()}))
+def _lacking_instructions() -> Mapping[Precision, str]:
+    """Return the instructions that the processor of this host lacks for each precision; none for an unknown one."""
+    known = set(processor.instruction_sets(HostFiles())) - {InstructionSet.ALL}
+    if not known:
+        return {}
+    needed = {
+        Precision.INT8: ("VNNI", {InstructionSet.AVX2_VNNI, InstructionSet.AVX512_CORE_VNNI}),
+        Precision.BF16: ("bf16", {InstructionSet.AVX512_CORE_BF16}),
+    }
+    return {precision: name for precision, (name, sets) in needed.items() if not known & sets}
 
 
 def _doubt_about(roof: Roof | None, least_ms: float | None, best: BestMeasured | None) -> str:
@@ -335,16 +308,6 @@ def _doubt_about(roof: Roof | None, least_ms: float | None, best: BestMeasured |
     if least_ms is not None and best is not None and least_ms > best.latency_ms:
         return "peaks of a quiet host (layers reach more than the stored ones)"
     return ""
-
-
-def _described(identity: str, stored: records.Runtime | None) -> Runtime:
-    """Return a runtime by its identity alone: it is not on this host."""
-    first, *words = identity.split(" ")
-    framework, _, version = first.partition("-")
-    python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
-    environment = tuple(sorted(tuple(word.split("=", 1)) for word in words if "=" in word))
-    settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))  # type: ignore[arg-type]
-    return Runtime(stored.name if stored else framework, "", framework, version, python, settings)
 
 
 def _measured_gain(proof: records.Proof) -> MeasuredGain:

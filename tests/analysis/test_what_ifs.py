@@ -147,17 +147,27 @@ def test_a_layer_whose_input_others_read_too_is_not_missed() -> None:
     assert unfused(executed(with_nodes(at_level(graph, Level.FUSED)), dict.fromkeys(range(4), 1.0))) == ()
 
 
+def quantised_copy() -> MeasuredExecution:
+    """The same layers in another file, the last of which converts numbers."""
+    layers = [replace(it, kind=Kind.QUANTIZE, name="quantise") if it.index == 2 else it for it in GRAPH.layers]
+    copy = replace(GRAPH, layers=tuple(layers)).with_key("copy", Path("copy.onnx"))
+    runtime = ONNX_RUNTIME.with_precision(Precision.INT8)
+    return executed(copy, {0: 1.0, 1: 1.5, 2: 1.5}, runtime=runtime)
+
+
 def test_another_precision_counts_with_its_conversions() -> None:
-    quantised = ONNX_RUNTIME.with_precision(Precision.INT8)
-    layers = [replace(it, kind=Kind.QUANTIZE) if it.index == 2 else it for it in GRAPH.layers]
     baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME)
-    (found,) = of_kind(
-        WhatIfKind.PRECISION,
-        baseline,
-        executed(replace(GRAPH, layers=tuple(layers)), {0: 1.0, 1: 1.0, 2: 2.0}, runtime=quantised),
-    )
-    assert found.id == "precision-int8"
+    (found,) = of_kind(WhatIfKind.PRECISION, baseline, quantised_copy())
+    assert (found.id, found.layers) == ("precision-int8", ("layer0",))
     assert found.estimate_ms == pytest.approx(4.0)
+    assert "1 of 2 layers with the same name gain" in found.how
+    assert "conversions take 1.5 ms" in found.how
+
+
+def test_a_precision_that_the_processor_has_no_instructions_for_is_advised_against() -> None:
+    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME)
+    (found,) = what_ifs_of(baseline, [quantised_copy()], {Precision.INT8: "VNNI"})
+    assert found.how.startswith("do not: this processor has no VNNI instructions")
 
 
 def test_batches_are_compared_by_the_time_for_an_item() -> None:
