@@ -157,9 +157,14 @@ BOUND_COLUMNS = (
     *("measured_ms", "estimate_ms", "best_ms", "best_parallel_ms", "roofline_ms"),
     *("over_best", "over_parallel", "over_roofline"),
 )
-GAIN_COLUMNS = tuple(
-    [name for kind in WhatIfKind for name in (f"best_{kind.value}", f"{kind.value}_gain", f"{kind.value}_proved")]
-)
+
+
+def gain_columns(kind: WhatIfKind) -> tuple[str, str, str]:
+    """Return the columns of a kind of changes: its best change, the predicted gain, and the measured one."""
+    return f"best_{kind.value}", f"{kind.value}_gain", f"{kind.value}_proved"
+
+
+GAIN_COLUMNS = tuple([name for kind in WhatIfKind for name in gain_columns(kind)])
 GAP_COLUMNS = (
     *("gap_ms", "slower_layers_ms", "conversions_ms", "calls_ms", "unexplained_ms"),
     *("best_share", "slower_layers_share", "conversions_share", "calls_share", "unexplained_share"),

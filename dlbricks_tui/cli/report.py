@@ -3,21 +3,29 @@
 import argparse
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.analysis.tables import AnalysedModel
+from dlbricks_tui.answers.analysing import Analyser
+from dlbricks_tui.answers.analysis_results import analysed_model
+from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.runtimes import named_runtime
+from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
-from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.output import narrate, worded, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_damage, open_loader
+from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.selection import find_system
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.report.evaluation import Evaluation, evaluate
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -69,6 +77,7 @@ def report_models(args: argparse.Namespace) -> int:
         asked = [*args.models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
         evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, runtimes, shapes, values)
         damage = store.damage
+    analysed = _analysed(args, sources, dict.fromkeys(series.way.system for series in evaluation.series))
     for left_out in evaluation.left_out:
         narrate(f"left out: {left_out}")
     narrate_damage(damage)
@@ -77,7 +86,7 @@ def report_models(args: argparse.Namespace) -> int:
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.report.report import make_report
 
-    report = make_report(evaluation, args.output)
+    report = make_report(evaluation, args.output, analysed)
     for section in report.sections:
         for missing in section.missing:
             narrate(f"{section.heading.partition(':')[0]}: {missing}")
@@ -86,6 +95,31 @@ def report_models(args: argparse.Namespace) -> int:
     else:
         write(f"{report.page}\n")
     return Status.DONE_WITH_FAILURES if evaluation.left_out else Status.DONE
+
+
+def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str]) -> list[AnalysedModel]:
+    """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
+    usual = EstimateOptions(
+        inputs=shapes_of(args),
+        values=values_given(args),
+        runtime=args.runtime,
+        usual_runtime=args.config.runtime,
+        usual_threads=args.config.threads,
+        measured_only=not args.config.predicts,
+    )
+    # The evaluation has narrated the same.
+    silent = Remarks(lambda _: None, str, lambda *_: None)
+    found = []
+    for system in systems:
+        try:
+            with (
+                open_estimator(replace(usual, system=system), args.data, silent) as estimator,
+                Analyser(estimator, args.models) as analyser,
+            ):
+                found += [analysed_model(it) for it in analyser.analyses(sources)]
+        except (EstimateError, *UNLOADABLE) as error:
+            narrate(f"no analysis on {system}: {worded(error)}")
+    return found
 
 
 @contextmanager

@@ -20,11 +20,14 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     # Columns that are only in the CSV file.
     details: tuple[str, ...] = ()
+    # The mean of all rows, which is not in the CSV file.
+    mean: tuple[Cell, ...] = ()
 
     def shown(self) -> "Table":
-        """Return the table without the details."""
+        """Return the table without the details, with the mean as its last row."""
         held = [number for number, name in enumerate(self.columns) if name not in self.details]
-        rows = tuple(tuple(row[number] for number in held) for row in self.rows)
+        whole = (*self.rows, self.mean) if self.mean else self.rows
+        rows = tuple(tuple(row[number] for number in held) for row in whole)
         return Table(tuple(self.columns[number] for number in held), rows)
 
     def csv(self) -> str:
@@ -36,10 +39,15 @@ class Table:
         return text.getvalue()
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[Cell]], details: Sequence[str] = ()) -> Table:
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    details: Sequence[str] = (),
+    mean: Sequence[Cell] = (),
+) -> Table:
     """Return a table; control codes in texts are spelled out."""
     cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
-    return Table(tuple(map(printable, columns)), cells, tuple(details))
+    return Table(tuple(map(printable, columns)), cells, tuple(details), tuple(mean))
 
 
 def cell_text(cell: Cell) -> str:

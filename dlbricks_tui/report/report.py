@@ -1,12 +1,14 @@
 """Make a report: a page with its figures, written into a folder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.analysis.tables import AnalysedModel
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
 from dlbricks_tui.report.exhibits import Section
+from dlbricks_tui.report.figures.analysis import analysis_sections
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
 from dlbricks_tui.report.figures.graph import graph_section
@@ -60,8 +62,8 @@ class Report:
     files: tuple[Path, ...]
 
 
-def make_report(evaluation: Evaluation, folder: Path) -> Report:
-    """Draw all figures and write the report into a folder."""
+def make_report(evaluation: Evaluation, folder: Path, analysed: Sequence[AnalysedModel] = ()) -> Report:
+    """Draw all figures and write the report into a folder; `analysed` are the models in each analysed execution."""
     found = judged(evaluation)
     sections = (
         table1_section(evaluation),
@@ -74,6 +76,7 @@ def make_report(evaluation: Evaluation, folder: Path) -> Report:
         constructed_section(evaluation),
         closeness_section(evaluation, found),
         speedup_section(evaluation, found),
+        *analysis_sections(analysed),
     )
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}

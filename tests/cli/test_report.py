@@ -127,7 +127,8 @@ def test_a_full_store_gives_every_figure_with_its_numbers(report: Report) -> Non
     folder = report(measured())
     names = {path.stem for path in (folder / "figures").glob("*.svg")}
     single = {f"figure-{number}" for number in (5, 6, 7, 9, 11, 12)} | {"figures-2-and-4-4", "figures-2-and-4-16"}
-    assert names == single | {"figure-3-c5.2xlarge-written", "figure-10-c5.2xlarge-written"}
+    analysed = {f"figure-{it}-c5.2xlarge-mxnet-written" for it in ("bounds", "gap")}
+    assert names == single | analysed | {"figure-3-c5.2xlarge-written", "figure-10-c5.2xlarge-written"}
     assert {path.stem for path in (folder / "figures").glob("*.csv")} == names | {"table-1", "bricks"}
     assert "lacks" not in page(folder).text
 
@@ -209,8 +210,11 @@ def test_json_names_the_page_its_files_and_what_is_missing(report: Report, capsy
     (series,) = document["series"]
     assert (series["system"], series["granularities"]) == ("c5.2xlarge", [1, 2])
     headings = [section["heading"].partition(":")[0] for section in document["sections"]]
-    assert headings == ["Table 1", "Figures 2 and 4", *(f"Figure {number}" for number in (3, 5, 6, 7, 9, 10, 11, 12))]
-    assert [section["missing"] for section in document["sections"]] == [[]] * 10
+    figures = [f"Figure {number}" for number in (3, 5, 6, 7, 9, 10, 11, 12)]
+    assert headings == ["Table 1", "Figures 2 and 4", *figures, "Bounds", "Gains", "Gap", "Roofline"]
+    missing = [section["missing"] for section in document["sections"]]
+    assert missing[:11] == [[]] * 11
+    assert "dlbricks analyze MODEL --measure" in missing[11][0]
 
 
 def test_an_unknown_system_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,93 @@
+from xml.dom.minidom import parseString
+
+from dlbricks_tui.analysis.gap import Gap
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
+from dlbricks_tui.analysis.tables import BestGain
+from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.report.exhibits import Exhibit, Section
+from dlbricks_tui.report.figures.analysis import analysis_sections
+from dlbricks_tui.runtime.variant import Variant
+from tests.analysis.rows import analysed
+
+ROOF = Roof(1, {"avx512": 100.0, "avx2": 60.0}, 10.0, 40.0, 1 << 25, 1 << 20)
+
+
+def point(share: int, operations: float = 1e9) -> LayerPoint:
+    return LayerPoint((share,), 1, Work(operations, 1e6, 1e6), float(share), 0.5)
+
+
+def exhibit(sections: tuple[Section, ...], anchor: str) -> Exhibit:
+    (found,) = next(it for it in sections if it.anchor == anchor).exhibits
+    if found.svg:
+        parseString(found.svg)
+    return found
+
+
+def cells(found: Exhibit, model: str) -> dict[str, object]:
+    """The row of a model as the page shows it, by column."""
+    shown = found.table.shown()
+    place = shown.columns.index("model")
+    return dict(zip(shown.columns, next(row for row in shown.rows if row[place] == model), strict=True))
+
+
+def test_a_store_with_nothing_to_analyse_gets_one_line() -> None:
+    for models in ([], [analysed(best_ms=None, best_parallel_ms=None, gap=None, gains={})]):
+        (section,) = analysis_sections(models)
+        (line,) = section.missing
+        assert section.exhibits == ()
+        assert "`dlbricks analyze MODEL --measure`" in line
+
+
+def test_bounds_stand_over_the_latency_with_their_geometric_mean() -> None:
+    found = exhibit(analysis_sections([analysed("one"), analysed("two", measured_ms=40.0)]), "bounds")
+    assert found.name == "figure-bounds-here-mxnet-fused"
+    assert cells(found, "one")["best_over_latency"] == 0.6
+    assert round(cells(found, "geometric mean")["best_over_latency"], 6) == 0.3  # type: ignore[call-overload]
+    assert "geometric mean" not in found.table.csv()
+    assert "sequential 0.30, parallel 0.25" in found.caption
+
+
+def test_a_model_without_a_best_is_named_and_has_an_empty_row() -> None:
+    bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
+    sections = analysis_sections([analysed("one"), bad])
+    assert "No best of bad" in sections[0].missing[0]
+    assert cells(exhibit(sections, "gap"), "bad")["best_share"] is None
+
+
+def test_predicted_and_proved_gains_stand_beside_one_another() -> None:
+    gains = {
+        WhatIfKind.THREADS: BestGain("threads-2", 0.4, 0.35, False),
+        WhatIfKind.RUNTIME: BestGain("runtime-mix", 0.1, None, True),
+        WhatIfKind.BATCH: BestGain("batch-8", -3.0, None, False),
+    }
+    sections = analysis_sections([analysed("one", gains=gains)])
+    row = cells(exhibit(sections, "gains"), "one")
+    assert (row["best_threads"], row["threads_gain"], row["threads_proved"]) == ("threads-2", 0.4, 0.35)
+    assert row["runtime_gain"] == 0.1
+    # Kinds without results have columns only in the file, and a line that says so.
+    assert "fusion_gain" not in row
+    (line,) = sections[1].missing
+    assert "--kinds parallel,kernels,fusion,precision" in line
+
+
+def test_gaps_may_have_a_negative_rest() -> None:
+    found = exhibit(analysis_sections([analysed("one", gap=Gap(6 * 10**9, 0, 0, -2 * 10**9))]), "gap")
+    row = cells(found, "one")
+    shares = [row[f"{part}_share"] for part in ("best", "slower_layers", "conversions", "calls", "unexplained")]
+    assert sum(shares) == 1.0  # type: ignore[arg-type]
+    assert row["unexplained_share"] == -0.2
+
+
+def test_the_roofline_has_the_layers_that_take_some_time() -> None:
+    points = (point(90), point(9), point(1), point(50, operations=0.0))
+    sections = analysis_sections([analysed("one", points=points, roof=ROOF), analysed("two")])
+    found = exhibit(sections, "roofline")
+    assert [row[found.table.columns.index("first_layer")] for row in found.table.rows] == [90, 9]
+    assert "dlbricks doctor --peaks" in sections[-1].missing[0]
+
+
+def test_each_execution_has_figures_with_names_of_their_own() -> None:
+    models = [analysed("one"), analysed("one", variant=Variant(2)), analysed("one", variant=Variant(4))]
+    names = [it.name for section in analysis_sections(models) for it in section.exhibits]
+    assert len(names) == len(set(names)) == 9
+    assert all(name.startswith("figure-") for name in names)
