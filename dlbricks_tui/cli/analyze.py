@@ -135,7 +135,7 @@ def analyze_models(args: argparse.Namespace) -> int:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
         write_csv(csv_rows([analysed_model(it) for it in found]))
-    elif len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.tree):
+    elif len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
         write_lines(table_lines([analysed_model(it) for it in found], _width()))
     else:
         for place, each in enumerate(found):
