@@ -275,8 +275,9 @@ class Analyser:
             run += ["--level", Level.WRITTEN.value]
         if stated_precision(baseline.found.way.runtime) is not Precision.F32:
             run += ["--precision", stated_precision(baseline.found.way.runtime).value]
-        if estimate.coverage.missing:
-            yield Missing(f"{estimate.coverage.missing} layers", shlex.join(run))
+        missing = estimate.coverage.missing
+        if missing:
+            yield Missing(f"{missing} layer{'' if missing == 1 else 's'}", shlex.join(run))
         if baseline.found.end_to_end is None:
             yield Missing("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
         if peaks and applies_to(baseline.found.way.runtime):

@@ -34,6 +34,7 @@ from dlbricks_tui.wording.analysis import (
     headline,
     layer_lines,
     missing_line,
+    uneven_lines,
     what_if_lines,
 )
 from dlbricks_tui.wording.analysis_tables import table_lines
@@ -205,6 +206,7 @@ def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
     lines = [headline(found.source.name, found.baseline, found.best, found.over_best), execution_line(found.baseline)]
     lines += ["", *bound_lines(found.baseline, found.best, found.roofline_ms)]
     if found.gap is not None and found.best is not None:
+        lines += uneven_lines(found.baseline, found.best)
         lines += ["", *gap_lines(found.gap, found.best, width)]
     proofs = {name: proof.gain for name, proof in found.proofs.items()}
     lines += ["", *what_if_lines(found.what_ifs, proofs.get, width)]

@@ -7,6 +7,7 @@ from dlbricks_tui.analysis.bounds import BestMeasured, Ratio
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_ifs import hours_between
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.printable import printable
@@ -20,6 +21,8 @@ WIDEST_BAR = 40
 BEST_MARK = "."
 _MARKS = {"slower layers": "#", "conversions": "=", "calls": "c", "unexplained": "?"}
 _LEAST_NAMES = 16
+# The speed of a shared host varies by less from run to run.
+_ANOTHER_SPEED = 0.15
 NO_WHAT_IFS = "none, as the model was measured in one execution only"
 # Where a proof and a prediction differ by more, the prediction is wrong.
 _AGREE_WITHIN = 0.10
@@ -92,6 +95,18 @@ def bound_lines(baseline: MeasuredExecution, best: BestMeasured | None, roofline
         f"{_GAP}{it.name:<20}{it.text:>{width}}{_GAP}{it.note if it.latency_ms is not None else ''}".rstrip()
         for it in found
     ]
+
+
+def uneven_lines(baseline: MeasuredExecution, best: BestMeasured) -> list[str]:
+    """Return a line for each execution that the bound contains and that was measured at another speed of the host."""
+    won = {winner.execution for winner in best.winners if winner.latency_ps}
+    found = []
+    for number, one in enumerate(best.executions):
+        share = hours_between(baseline, one)
+        if number in won and share > _ANOTHER_SPEED:
+            speed = f"the host was {percent(share)} faster or slower"
+            found.append(f"{_GAP}{short_name(one)} was measured when {speed}: measure both in one run")
+    return found
 
 
 def _shares(best: BestMeasured | None) -> str:

@@ -1,0 +1,76 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.analysis.bounds import best_measured, over_best
+from dlbricks_tui.analysis.gap import gap_of
+from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.wording.analysis import bound_lines, gap_lines, headline, layer_lines, uneven_lines, what_if_lines
+from tests.analysis.executions import executed, some_executions, with_nodes
+from tests.bricks.graphs import chain
+
+GRAPH = with_nodes(chain("conv", "relu", "pool"))
+BASELINE = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, end_to_end=Latency(6.5, 6.4, 6.6))
+FASTER = executed(GRAPH, {0: 2.0, 1: 1.0, 2: 1.0}, threads=2)
+BEST = best_measured([BASELINE, FASTER])
+
+
+def timed_beside(one: MeasuredExecution, reference_ms: float) -> MeasuredExecution:
+    """The execution, measured when the reference took so long."""
+    parts = [
+        replace(it, measured=it.measured._replace(reference_ms=reference_ms))
+        for it in one.parts
+        if it.measured is not None
+    ]
+    return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
+
+
+def test_the_headline_says_how_many_times_the_best_a_model_takes() -> None:
+    text = headline("model", BASELINE, BEST, over_best(BASELINE, BEST))
+    assert text.startswith("model: 6.500 ms measured, 1.62 times the best measured (1.")
+
+
+def test_without_an_end_to_end_latency_the_headline_is_of_the_estimate() -> None:
+    one = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
+    best = best_measured([one])
+    assert headline("model", one, best, over_best(one, best)).startswith("model: 6.000 ms estimated, 1.00 times")
+
+
+def test_the_bounds_name_the_executions_that_won() -> None:
+    (best,) = (line for line in bound_lines(BASELINE, BEST, None) if "best measured" in line)
+    assert "4.000 ms" in best
+    assert "50 % mxnet written on 2, 50 % mxnet written on 1" in best
+
+
+def test_the_gap_is_drawn_as_a_bar_of_its_parts() -> None:
+    heading, bar, *parts = gap_lines(gap_of(BASELINE, BEST), BEST, 80)
+    assert heading == "gap to the best: 2.500 ms of the end-to-end latency"
+    assert bar.count("#") == pytest.approx(40 * 2.0 / 6.5, abs=1)
+    assert bar.count("?") == pytest.approx(40 * 0.5 / 6.5, abs=1)
+    assert [line.split()[1] for line in parts] == ["slower", "conversions", "calls", "unexplained"]
+
+
+def test_what_ifs_show_gain_proof_setting_and_layers() -> None:
+    lines = what_if_lines(what_ifs_of(BASELINE, [FASTER]), {"threads-2": 0.31}.get, 80)
+    assert lines[1].split()[:2] == ["threads-2", "+33.3"]
+    assert lines[1].endswith("+31.0 %")
+    assert [line.strip() for line in lines[2:]] == ["OMP_NUM_THREADS=2", "layer0"]
+
+
+def test_an_execution_that_was_measured_at_another_speed_of_the_host_is_named() -> None:
+    calm, slow = timed_beside(BASELINE, 1.0), timed_beside(FASTER, 1.3)
+    (line,) = uneven_lines(calm, best_measured([calm, slow]))
+    assert line.strip().startswith("mxnet written on 2 was measured when the host was 30 % faster or slower")
+    assert uneven_lines(calm, best_measured([calm, timed_beside(FASTER, 1.05)])) == []
+
+
+@given(some_executions(), st.integers(40, 120))
+def test_lines_keep_to_the_width(executions: list[MeasuredExecution], width: int) -> None:
+    best = best_measured(executions)
+    rows = [(["layer" * 40, "other"], 1.0, 0.5, ["mxnet"])]
+    lines = [*gap_lines(gap_of(executions[0], best), best, width)[1:2], *layer_lines(rows, max(60, width))]
+    assert max(map(len, lines)) <= max(60, width)
