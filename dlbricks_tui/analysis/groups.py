@@ -135,6 +135,9 @@ class _Contest:
             alike.setdefault(frozenset(self._covers[it][part] for part in group.parts[it]), set()).add(it)
         for left_out in alike.values() if len(alike) > 1 else ():
             others = among - left_out
+            # A single execution takes as long over smaller sets of nodes.
+            if len(others) == 1:
+                continue
             finer = split({it: group.parts[it] for it in sorted(others)}, self._covers)
             competing = [winner for each in finer for winner in self.winners(each, others)]
             if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
