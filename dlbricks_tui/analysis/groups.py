@@ -25,6 +25,8 @@ class MeasuredExecution:
     execution: Execution
     graph: LayerGraph
     found: SystemEstimate
+    # The layers of the file that it runs, if they are compared by name with those of another file.
+    written: LayerGraph | None = None
 
     @property
     def estimate(self) -> Estimate:

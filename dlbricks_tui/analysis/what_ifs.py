@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import best_measured, ratio_of
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, is_conversion, paid_ps
+from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, is_conversion, paid_ps, split
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import Task, milliseconds
 from dlbricks_tui.estimate.knowledge import Latency
@@ -126,19 +126,34 @@ def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving
 
 
 def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
-    """Return what a change saves in each layer that has the same name in both, such as those of a quantised copy."""
+    """Return what a change saves in the layers whose written layers have the same names in both files.
+
+    The layers of a quantised copy have those of its model, and more.
+    """
     if before.file == after.file:
         return savings(before, after)
-    first, second = _times_by_name(before), _times_by_name(after)
-    return tuple([Saving((name,), ms, ms - second[name]) for name, ms in first.items() if name in second])
+    numbers: dict[str, int] = {}
+    covers = [_named_cover(it, numbers) for it in (before, after)]
+    found = []
+    for group in split({0: range(len(covers[0])), 1: range(len(covers[1]))}, covers):
+        first, second = group.parts
+        if first and second:
+            before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
+            found.append(Saving(tuple(dict.fromkeys(_names(before, first))), before_ms, before_ms - after_ms))
+    return tuple(found)
 
 
-def _times_by_name(one: MeasuredExecution) -> dict[str, float]:
-    found: dict[str, float] = {}
+def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[int, ...]]:
+    """Return numbers for the names of the written layers behind each part; without these for its own name."""
+    written = {} if one.written is None else {node: it.name for it in one.written.layers for node in it.nodes}
+    cover = []
     for part in one.parts:
-        name = one.graph.layers[part.layers[-1]].name
-        found[name] = found.get(name, 0.0) + milliseconds(part.paid_ps)
-    return found
+        layers = [one.graph.layers[index] for index in part.layers]
+        names = [written.get(node, "") for layer in layers for node in layer.nodes]
+        names = list(filter(None, names)) or [layer.name for layer in layers]
+        is_own = not any(map(is_conversion, layers))
+        cover.append(tuple([numbers.setdefault(name, len(numbers)) for name in names]) if is_own else ())
+    return cover
 
 
 def _quantising(one: MeasuredExecution) -> list[int]:
@@ -254,7 +269,7 @@ class _Changes:
                 how = "quantise the model: --precision int8" if axes.precision is Precision.INT8 else setting
                 found = by_layer_name(self.baseline, other)
                 gaining = sum(it.saved_ms > 0 for it in found)
-                how += f"; {gaining} of {len(found)} layers with the same name gain"
+                how += f"; {gaining} of {len(found)} layers gain"
                 if converted_ps := sum(other.parts[number].paid_ps for number in _quantising(other)):
                     how += f"; conversions take {milliseconds(converted_ps):.3g} ms"
                 if axes.precision in self.lacking:

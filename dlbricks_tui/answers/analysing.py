@@ -134,6 +134,8 @@ class Analyser:
         options = self._estimator.options
         execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
         baseline = MeasuredExecution(execution, graph, found)
+        written = self._written(answer.source, baseline)
+        baseline = replace(baseline, written=written)
         found_others = self._executions(answer.source, runtimes, baseline)
         others = [it for it in found_others if not _is_same(it, baseline)]
         composed = found.estimate.composed
@@ -142,7 +144,6 @@ class Analyser:
         complete = composed is not None and not found.estimate.is_partial and is_known
         competing = [baseline, *(it for it in others if _competes(it, baseline))]
         best = best_measured(competing) if complete else None
-        written = self._written(answer.source, baseline)
         threads = max(it.found.variant.threads or 1 for it in competing)
         roof: Roof | None = None
         least_ms: float | None = None
@@ -218,7 +219,10 @@ class Analyser:
                 found = None if inquiry is None else inquiry.on(runtimes.system, identity)
                 if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
                     graph = inquiry.decomposition.graph
-                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found)
+                    # Nodes of a quantised copy are compared by name.
+                    is_copy = runtime.settings.precision is not baseline.execution.runtime.settings.precision
+                    written = self._as_in_file(source, key[0], runtime, batch) if is_copy else None
+                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written)
 
     def _inquiry(self, source: ModelSource, runtime: Runtime | None, level: Level, batch: int | None) -> Inquiry | None:
         """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
@@ -230,6 +234,16 @@ class Analyser:
             graph = loader.load(source, level, options.inputs, options.values, batch)
             decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
             return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
+        return None
+
+    def _as_in_file(
+        self, source: ModelSource, reading: Runtime | None, runtime: Runtime, batch: int | None
+    ) -> LayerGraph | None:
+        """Return the layers of the file that a runtime runs; None if it cannot be read so."""
+        options = self._estimator.options
+        with suppress(*UNLOADABLE):
+            own = source.in_format(runtime.traits.format)
+            return self._loader(reading).load(own, Level.WRITTEN, options.inputs, options.values, batch)
         return None
 
     def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
-from dlbricks_tui.analysis.what_ifs import gain_between, latency_of, savings, unfused, what_ifs_of
+from dlbricks_tui.analysis.what_ifs import by_layer_name, gain_between, latency_of, savings, unfused, what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -160,8 +160,18 @@ def test_another_precision_counts_with_its_conversions() -> None:
     (found,) = of_kind(WhatIfKind.PRECISION, baseline, quantised_copy())
     assert (found.id, found.layers) == ("precision-int8", ("layer0",))
     assert found.estimate_ms == pytest.approx(4.0)
-    assert "1 of 2 layers with the same name gain" in found.how
+    assert "1 of 2 layers gain" in found.how
     assert "conversions take 1.5 ms" in found.how
+
+
+def test_layers_of_a_quantised_copy_are_found_by_the_written_layers_behind_them() -> None:
+    fused = executed(GRAPH, {0: 4.0, 2: 1.0}, runtime=ONNX_RUNTIME, granularity=2)
+    copy = quantised_copy()
+    renamed = [replace(it, name=f"other{it.index}") for it in copy.graph.layers]
+    copy = replace(copy, graph=replace(copy.graph, layers=tuple(renamed)).with_key("copy", Path("copy.onnx")))
+    baseline = replace(fused, written=GRAPH)
+    found = by_layer_name(baseline, replace(copy, written=quantised_copy().graph))
+    assert [(it.layers, it.saved_ms) for it in found] == [(("layer0", "layer1"), 1.5)]
 
 
 def test_a_precision_that_the_processor_has_no_instructions_for_is_advised_against() -> None:
