@@ -232,6 +232,8 @@ class Analyser:
             if batch is not None and batch == self._usual_size(source, runtime, level):
                 return None
             graph = loader.load(source, level, options.inputs, options.values, batch)
+            if batch is None:
+                self._usual_sizes[_network(source, runtime, level)] = graph.batch_size
             decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
             return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
         return None
@@ -247,7 +249,7 @@ class Analyser:
         return None
 
     def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
-        key = source.path, *source.inputs.items(), runtime, level
+        key = _network(source, runtime, level)
         if key not in self._usual_sizes:
             options = self._estimator.options
             graph = self._loader(runtime).load(source, level, options.inputs, options.values)
@@ -339,6 +341,11 @@ def _measured_gain(proof: records.Proof) -> MeasuredGain:
 
 def _choices_of(one: MeasuredExecution) -> tuple[str, Level, int | None]:
     return one.found.way.runtime, one.graph.level, one.execution.batch_size
+
+
+def _network(source: ModelSource, runtime: Runtime | None, level: Level) -> object:
+    """Return what models have in common whose files and layers are the same."""
+    return source.path, *source.inputs.items(), runtime, level
 
 
 def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:

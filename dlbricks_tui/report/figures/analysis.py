@@ -17,7 +17,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink, series_style
 from dlbricks_tui.report.evaluation import LONGEST_LABEL
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, Table, table
-from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
+from dlbricks_tui.report.figures.rows import ROW, WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import command
 from dlbricks_tui.wording.analysis import way_line
 from dlbricks_tui.wording.numbers import counted, model_label, percent
@@ -102,12 +102,11 @@ def _bounds(group: _Group) -> Exhibit:
         legend += [mark("roofline", Ink.TEXT, "D", True)] if has_roofline else []
         figure = drawing.canvas(WIDTH, rows_height(len(bounds), legend))
         axes = row_axes(figure, group.labels, "bound over the latency (1 is equal)", legend)
-        for row, (best, parallel, roofline) in enumerate(bounds):
-            for place, value, ink in ((-_BAR / 2, best, Ink.BLUE), (_BAR / 2, parallel, Ink.ORANGE)):
-                if value is not None:
-                    axes.barh(row + place, value, _BAR, color=ink.light)
-            if roofline is not None:
-                axes.plot(roofline, row, "D", markersize=4, color=Ink.TEXT.light, markerfacecolor="none")
+        for number, (place, ink) in enumerate(((-_BAR / 2, Ink.BLUE), (_BAR / 2, Ink.ORANGE))):
+            held = [(row + place, 0.0, it[number] or 0.0) for row, it in enumerate(bounds)]
+            _bars(axes, held, _BAR, ink)
+        roofs = [(row, roofline) for row, (*_, roofline) in enumerate(bounds) if roofline is not None]
+        _marks(axes, roofs, Ink.TEXT, "D", 4, hollow=True)
         axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9)
         axes.set_xlim(0, 1.03 * max(1.05, *(value for held in bounds for value in known(held))))
         return figure
@@ -148,11 +147,12 @@ def _gains(group: _Group) -> Exhibit:
         figure = drawing.canvas(WIDTH, rows_height(len(group.models), legend))
         axes = row_axes(figure, group.labels, "share of the latency that is saved", legend)
         axes.axvline(0.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
-        for row, kind, gain in points:
+        for kind in kinds:
             ink, shape = series_style(list(WhatIfKind).index(kind))
-            _gain_mark(axes, row, gain.predicted, ink, shape, hollow=False)
-            if gain.proved is not None:
-                _gain_mark(axes, row, gain.proved, ink, shape, hollow=True)
+            held = [(row, gain) for row, its, gain in points if its is kind]
+            _gain_marks(axes, [(row, gain.predicted) for row, gain in held], ink, shape, hollow=False)
+            proved = [(row, gain.proved) for row, gain in held if gain.proved is not None]
+            _gain_marks(axes, proved, ink, shape, hollow=True)
         values = [max(_MOST_LOSS, it) for _, _, gain in points for it in known((gain.predicted, gain.proved))]
         least, most = min(-0.05, *values, 0.0), max(0.1, *values, 0.0)
         axes.set_xlim(least - 0.03 * (most - least), most + 0.05 * (most - least))
@@ -176,13 +176,26 @@ def _gains(group: _Group) -> Exhibit:
     return _exhibit(name, group, f"{_count(group)} {told} {bounds}".strip(), numbers, paint, "a mark for each gain")
 
 
-def _gain_mark(axes: Axes, row: int, gain: float, ink: Ink, shape: str, *, hollow: bool) -> None:
-    """Draw a mark, or an arrow at the edge for a loss beyond it."""
-    beyond = gain < _MOST_LOSS
-    face = "none" if hollow else ink.light
-    place = max(gain, _MOST_LOSS)
+def _gain_marks(axes: Axes, gains: Sequence[tuple[int, float]], ink: Ink, shape: str, *, hollow: bool) -> None:
+    """Draw a mark in each row, or an arrow at the edge for a loss beyond it."""
     size = 6.5 if hollow else 4.5
-    axes.plot(place, row, "<" if beyond else shape, color=ink.light, markersize=size, markerfacecolor=face)
+    _marks(axes, [(row, gain) for row, gain in gains if gain >= _MOST_LOSS], ink, shape, size, hollow=hollow)
+    _marks(axes, [(row, _MOST_LOSS) for row, gain in gains if gain < _MOST_LOSS], ink, "<", size, hollow=hollow)
+
+
+def _marks(
+    axes: Axes, places: Sequence[tuple[float, float]], ink: Ink, shape: str, size: float, *, hollow: bool
+) -> None:
+    """Draw marks at once, which takes much less time than one by one."""
+    rows, values = [row for row, _ in places], [value for _, value in places]
+    face = "none" if hollow else ink.light
+    axes.plot(values, rows, shape, color=ink.light, markersize=size, markerfacecolor=face, linestyle="none")
+
+
+def _bars(axes: Axes, places: Sequence[tuple[float, float, float]], height: float, ink: Ink) -> None:
+    """Draw bars at once: each has its row, its begin and its end. The height is a share of that of a row."""
+    rows, begins, ends = zip(*places, strict=True) if places else ((), (), ())
+    axes.hlines(rows, begins, ends, color=ink.light, linewidth=height * ROW * drawing.INCHES)
 
 
 def _gap_section(groups: Sequence[_Group]) -> Section:
@@ -204,10 +217,12 @@ def _gaps(group: _Group) -> Exhibit:
         legend = [Patch(color=ink.light, label=part) for part, ink in _PARTS]
         figure = drawing.canvas(WIDTH, rows_height(len(shares), legend))
         axes = row_axes(figure, group.labels, "share of the latency", legend)
-        ends = [_stack(axes, row, it) for row, it in enumerate(shares) if it is not None]
+        stacks = [(row, _stack(it)) for row, it in enumerate(shares) if it is not None]
+        for number, (_, ink) in enumerate(_PARTS):
+            _bars(axes, [(row, *stack[number]) for row, stack in stacks], 2 * _BAR, ink)
         axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9)
-        lows, highs = zip(*ends, strict=True) if ends else ((0.0,), (1.0,))
-        axes.set_xlim(1.03 * min(0.0, *lows), 1.03 * max(1.0, *highs))
+        lows, highs = zip(*(end for _, stack in stacks for end in stack), strict=True) if stacks else ((0.0,), (1.0,))
+        axes.set_xlim(1.03 * min(0.0, *lows, *highs), 1.03 * max(1.0, *highs))
         axes.xaxis.set_major_formatter(lambda value, _: percent(value))
         return figure
 
@@ -221,13 +236,15 @@ def _gaps(group: _Group) -> Exhibit:
     return _exhibit(name, group, told, table(columns, rows, _WHERE, last), paint, "a bar of its parts")
 
 
-def _stack(axes: Axes, row: int, shares: GapShares) -> tuple[float, float]:
-    """Draw the parts of a latency beside one another, and return where they begin and end."""
+def _stack(shares: GapShares) -> list[tuple[float, float]]:
+    """Return where the parts of a latency begin and end beside one another; negative ones are left of zero."""
+    found = []
     low = high = 0.0
-    for value, (_, ink) in zip(_parts(shares), _PARTS, strict=True):
-        axes.barh(row, value, 2 * _BAR, left=high if value > 0 else low, color=ink.light)
+    for value in _parts(shares):
+        begin = high if value > 0 else low
+        found.append((begin, begin + value))
         low, high = low + min(0.0, value), high + max(0.0, value)
-    return low, high
+    return found
 
 
 def _parts(shares: GapShares | None) -> tuple[float, ...]:
@@ -271,8 +288,7 @@ def _roofline(group: _Group, roof: Roof, models: Sequence[AnalysedModel]) -> Exh
         figure.legend(handles=legend, loc="upper left", bbox_to_anchor=(0.7 / WIDTH, 1 - 0.08 / _HEIGHT), ncols=4)
         # Equal networks have equal marks.
         places = sorted({(point.work.intensity, point.billions_per_second) for _, point, _ in heavy})
-        for intensity, speed in places:
-            axes.plot(intensity, speed, "o", color=Ink.BLUE.light, markersize=3, alpha=0.6)
+        _marks(axes, [(speed, intensity) for intensity, speed in places], Ink.BLUE, "o", 3, hollow=False)
         across = [it for it, _ in places] + [roof.highest / roof.memory]
         _draw_roof(axes, roof, min(across) / 2, max(across) * 4)
         axes.set_xscale("log")

@@ -11,7 +11,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 
 WIDTH = 6.4
-_ROW = 0.165
+ROW = 0.165
 _LABELS = 2.5
 _RIGHT = 0.2
 _LEGEND = 0.2
@@ -23,13 +23,13 @@ _LEGEND_LETTERS = 66
 
 def rows_height(rows: int, legend: Sequence[Artist]) -> float:
     """Return the height in inches of a figure with a number of rows and a legend."""
-    return _ABOVE + _legend_height(legend) + rows * _ROW + _BELOW
+    return _ABOVE + _legend_height(legend) + rows * ROW + _BELOW
 
 
 def row_axes(figure: Figure, labels: Sequence[str], axis: str, legend: Sequence[Artist] = ()) -> Axes:
     """Add axes with a row for each label from the top down, and a legend above them."""
     top = _ABOVE + _legend_height(legend)
-    found = drawing.axes(figure, _LABELS, top, WIDTH - _LABELS - _RIGHT, len(labels) * _ROW)
+    found = drawing.axes(figure, _LABELS, top, WIDTH - _LABELS - _RIGHT, len(labels) * ROW)
     found.set_ylim(len(labels) - 0.5, -0.5)
     found.set_yticks([])
     # Not as ticks, which would take most of the drawing time.
