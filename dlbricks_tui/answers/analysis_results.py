@@ -1,6 +1,6 @@
 """Analyses as plain values: the JSON documents of `dlbricks analyze`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.analysis.bounds import times_of_groups
@@ -163,7 +163,7 @@ def analysed_model(found: Analysis) -> AnalysedModel:
 
 
 def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
-    """Return which execution won each group of layers, those first that lose most in the baseline."""
+    """Return which execution won each group of layers."""
     if found.best is None:
         return ()
     rows = [
@@ -175,7 +175,12 @@ def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
         )
         for it in times_of_groups(found.baseline, found.best)
     ]
-    return tuple(sorted(rows, key=lambda it: it.best_ms - (it.latency_ms or 0.0)))
+    return by_loss(rows)
+
+
+def by_loss(rows: Iterable[BestLayers]) -> tuple[BestLayers, ...]:
+    """Return the rows sorted, those first that lose most in the baseline; if that is not known, the longest first."""
+    return tuple(sorted(rows, key=lambda it: -it.best_ms if it.latency_ms is None else it.best_ms - it.latency_ms))
 
 
 def _kernel(it: TimedKernel) -> ModelKernel:
