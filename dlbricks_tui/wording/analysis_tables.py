@@ -34,13 +34,15 @@ class _Figures:
 
 
 def table_lines(models: Sequence[AnalysedModel], width: int) -> list[str]:
-    """Return the three tables of each execution, with a row for each model."""
+    """Return the three tables of each execution, with a row for each model, and what the signs in them mean."""
     lines: list[str] = []
     for alike in by_execution(models):
-        lines += [""] if lines else []
         lines += [f"{way_line(alike[0].way, alike[0].variant)}: {counted(len(alike), 'model')}", ""]
-        lines += [*_bounds(alike, width), "", *_gains(alike, width), "", *_gaps(alike, width)]
-    return lines
+        lines += [*_bounds(alike, width), ""]
+        lines += [*_gains(alike, width), ""]
+        if any(it.gap is not None for it in alike):
+            lines += [*_gaps(alike, width), ""]
+    return [*lines, *(line for note in _notes(models) for line in _wrapped(note, width))]
 
 
 def _bounds(models: Sequence[AnalysedModel], width: int) -> list[str]:
@@ -53,11 +55,6 @@ def _bounds(models: Sequence[AnalysedModel], width: int) -> list[str]:
         _ratio("x ROOFLINE", lambda it: it.over_roofline),
     ]
     lines = _table("BOUNDS in ms", "geometric mean", columns, models, width)
-    lines += _wrapped("x: the latency over the best, over the best in parallel, and over the roofline", width)
-    if any(it.measured_ms is None and it.estimate_ms is not None for it in models):
-        lines += _wrapped("( ) estimate: the model was not timed end to end", width)
-    if any(it.predicted for it in models):
-        lines += _wrapped(PREDICTED_LEGEND, width)
     incomplete = [printable(it.name) for it in models if it.best_ms is None]
     if incomplete:
         lines += _wrapped(f"no best, as results of layers are missing: {', '.join(incomplete)}", width)
@@ -67,12 +64,7 @@ def _bounds(models: Sequence[AnalysedModel], width: int) -> list[str]:
 def _gains(models: Sequence[AnalysedModel], width: int) -> list[str]:
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in models)]
     lacking = [kind.value for kind in WhatIfKind if kind not in kinds]
-    lines = []
-    if kinds:
-        lines = _table("GAINS in %", "geometric mean", [_gain(kind) for kind in kinds], models, width)
-        about = "the share of the latency that the best change of a kind saves, predicted/proved"
-        bounds = any(gain.is_bound for it in models for gain in it.gains.values())
-        lines += _wrapped(about + (f"; {_BOUND} a bound that nobody can run" if bounds else ""), width)
+    lines = _table("GAINS in %", "geometric mean", [_gain(kind) for kind in kinds], models, width) if kinds else []
     if lacking:
         told = f"no results of other executions for: {', '.join(lacking)} (`dlbricks analyze --measure`)"
         lines += _wrapped(told, width)
@@ -88,9 +80,25 @@ def _gaps(models: Sequence[AnalysedModel], width: int) -> list[str]:
         _share("CALLS", lambda it: None if it.shares is None else it.shares.calls),
         _share("UNEXPLAINED", _unexplained),
     ]
-    lines = _table("GAP in % of the latency", "median", columns, models, width)
-    about = "best + slower layers + conversions + calls + unexplained are the whole latency"
-    return [*lines, *_wrapped(about, width)]
+    return _table("GAP in % of the latency", "median", columns, models, width)
+
+
+def _notes(models: Sequence[AnalysedModel]) -> list[str]:
+    """Return what columns and signs mean, of those that the tables have."""
+    gains = [gain for it in models for gain in it.gains.values()]
+    notes = {
+        "x: the latency over the best, over the best in parallel, and over the roofline": True,
+        "( ) estimate: the model was not timed end to end": any(
+            it.measured_ms is None and it.estimate_ms is not None for it in models
+        ),
+        PREDICTED_LEGEND: any(it.predicted for it in models),
+        "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
+        f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
+        "best + slower layers + conversions + calls + unexplained are the whole latency": any(
+            it.gap is not None for it in models
+        ),
+    }
+    return [note for note, applies in notes.items() if applies]
 
 
 def _table(

@@ -58,3 +58,13 @@ def test_models_of_different_executions_have_tables_of_their_own() -> None:
         "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 1 model",
         "here, mxnet-1.9.1, fused layers, batch 1, 2 threads, f32: 1 model",
     ]
+
+
+def test_signs_are_explained_once_and_tables_without_a_value_are_left_out() -> None:
+    unknown = analysed("two", variant=Variant(2), best_ms=None, best_parallel_ms=None, gap=None, gains={})
+    lines = table_lines([analysed("one"), unknown], 80)
+    assert sum(line.startswith("x: ") for line in lines) == 1
+    assert [line.split()[0] for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))] == [
+        *("BOUNDS", "GAINS", "GAP"),
+        "BOUNDS",
+    ]
