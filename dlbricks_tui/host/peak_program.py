@@ -12,19 +12,17 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from threading import Barrier, Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Products of matrices in the caches: their number, rows, columns and depth. Which of them is the fastest depends on the
 # processor: for AVX-512, OpenBLAS multiplies small matrices without copying them, and 12 % faster.
 _PRODUCTS = ((1, 768, 768, 384), (128, 96, 64, 128), (128, 96, 32, 256))
-# Each step moves so many bytes: the time of the interpreter does not count then.
-_BYTES_PER_STEP = 32 << 20
+# A step moves so many bytes at most: the time of the interpreter does not count then, and steps stay short.
+_BYTES_PER_STEP = 4 << 20
 # The highest of many speeds counts: noise only makes a program slower, and other programs leave no long pauses.
 _TRIES = 100
 
@@ -93,52 +91,31 @@ def _multiplying(number: int, rows: int, columns: int, depth: int) -> Work:
 
 
 def _reading(size: int) -> Work:
-    def prepare() -> Callable[[], float]:
-        one, other, parts, times = _arrays(size)
-        columns = np.reshape(other, (parts, -1, 1))
-        rows = np.reshape(one, (parts, 1, -1))
-        products = np.empty((times, 1, 1), np.float32)
-
-        def read(part: int) -> None:
-            np.matmul(np.broadcast_to(rows[part], (times, *rows[part].shape)), columns[part], out=products)
-
-        return _moving(read, one.nbytes + other.nbytes, parts, times)
-
-    return prepare
+    # Other products, such as `matmul` of vectors, hold the lock.
+    return _moving(size, lambda one, other: np.dot(one, other))
 
 
 def _copying(size: int) -> Work:
+    return _moving(size, lambda one, other: np.copyto(other, one))
+
+
+def _moving(size: int, move: Callable[[Any, Any], object]) -> Work:
+    """Move two arrays of this size together, one part of both after another."""
+    parts = max(1, size // _BYTES_PER_STEP)
+    each = max(1, size // 8 // parts)
+
     def prepare() -> Callable[[], float]:
-        one, other, parts, times = _arrays(size)
-        sources, copies = np.reshape(one, (parts, -1)), np.reshape(other, (parts, -1))
+        one, other = np.ones((parts, each), np.float32), np.ones((parts, each), np.float32)
+        turns = cycle(range(parts))
 
-        def copy(part: int) -> None:
-            for _ in range(times):
-                np.copyto(copies[part], sources[part])
+        def step() -> float:
+            part = next(turns)
+            move(one[part], other[part])
+            return 8.0 * each
 
-        return _moving(copy, one.nbytes + other.nbytes, parts, times)
+        return step
 
     return prepare
-
-
-def _arrays(size: int) -> tuple["NDArray[np.float32]", "NDArray[np.float32]", int, int]:
-    """Return two arrays of this size together, the parts that steps move in turn, and how often a step moves one."""
-    parts, times = max(1, size // _BYTES_PER_STEP), max(1, _BYTES_PER_STEP // size)
-    half = max(1, size // 8 // parts) * parts
-    return np.ones(half, np.float32), np.ones(half, np.float32), parts, times
-
-
-def _moving(move: Callable[[int], None], size: int, parts: int, times: int) -> Callable[[], float]:
-    """Return a function that moves the next part of arrays of this size, and returns the bytes that it has moved."""
-    place = 0
-
-    def step() -> float:
-        nonlocal place
-        move(place % parts)
-        place += 1
-        return size / parts * times
-
-    return step
 
 
 if __name__ == "__main__":
