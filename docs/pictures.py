@@ -50,6 +50,7 @@ PICTURES = (
     Picture("tree", (120, 40), (*OPEN, "2", "e", *["j"] * 12)),
     Picture("curve", (80, 24), (*opened(VARIED), "b")),
     Picture("comparison", (100, 30), (*opened(VARIED), "v")),
+    Picture("analysis", (140, 42), (*opened(VARIED), "0", "2")),
     Picture("help", (100, 40), ("question_mark",)),
     Picture("commands", (100, 30), ("colon",)),
     Picture("start-run", (120, 36), RUN[:-1]),

@@ -189,7 +189,7 @@ class Analyser:
         keys = end_to_end_keys(graph).values()
         proofs = [proof for key in keys for proof in self._estimator.store.proofs_of(key, system)]
         newest = {it.id: newest_proof(proofs, it) for it in what_ifs} if proofs else {}
-        return {name: _measured_gain(proof) for name, proof in newest.items() if proof is not None}
+        return {name: measured_gain(proof) for name, proof in newest.items() if proof is not None}
 
     def _roof(self, system: str, threads: int) -> Roof | None:
         store = self._estimator.store
@@ -327,7 +327,8 @@ def _doubt_about(roof: Roof | None, least_ms: float | None, best: BestMeasured |
     return ""
 
 
-def _measured_gain(proof: records.Proof) -> MeasuredGain:
+def measured_gain(proof: records.Proof) -> MeasuredGain:
+    """Return the gain of a proof, with the latencies of an item if the batch sizes differ."""
     sizes = proof.batch_size, proof.changed_batch_size
     before, after = sizes if sizes[0] != sizes[1] else (1, 1)
     return MeasuredGain(

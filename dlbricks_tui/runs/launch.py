@@ -35,9 +35,14 @@ def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     return folder
 
 
+def command_of(module: str, *arguments: str) -> list[str]:
+    """Return the command that calls `main` of a module of this dlbricks in a process of its own."""
+    return [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, *arguments]
+
+
 def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
     """Execute the run in a separate process, and return when it has begun; `module` has its `main`."""
-    command = [sys.executable, "-c", _CODE, str(PACKAGE_PARENT), module, str(folder.path), str(data.path)]
+    command = command_of(module, str(folder.path), str(data.path))
     try:
         with folder.output_file.open("ab") as output:
             process = subprocess.Popen(

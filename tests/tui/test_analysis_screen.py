@@ -8,9 +8,12 @@ import pytest
 from dlbricks_tui.answers import scope
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.analysis.layers import LayersPanel, common_beginning
+from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
@@ -125,6 +128,24 @@ async def test_layers_show_the_execution_that_won_and_how_much_slower_this_one_i
         assert "most to gain first" in screen_text(pilot)
         saved = [(it.latency_ps or 0) - it.best_ps for it in panel.found]
         assert saved == sorted(saved, reverse=True)
+
+
+async def test_the_roofline_is_readable_in_a_narrow_terminal(one_host: None, faster: DataFolder) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN, "x")
+        assert isinstance(pilot.app.screen, AnalysisScreen)
+        known = Peaks(
+            when="2026-01-01T00:00:00+00:00",
+            system=HERE,
+            threads=2,
+            arithmetic=(("avx2", 60.0), ("avx512", 100.0)),
+            bandwidth=(("memory", 10.0), ("shared cache", 40.0)),
+        )
+        with ResultsDatabase(faster.store) as store:
+            store.add(known)
+        await press(pilot, "r", "x")
+        assert isinstance(pilot.app.screen, RooflineScreen)
+        await check_all(pilot, "roofline")
 
 
 async def test_a_model_in_one_execution_only_says_how_to_measure_others(measured: DataFolder) -> None:

@@ -1,18 +1,34 @@
 """The actions of the analysis screen and its panels."""
 
-from dlbricks_tui.tui.keys.actions import EVERYWHERE, LIST, Action, Scope, panel_steps
+from dlbricks_tui.tui.keys.actions import EVERYWHERE, IN_DIALOG, LIST, Action, Scope, panel_steps
 
 ANALYSIS = Scope(
     "analysis",
     "On the analysis screen",
     (
+        Action("analysis.prove", ("p",), "prove", "Carry out the selected what-if, and measure its gain.", footer=True),
+        Action("analysis.prove_all", ("P",), "prove all", "Carry out all what-ifs that have no proof yet."),
+        Action("analysis.measure", ("m",), "measure", "Measure what the what-ifs lack.", footer=True),
+        Action(
+            "analysis.show_roofline",
+            ("x",),
+            "roofline",
+            "Draw the layers under the peaks of their system.",
+            footer=True,
+        ),
         Action("analysis.look_again", ("r",), "refresh", "Analyse the model again, from the results stored by now."),
         Action("analysis.go_to_bounds", ("1",), "bounds", "Go to the bounds and the gap."),
         Action("analysis.go_to_what_ifs", ("2",), "what-ifs", "Go to the what-ifs.", footer=True),
         Action("analysis.go_to_change", ("3",), "change", "Go to the change that the selected what-if makes."),
         Action("analysis.go_to_layers", ("4",), "layers", "Go to the layers and where they are fastest.", footer=True),
         *panel_steps("analysis"),
-        Action("analysis.leave", ("escape",), "back", "Go back to the workbench.", footer=True),
+        Action(
+            "analysis.leave",
+            ("escape",),
+            "back",
+            "Cancel the proof in progress, or go back to the workbench.",
+            footer=True,
+        ),
     ),
     (LIST, EVERYWHERE),
 )
@@ -50,4 +66,11 @@ LAYERS = Scope(
     _IN_PANEL,
 )
 
-SCOPES = (ANALYSIS, BOUNDS, WHAT_IFS, CHANGE, LAYERS)
+MEASURE = Scope(
+    "measure",
+    "Before what-ifs are measured",
+    (Action("measure.confirm", ("enter",), "measure", "Measure the executions, in runs of their own.", footer=True),),
+    IN_DIALOG,
+)
+
+SCOPES = (ANALYSIS, BOUNDS, WHAT_IFS, CHANGE, LAYERS, MEASURE)

@@ -14,7 +14,7 @@ from dlbricks_tui.tui.analysis import actions, work
 from dlbricks_tui.tui.analysis.bounds import BoundsPanel
 from dlbricks_tui.tui.analysis.layers import LayersPanel
 from dlbricks_tui.tui.analysis.what_ifs import ChangePanel, WhatIfsPanel
-from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
@@ -24,7 +24,12 @@ from dlbricks_tui.wording.numbers import capitalised
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from dlbricks_tui.analysis.what_if import WhatIf
+    from dlbricks_tui.answers.proof_process import ProofMessage
+    from dlbricks_tui.answers.proving import MeasuringPlan
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.runs.request import RunRequest
+    from dlbricks_tui.tui.analysis.proving import Proving
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
@@ -39,7 +44,9 @@ class AnalysisScreen(PanelledScreen[None]):
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "How fast the open model could be, from everything that was measured of it on the system of the estimate, and "
-        "what is worth changing: parallel layers, kernels, runtimes, fusion, precision, threads and batch size."
+        "what is worth changing: parallel layers, kernels, runtimes, fusion, precision, threads and batch size. "
+        "{analysis.prove} carries out the selected change and measures its gain, in a minute at most; "
+        "{analysis.measure} measures what the what-ifs lack."
     )
 
     def __init__(
@@ -49,7 +56,14 @@ class AnalysisScreen(PanelledScreen[None]):
         self._session = session
         self._analyse = partial(work.analyse, session, spec, choices, config)
         self._model = spec.source.name
+        self._spec = spec
         self._view: work.ModelView | None = None
+        self._proving: Proving | None = None
+        # The reasons why proofs failed, by the ids of the what-ifs.
+        self._failures: dict[str, str] = {}
+        # The runs that measure what is missing, of which one follows the other.
+        self._measuring_next: tuple[RunRequest, ...] = ()
+        self._measured_by = ""
         self._run = run
         # True if there are results that the analysis does not have yet.
         self._is_outdated = True
@@ -82,6 +96,13 @@ class AnalysisScreen(PanelledScreen[None]):
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; once it ends, analyse what it has measured."""
         self._run = run
+        if run.run == self._measured_by and not run.active:
+            self._measured_by = ""
+            if run.state is State.CANCELLED:
+                self._measuring_next = ()
+            if self._measuring_next:
+                self._measure_next()
+                return
         if not self._measuring and self._is_outdated:
             self._look_unless_measuring()
 
@@ -89,7 +110,7 @@ class AnalysisScreen(PanelledScreen[None]):
     def _look_unless_measuring(self) -> None:
         """Analyse the model; while a run measures, only if the user asks for it."""
         self._is_outdated = True
-        if not self._measuring:
+        if not self._measuring and self._proving is None:
             self.action_look_again()
         elif self._view is None:
             self._say(
@@ -105,10 +126,137 @@ class AnalysisScreen(PanelledScreen[None]):
         self.go_to(self._change)
 
     def action_look_again(self) -> None:
+        if self._proving is not None:
+            self._say_proving()
+            return
         self._is_outdated = False
         if self._view is None:
             self._say(line(Span("Reading the model as each runtime has it.", "muted")))
         self.run_in_thread(self._analyse, "analysis", self._analysed)
+
+    def action_leave(self) -> None:
+        if self._proving is None:
+            super().action_leave()
+        else:
+            self._proving.stop()
+
+    def action_show_roofline(self) -> None:
+        found = None if self._view is None else self._view.found
+        if found is not None and found.roof is not None and found.points:
+            from dlbricks_tui.tui.analysis.roofline import RooflineScreen
+
+            self.app.push_screen(RooflineScreen(found, found.roof))
+        else:
+            self.notify("The peaks of the system are not known for this number of threads and precision.")
+
+    # Proofs
+
+    def action_prove(self) -> None:
+        row = self._what_ifs.selected
+        if row is None:
+            self.notify("Select a what-if to prove.")
+        elif row.what_if.change is None:
+            self.notify(f"{row.what_if.id} is a bound: no runtime can run it.")
+        else:
+            self._prove((row.what_if,))
+
+    def action_prove_all(self) -> None:
+        rows = self._view.changes if self._view is not None else ()
+        possible = [it for it in rows if it.what_if.change is not None]
+        unproved = tuple(it.what_if for it in possible if it.proof is None)
+        if unproved:
+            self._prove(unproved)
+        else:
+            again = f"; {key('analysis.prove')} proves the selected one again" if possible else ""
+            self.notify(f"There is no what-if without a proof{again}.")
+
+    def _prove(self, what_ifs: tuple[WhatIf, ...]) -> None:
+        if self._proving is not None:
+            self._say_proving()
+        elif self._view is not None:
+            refusal = partial(work.reason_not_to_prove, self._view.found)
+            self.run_in_thread(refusal, "refusal", partial(self._start_proving, what_ifs))
+
+    def _say_proving(self) -> None:
+        if self._proving is not None:
+            self.notify(f"{self._proving.now} is being proved: {key('analysis.leave')} cancels it.")
+
+    def _start_proving(self, what_ifs: tuple[WhatIf, ...], refusal: str) -> None:
+        from dlbricks_tui.answers.proof_process import ProofOrder
+        from dlbricks_tui.tui.analysis.proving import Proving
+
+        if refusal:
+            self.notify(refusal, severity="warning")
+        elif self._proving is None:
+            for each in what_ifs:
+                self._failures.pop(each.id, None)
+            self._proving = Proving(ProofOrder(self._spec.source, what_ifs, self._spec.shapes), self._session.data)
+            self._show_proving()
+            self.run_worker(self._follow(self._proving), group="proof", exit_on_error=False)
+
+    async def _follow(self, proving: Proving) -> None:
+        try:
+            await proving.follow(self._take_proof)
+        finally:
+            self._proving = None
+            self._show_proving()
+            if proving.stopped:
+                self.notify("The proof is cancelled; those before it are kept.")
+            if self._is_outdated:
+                self._look_unless_measuring()
+
+    def _take_proof(self, message: ProofMessage) -> None:
+        from dlbricks_tui.answers.proof_process import ProofDone
+
+        if isinstance(message, ProofDone):
+            if message.gain is None:
+                self._failures[message.what_if] = message.failure
+            elif self._view is not None:
+                self._view = self._view.with_proof(message.what_if, message.gain)
+                self._what_ifs.show(self._view.changes)
+                self._head.refresh(layout=True)
+        self._show_proving()
+
+    def _show_proving(self) -> None:
+        self._what_ifs.show_proving(self._proving)
+        self._change.show_proving(self._proving, self._failures)
+
+    async def on_unmount(self) -> None:
+        if self._proving is not None:
+            self._proving.stop()
+            await self._proving.ended()
+
+    # What the what-ifs lack
+
+    def action_measure(self) -> None:
+        if self._proving is not None:
+            self._say_proving()
+        elif self._measuring:
+            self.notify("A run is measuring: what is missing can be measured once it has ended.")
+        elif self._view is not None:
+            plan = partial(work.plan_measuring, self._view.found, self._session.data, self._spec.shapes)
+            self.run_in_thread(plan, "plan", self._planned)
+
+    def _planned(self, plan: MeasuringPlan | str) -> None:
+        from dlbricks_tui.tui.analysis.measuring import MeasureScreen
+
+        if isinstance(plan, str):
+            self.notify(plan)
+        else:
+            self.ask(MeasureScreen(plan), lambda _: self._measure(plan.requests))
+
+    def _measure(self, requests: tuple[RunRequest, ...]) -> None:
+        self._measuring_next = requests
+        self._measure_next()
+
+    def _measure_next(self) -> None:
+        request, *others = self._measuring_next
+        self._measuring_next = tuple(others)
+        self.run_in_thread(partial(self._session.runs.start, request), "start run", self._run_started)
+
+    def _run_started(self, run: str) -> None:
+        self._measured_by = run
+        self.post_message(messages.RunBegun(run))
 
     def _analysed(self, found: work.ModelView | str) -> None:
         if isinstance(found, str):
@@ -133,7 +281,7 @@ class AnalysisScreen(PanelledScreen[None]):
             return wrapped_lines([line(Span(f" {self._model}", "strong"), Span(question))], width)
         found = self._view.found
         answer = headline(self._model, found.baseline, found.best, found.over_best)
-        gain = largest_gain(found.what_ifs, {name: it.gain for name, it in found.proofs.items()}.get)
+        gain = largest_gain(found.what_ifs, {it.what_if.id: it.proof.gain for it in self._view.changes if it.proof}.get)
         lines = [line(Span(f" {answer}", "strong")), *([line(Span(f" {capitalised(gain)}", "good"))] if gain else [])]
         # The execution is the same as on the workbench, so it may be cut off.
         return (*wrapped_lines(lines, width), line(Span(f" {execution_line(found.baseline)}", "muted")))

@@ -14,11 +14,12 @@ from dlbricks_tui.tui.lines import BLANK, Line, Span, column, fact, line, number
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, Panel, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
 from dlbricks_tui.wording.analysis import NO_WHAT_IFS, gain_with_interval, interval_of, remarks_on
-from dlbricks_tui.wording.numbers import in_ms, milliseconds, signed_percent
+from dlbricks_tui.wording.numbers import counted, duration, in_ms, milliseconds, signed_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from dlbricks_tui.tui.analysis.proving import Proving
     from dlbricks_tui.tui.analysis.work import ChangeRow
 
 _MS, _GAIN, _INTERVAL, _PROVED = 9, 9, 14, 9
@@ -53,6 +54,7 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
 
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="what-ifs")
+        self._proving: Proving | None = None
 
     def heading(self, width: int) -> Line:
         right = titles(("ms", _MS), ("gain", _GAIN), ("95 %", _INTERVAL), ("proved", _PROVED))
@@ -61,10 +63,15 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
     def show(self, rows: Sequence[ChangeRow]) -> None:
         self.show_placeholder(
             line(NO_WHAT_IFS),
-            Hint("On the workbench, {workbench.start_run} measures others: threads, batch sizes, runtimes.", "muted"),
+            Hint("{analysis.measure} measures others: threads, kernels, runtimes, batch sizes.", "muted"),
         )
         self.show_items(rows)
         self.cursor_settled()
+
+    def show_proving(self, proving: Proving | None) -> None:
+        """Show how far the proofs are."""
+        self._proving = proving
+        self.rows.refresh()
 
     def identity(self, item: ChangeRow) -> str:
         return item.what_if.id
@@ -94,7 +101,9 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
     def _row(self, index: int, width: int) -> Line:
         found, proof, _ = self.found[index]
         proved = Span("bound", "muted") if found.change is None else Span("-", "muted")
-        if proof is not None:
+        if self._proving is not None and self._proving.now == found.id:
+            proved = Span("waits" if self._proving.waits_for else "running", "warn")
+        elif proof is not None:
             proved = Span(signed_percent(proof.gain), _style_of(proof.gain))
         return (
             column(found.id, _name_width(width)),
@@ -125,6 +134,9 @@ class ChangePanel(Panel):
         self._list = LineRows(self._lines)
         super().__init__(self._list, id="change")
         self._row: ChangeRow | None = None
+        self._proving: Proving | None = None
+        # The reason why the last proof of a what-if failed, by its id.
+        self._failures: Mapping[str, str] = {}
         self.show_placeholder(line(Span("Select a what-if to read how it is done.", "muted")))
 
     def show(self, row: ChangeRow | None) -> None:
@@ -136,15 +148,21 @@ class ChangePanel(Panel):
             self.show_title(f": {row.what_if.id}" if row else "")
             self._list.remake()
 
+    def show_proving(self, proving: Proving | None, failures: Mapping[str, str]) -> None:
+        """Show how far the proof of the selected what-if is, or why it failed."""
+        self._proving, self._failures = proving, failures
+        self._list.remake()
+
     def action_copy(self) -> None:
         self.copy(None if self._row is None else self._row.what_if.how, "Select a what-if first.")
 
     def _lines(self, width: int) -> Iterator[Line]:
         if self._row is not None:
-            yield from _told(self._row)
+            proving = self._proving if self._proving and self._proving.now == self._row.what_if.id else None
+            yield from _told(self._row, proving, self._failures.get(self._row.what_if.id, ""))
 
 
-def _told(row: ChangeRow) -> Iterator[Line]:
+def _told(row: ChangeRow, proving: Proving | None, failure: str) -> Iterator[Line]:
     found, proof, changed = row
     yield fact("how", Span(found.how, "strong"))
     yield fact("predicted", Span(gain_with_interval(found.gain), _style_of(found.gain.value)))
@@ -155,8 +173,12 @@ def _told(row: ChangeRow) -> Iterator[Line]:
         yield fact(
             "", Span(f"{in_ms(proof.before_ms)} before and {in_ms(proof.measured_ms)} after the change", "muted")
         )
-    elif found.change is not None:
-        yield fact("proved", Span("not yet", "muted"))
+    elif found.change is not None and proving is None and not failure:
+        yield fact("proved", Span("not yet: ", "muted"), *Hint("{analysis.prove} carries it out", "muted").line)
+    if failure:
+        yield fact("failed", Span(failure, "bad"))
+    if proving is not None:
+        yield from _progress(proving)
     yield BLANK
     yield line(Span("How far to trust it", "heading"))
     for remark in remarks_on(found, changed, None if proof is None else proof.gain):
@@ -166,3 +188,17 @@ def _told(row: ChangeRow) -> Iterator[Line]:
         yield line(Span("Layers responsible", "heading"))
         for layer in found.layers:
             yield line(f"  {layer}")
+
+
+def _progress(proving: Proving) -> Iterator[Line]:
+    place = f" {proving.place}" if proving.place else ""
+    if proving.waits_for:
+        told = Span(f"waits for {proving.waits_for}", "warn")
+    elif proving.rounds is None:
+        told = Span("loading the model twice, before and after the change", "warn")
+    else:
+        done = proving.rounds
+        left = "" if done.seconds_left is None else f", about {duration(done.seconds_left)} left"
+        told = Span(f"{counted(done.rounds, 'round')}, {gain_with_interval(done.gain)} so far{left}", "warn")
+    yield fact("proving", told, Span(place, "muted"))
+    yield Hint("           {analysis.leave} cancels it", "muted").line

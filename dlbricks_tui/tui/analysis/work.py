@@ -8,12 +8,17 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dlbricks_tui.analysis.bounds import GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.what_if import WhatIf
     from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
+    from dlbricks_tui.answers.proving import MeasuringPlan
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -33,6 +38,11 @@ class ModelView(NamedTuple):
     found: Analysis
     changes: tuple[ChangeRow, ...]
     groups: tuple[GroupTimes, ...]
+
+    def with_proof(self, what_if: str, gain: MeasuredGain) -> ModelView:
+        """Return the view with a new proof."""
+        changes = (row._replace(proof=gain) if row.what_if.id == what_if else row for row in self.changes)
+        return self._replace(changes=tuple(changes))
 
 
 def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> ModelView | str:
@@ -58,6 +68,32 @@ def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config)
     )
     groups = () if found.best is None else tuple(times_of_groups(found.baseline, found.best))
     return ModelView(found, changes, groups)
+
+
+def reason_not_to_prove(found: Analysis) -> str:
+    """Return why no what-if of a model can be proved now; empty if nothing is against it."""
+    from dlbricks_tui.host.fingerprint import fingerprint
+    from dlbricks_tui.tui.run.runs import measuring_now
+
+    if found.system != fingerprint().id:
+        return f"{found.source.name} was analysed on another system, and proofs run on this host."
+    holder = measuring_now()
+    return "" if holder is None else f"Proofs have to wait: {holder} measures on this host."
+
+
+def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan | str:
+    """Return what the what-ifs of a model lack on this host, or the reason why nothing can be measured."""
+    from dlbricks_tui.analysis.what_if import WhatIfKind
+    from dlbricks_tui.answers.proving import plan_of
+    from dlbricks_tui.host.fingerprint import fingerprint
+
+    if found.system != fingerprint().id:
+        return f"{found.source.name} was analysed on another system, and this host can only measure for itself."
+    try:
+        plan = plan_of(found, tuple(WhatIfKind), data, inputs, {})
+    except UserError as error:
+        return str(error)
+    return plan if plan.lacks else "The what-ifs lack nothing that this host can measure."
 
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:

@@ -53,7 +53,7 @@ def preview_run(
     """Preview a run that would start now; models that only the framework could read are named but not counted."""
     parts = [_preview_part(session, part, specs_of(part)) for part in request.parts]
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
-    holder, settings = host_lock().holder(), [part.runtime.settings for part in request.parts]
+    holder, settings = measuring_now(), [part.runtime.settings for part in request.parts]
     remarks = remarks_on(it.precision for it in settings)
     too_many = too_many_threads((it.threads for it in settings), fingerprint().cores)
     return RunPreview(
@@ -64,7 +64,7 @@ def preview_run(
         sum(each.failed_before for each in parts),
         min(sum(each.seconds for each in parts), budget),
         min(sum(each.calibration_seconds for each in parts), budget),
-        str(holder) if holder is not None and _is_there(holder) else "",
+        "" if holder is None else str(holder),
         is_probe=request.probe_bricks is not None,
         warnings=tuple(filter(None, (too_many, *remarks))),
     )
@@ -99,8 +99,13 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
     )
 
 
+def measuring_now() -> Holder | None:
+    """Return what measures on this host; a killed process leaves its note behind, and does not count."""
+    holder = host_lock().holder()
+    return holder if holder is not None and _is_there(holder) else None
+
+
 def _is_there(holder: Holder) -> bool:
-    """Return whether the process still runs; a killed process leaves its note behind."""
     try:
         os.kill(holder.pid, 0)
     except ProcessLookupError:

@@ -1,0 +1,236 @@
+"""Proofs and measurements that the analysis screen starts; a small script stands for the process that proves."""
+
+import json
+import os
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.answers.analysing import MeasuredGain
+from dlbricks_tui.answers.proof_process import ProofDone, ProofWaits, RoundsDone, encode
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.analysis import proving
+from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.runs import Runs
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text, settled
+from tests.tui.results import store_run
+from tests.tui.snapshots import check_layout
+from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN
+
+# It takes the order, writes each line of a file, and then waits until a second file is there.
+SCRIPT = """
+import os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+sys.stdin.buffer.read()
+(folder / "pid").write_text(str(os.getpid()))
+for name in ("first", "second"):
+    while not (folder / name).exists():
+        time.sleep(0.005)
+    os.write(1, (folder / name).read_bytes())
+sys.exit((folder / "fails").read_text() if (folder / "fails").exists() else 0)
+"""
+PROVED = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
+ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with what the process writes."""
+    path = tmp_path / "process"
+    path.mkdir()
+    monkeypatch.setattr(proving, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(path)])
+    return path
+
+
+@pytest.fixture
+def faster(new: DataFolder) -> DataFolder:
+    """A data folder with a model that was measured with two threads and with one."""
+    store_run(new, [MODEL])
+    store_run(new, [MODEL], runtime=ONE_THREAD, factor=0.75)
+    return new
+
+
+def writes(folder: Path, name: str, *messages: object) -> None:
+    """Let the process write messages; the file appears at once with all of them."""
+    part = folder / "part"
+    part.write_bytes(b"".join(encode(it) for it in messages))  # type: ignore[arg-type]
+    part.rename(folder / name)
+
+
+def ended(folder: Path) -> bool:
+    try:
+        os.kill(int((folder / "pid").read_text()), 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    await eventually(pilot, lambda: words in screen_text(pilot))
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    """Return the messages of the program, the newest last."""
+    return [note.message for note in pilot.app._notifications]
+
+
+async def tells(pilot: Pilot[None], words: str) -> None:
+    await eventually(pilot, lambda: any(words in it for it in told(pilot)))
+
+
+async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row(
+    faster: DataFolder, folder: Path
+) -> None:
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "2")
+        await pilot.press("p")
+        await shows(pilot, "loading the model twice")
+        writes(folder, "first", ROUNDS)
+        await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far, about 12 s left")
+        assert "running" in screen_text(pilot)
+        check_layout(pilot.app)
+        writes(folder, "second", ProofDone("parallel-2", PROVED, ""))
+        await settled(pilot)
+        shown = screen_text(pilot)
+        # The prediction and the proof are in one row.
+        assert re.search(r"parallel-2 .*\+43 to \+44 +\+42\.0 %", shown)
+        for words in ("15.60 ms before and 9.000 ms after the change", "The proof agrees with the prediction"):
+            assert words in shown
+        assert "Largest gain: parallel-2, +42.0 %, proved" in shown
+        assert "so far" not in shown and "running" not in shown
+
+
+async def test_escape_cancels_the_proof_and_the_next_one_leaves_the_screen(faster: DataFolder, folder: Path) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN, "3")
+        await pilot.press("p")
+        writes(folder, "first", ProofWaits("run r1 of a colleague"))
+        await shows(pilot, "waits for run r1 of a colleague")
+        await pilot.press("p")
+        await tells(pilot, "parallel-2 is being proved: esc cancels it.")
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, AnalysisScreen)
+        assert ended(folder) and "The proof is cancelled; those before it are kept." in told(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_leaving_the_program_ends_the_proof(faster: DataFolder, folder: Path) -> None:
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN, "3")
+        await pilot.press("p")
+        await eventually(pilot, (folder / "pid").exists)
+    assert ended(folder)
+
+
+async def test_a_key_proves_all_what_ifs_without_a_proof(faster: DataFolder, folder: Path) -> None:
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "2", "j")
+        await pilot.press("P")
+        writes(folder, "first", ProofDone("parallel-2", PROVED, ""))
+        await shows(pilot, "loading the model twice, before and after the change 2 of 2")
+        writes(folder, "second", ProofDone("threads-1", None, "the worker was lost"))
+        await settled(pilot)
+        assert "failed     the worker was lost" in screen_text(pilot)
+        panel = pilot.app.screen.query_one(WhatIfsPanel)
+        assert [it.proof for it in panel.found] == [PROVED, None]
+
+
+async def test_a_process_that_fails_says_why(faster: DataFolder, folder: Path) -> None:
+    (folder / "fails").write_text("the disk is full")
+    for name in ("first", "second"):
+        writes(folder, name)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "2", "p")
+        assert "parallel-2 was not proved: the disk is full" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, AnalysisScreen)
+
+
+async def test_a_proof_is_refused_with_one_line_while_a_run_measures(faster: DataFolder, folder: Path) -> None:
+    lock = host_lock()
+    assert lock.try_hold("r1", faster.path)
+    try:
+        async with running(app_on(faster), WIDE) as pilot:
+            await press(pilot, *OPEN, "p")
+            assert told(pilot)[-1].startswith("Proofs have to wait: run r1 of")
+    finally:
+        lock.release()
+    assert not (folder / "pid").exists()
+
+
+async def test_nothing_is_read_while_a_proof_measures(faster: DataFolder, folder: Path) -> None:
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        screen = pilot.app.screen
+        assert isinstance(screen, AnalysisScreen)
+        await pilot.press("p")
+        await eventually(pilot, (folder / "pid").exists)
+        before = screen._view
+        screen.post_message(NewResults())
+        await pilot.press("r")
+        await tells(pilot, "parallel-2 is being proved")
+        assert screen._view is before and screen._is_outdated
+        await press(pilot, "escape")
+        assert not screen._is_outdated and screen._view is not before
+
+
+async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[RunRequest] = []
+    followed: list[str] = []
+
+    def start(_: Runs, request: RunRequest) -> str:
+        started.append(request)
+        return f"r{len(started)}"
+
+    monkeypatch.setattr(Runs, "start", start)
+    app = app_on(faster)
+    monkeypatch.setattr(app._runs, "follow", followed.append)
+    async with running(app, WIDE) as pilot:
+        await press(pilot, *OPEN, "m")
+        assert f"{MODEL} was not measured in " in screen_text(pilot) and "batch 8" in screen_text(pilot)
+        assert not started
+        await press(pilot, "enter")
+        assert followed == ["r1"]
+        screen = pilot.app.screen
+        assert isinstance(screen, AnalysisScreen)
+        several = 1 + len(screen._measuring_next)
+        assert several > 1
+        for number in range(1, several + 1):
+            screen.show_run(replace(SnapshotBuilder(f"r{number}", (MODEL,)).snapshot(), state=State.RUNNING))
+            await press(pilot)
+            screen.show_run(replace(SnapshotBuilder(f"r{number}", (MODEL,)).snapshot(), state=State.FINISHED))
+            await press(pilot)
+        assert followed == [f"r{number + 1}" for number in range(several)]
+        assert len({json.dumps(str(it)) for it in started}) == several
+
+
+async def test_a_cancelled_run_ends_the_measurement_of_what_is_missing(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
+    app = app_on(faster)
+    monkeypatch.setattr(app._runs, "follow", lambda _: None)
+    async with running(app, WIDE) as pilot:
+        await press(pilot, *OPEN, "m", "enter")
+        screen = pilot.app.screen
+        assert isinstance(screen, AnalysisScreen)
+        assert screen._measuring_next
+        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.CANCELLED))
+        await press(pilot)
+        assert len(started) == 1 and not screen._measuring_next
