@@ -213,6 +213,7 @@ async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
         for number in range(1, several + 1):
             screen.show_run(replace(SnapshotBuilder(f"r{number}", (MODEL,)).snapshot(), state=State.RUNNING))
             await press(pilot)
+            assert "A run measures; its end brings the analysis up to date." in screen_text(pilot)
             screen.show_run(replace(SnapshotBuilder(f"r{number}", (MODEL,)).snapshot(), state=State.FINISHED))
             await press(pilot)
         assert followed == [f"r{number + 1}" for number in range(several)]

@@ -19,7 +19,7 @@ from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.analysis import execution_line, headline, largest_gain
-from dlbricks_tui.wording.numbers import capitalised
+from dlbricks_tui.wording.numbers import capitalised, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -95,7 +95,9 @@ class AnalysisScreen(PanelledScreen[None]):
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; once it ends, analyse what it has measured."""
-        self._run = run
+        before, self._run = self._run_line(), run
+        if self._run_line() != before:
+            self._head.refresh(layout=True)
         if run.run == self._measured_by and not run.active:
             self._measured_by = ""
             if run.state is State.CANCELLED:
@@ -105,6 +107,13 @@ class AnalysisScreen(PanelledScreen[None]):
                 return
         if not self._measuring and self._is_outdated:
             self._look_unless_measuring()
+
+    def _run_line(self) -> Line:
+        """Return how far a run is that measures; nothing without one."""
+        if self._run is None or not self._measuring:
+            return ()
+        share = "" if self._run.share is None else f", {percent(self._run.share)} done"
+        return line(Span(f" A run measures{share}; its end brings the analysis up to date.", "warn"))
 
     @on(messages.NewResults)
     def _look_unless_measuring(self) -> None:
@@ -284,4 +293,5 @@ class AnalysisScreen(PanelledScreen[None]):
         gain = largest_gain(found.what_ifs, {it.what_if.id: it.proof.gain for it in self._view.changes if it.proof}.get)
         lines = [line(Span(f" {answer}", "strong")), *([line(Span(f" {capitalised(gain)}", "good"))] if gain else [])]
         # The execution is the same as on the workbench, so it may be cut off.
-        return (*wrapped_lines(lines, width), line(Span(f" {execution_line(found.baseline)}", "muted")))
+        below = self._run_line() or line(Span(f" {execution_line(found.baseline)}", "muted"))
+        return (*wrapped_lines(lines, width), below)
