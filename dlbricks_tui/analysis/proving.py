@@ -162,7 +162,8 @@ class Prover:
         """Load a model into a new worker, in up to so many copies: its file, or else its layers."""
         place, side_by_side = self.place, execution.runtime.at_once > 1
         with open_worker(
-            execution.runtime,
+            # Measurements have these settings too; operators side by side need the usual ones.
+            execution.runtime if side_by_side else execution.runtime.for_profiling(),
             place.worker_program,
             place.data.log / "proofs.log",
             self.signals.waiting,

@@ -95,7 +95,12 @@ def gain_between(before: Latency, after: Latency, hours: float = 0.0) -> Gain:
 
 
 def hours_between(one: MeasuredExecution, other: MeasuredExecution) -> float:
-    """Return the share by which the reference ran slower or faster during one measurement; 0 if it is not known."""
+    """Return the share by which the reference ran slower or faster during one measurement; 0 if it is not known.
+
+    The latency of the reference depends on the runtime and its settings, so it tells nothing about two of them.
+    """
+    if one.found.way.runtime != other.found.way.runtime:
+        return 0.0
     first, second = _reference_ms(one), _reference_ms(other)
     return abs(second / first - 1.0) if first and second else 0.0
 
@@ -226,6 +231,8 @@ class _Changes:
         for framework, other in fitting.items():
             runtime = other.execution.runtime
             how = f"run the {other.graph.format.value} file in {runtime.traits.title} {runtime.version}"
+            if engine := _engine(axes, other):
+                how += f" with {engine}"
             yield self._to(WhatIfKind.RUNTIME, framework, other, how)
         same_file = [it for it in fitting.values() if it.file == self.baseline.file]
         if same_file:
@@ -284,6 +291,7 @@ class _Changes:
         if best is not None:
             axes, other = best
             setting = f"{other.execution.runtime.traits.threads_setting}={axes.threads}"
+            setting = " ".join(filter(None, (setting, _engine(axes, other))))
             yield self._to(WhatIfKind.THREADS, str(axes.threads), other, setting)
 
     def batches(self) -> Iterator[WhatIf]:
@@ -335,6 +343,12 @@ class _Changes:
             tuple(dict.fromkeys(layers))[:MOST_LAYERS],
             how,
         )
+
+
+def _engine(axes: Axes, one: MeasuredExecution) -> str:
+    """Return the settings of the measurements without which several threads are slower; empty if there are none."""
+    settings = one.execution.runtime.traits.profiling_settings if axes.threads != 1 else ()
+    return " ".join(f"{name}={value}" for name, value in settings)
 
 
 def unfused(one: MeasuredExecution) -> tuple[int, ...]:

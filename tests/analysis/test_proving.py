@@ -164,6 +164,12 @@ def test_operators_run_side_by_side_where_the_runtime_says_so(lab: Lab, tmp_path
     assert {line.split()[-1] for line in diary.read_text().splitlines()} == {"abreast"}
 
 
+def test_models_are_proved_with_the_settings_of_measurements_which_are_those_for_profiling(lab: Lab) -> None:
+    (outcome,) = lab.prove(what_if(faster(), baseline=faster(FAKE_FACTOR_TO_PROFILE="3")))
+    assert outcome.proof is not None
+    assert outcome.proof.gain == pytest.approx(2 / 3, abs=0.01)
+
+
 def open_batch() -> ModelProto:
     """Return two matrix products and a relu, for any number of rows."""
     nodes = [

@@ -2,7 +2,8 @@
 
 FAKE_MANNERS is a JSON object that says, by the name of an operator, how programs with that operator behave.
 FAKE_NAP is how many seconds each request for samples takes, while the file FAKE_SLOW exists if that is set. FAKE_FACTOR
-makes latencies longer than usual, and FAKE_NOISE is the share by which they vary.
+makes latencies longer than usual, FAKE_FACTOR_TO_PROFILE those with the settings for profiling, and FAKE_NOISE is the
+share by which they vary.
 FAKE_DIARY is a file that gets a line for each program that is sampled: its operators, untimed runs, timed runs,
 and whether these operators may run side by side ("abreast").
 """
@@ -161,7 +162,9 @@ def operator_ns(operator: str) -> int:
 def latency_ns(program: Program) -> int:
     """Return the latency of a program, 0.05 ms and up, by its operators."""
     usual = 50_000 + sum(map(operator_ns, operators_of(program)))
-    return usual * int(os.environ.get("FAKE_FACTOR", "1"))
+    profiles = os.environ.get("MXNET_ENGINE_TYPE") == "NaiveEngine"
+    slower = int(os.environ.get("FAKE_FACTOR_TO_PROFILE", "1")) if profiles else 1
+    return usual * int(os.environ.get("FAKE_FACTOR", "1")) * slower
 
 
 def main(kind: type[FakeWorker] = FakeWorker) -> None:
