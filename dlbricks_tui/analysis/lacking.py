@@ -25,7 +25,7 @@ _RUNS_OF_A_SLOW_MODEL = 20
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What decides which executions are possible here."""
+    """The cores, the instruction sets and the runtimes of this host, which limit the executions that are possible."""
 
     cores: int
     # The narrowest first.

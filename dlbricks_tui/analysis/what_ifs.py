@@ -2,11 +2,21 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dlbricks_tui.analysis.bounds import best_measured, ratio_of
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, is_conversion, paid_ps, split
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.bounds import best_measured
+from dlbricks_tui.analysis.groups import MeasuredExecution, is_conversion, paid_ps
+from dlbricks_tui.analysis.savings import (
+    Saving,
+    by_layer_name,
+    gain_between,
+    hours_between,
+    latencies_per_item,
+    latency_of,
+    names_of,
+    savings,
+)
+from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import Task, milliseconds
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.scheduling import schedule
@@ -74,91 +84,6 @@ def what_ifs_of(
         *changes.batches(),
     ]
     return tuple({it.id: it for it in found}.values())
-
-
-def latency_of(one: MeasuredExecution) -> Latency:
-    """Return the sequential estimate with its interval."""
-    composed = one.estimate.composed
-    if composed is None:
-        return Latency(0.0, 0.0, 0.0)
-    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-
-
-def gain_between(before: Latency, after: Latency, hours: float = 0.0) -> Gain:
-    """Return the gain of a change, given both latencies.
-
-    Their errors count as independent. `hours` is the share by which the speed of the host differed between the two.
-    """
-    half = hours * after.value_ms
-    ratio = ratio_of(Latency(after.value_ms, max(0.0, after.low_ms - half), after.high_ms + half), before)
-    return Gain(1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low)
-
-
-def hours_between(one: MeasuredExecution, other: MeasuredExecution) -> float:
-    """Return the share by which the reference ran slower or faster during one measurement; 0 if it is not known.
-
-    The latency of the reference depends on the runtime and its settings, so it tells nothing about two of them.
-    """
-    if one.found.way.runtime != other.found.way.runtime:
-        return 0.0
-    first, second = _reference_ms(one), _reference_ms(other)
-    return abs(second / first - 1.0) if first and second else 0.0
-
-
-class Saving(NamedTuple):
-    """The layers of a group of nodes, and the time that a change saves in it; negative if it costs time."""
-
-    layers: tuple[str, ...]
-    before_ms: float
-    saved_ms: float
-
-
-def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
-    """Return what a change saves in each group, per item of a batch; none if they run different files."""
-    if before.file != after.file:
-        return ()
-    one, other = before.graph.batch_size, after.graph.batch_size
-    found = []
-    for group in groups_of([before, after]).groups:
-        first, second = (
-            milliseconds(paid_ps(each, parts)) / size
-            for each, parts, size in zip((before, after), group.parts, (one, other), strict=True)
-        )
-        shown, numbers = (before, group.parts[0]) if group.parts[0] else (after, group.parts[1])
-        names = [shown.graph.layers[index].name for number in numbers for index in shown.parts[number].layers]
-        found.append(Saving(tuple(dict.fromkeys(names)), first, first - second))
-    return tuple(found)
-
-
-def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
-    """Return what a change saves in the layers whose written layers have the same names in both files.
-
-    The layers of a quantised copy have those of its model, and more.
-    """
-    if before.file == after.file:
-        return savings(before, after)
-    numbers: dict[str, int] = {}
-    covers = [_named_cover(it, numbers) for it in (before, after)]
-    found = []
-    for group in split({0: range(len(covers[0])), 1: range(len(covers[1]))}, covers):
-        first, second = group.parts
-        if first and second:
-            before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
-            found.append(Saving(tuple(dict.fromkeys(_names(before, first))), before_ms, before_ms - after_ms))
-    return tuple(found)
-
-
-def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[int, ...]]:
-    """Return numbers for the names of the written layers behind each part; without these for its own name."""
-    written = {} if one.written is None else {node: it.name for it in one.written.layers for node in it.nodes}
-    cover = []
-    for part in one.parts:
-        layers = [one.graph.layers[index] for index in part.layers]
-        names = [written.get(node, "") for layer in layers for node in layer.nodes]
-        names = list(filter(None, names)) or [layer.name for layer in layers]
-        is_own = not any(map(is_conversion, layers))
-        cover.append(tuple([numbers.setdefault(name, len(numbers)) for name in names]) if is_own else ())
-    return cover
 
 
 def _quantising(one: MeasuredExecution) -> list[int]:
@@ -260,7 +185,7 @@ class _Changes:
                 latency = latency_of(self.baseline)
                 kept = 1.0 - milliseconds(saved_ps) / latency.value_ms
                 ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
-                names = _names(self.baseline, ranked)
+                names = names_of(self.baseline, ranked)
                 how = "compute these layers in the pass of the layer before: a bound only"
                 changed = Latency(*(kept * each for each in latency))
                 yield self._what_if(WhatIfKind.FUSION, "", None, changed, names, how, self.baseline)
@@ -305,8 +230,8 @@ class _Changes:
         if best is not None:
             yield self._to(WhatIfKind.BATCH, str(best.graph.batch_size), best, batch_in_words(best.graph.batch_size))
 
-    def _alike(self, axes: Axes, **changed: object) -> bool:
-        return axes == self.axes._replace(**changed)  # type: ignore[arg-type]
+    def _alike(self, axes: Axes, **changed: Any) -> bool:
+        return axes == self.axes._replace(**changed)
 
     def _one(self, axes: Axes) -> MeasuredExecution | None:
         return next((other for found, other in self.others if found == axes), None)
@@ -316,7 +241,7 @@ class _Changes:
     ) -> WhatIf:
         """Return the change to another measured execution, and what it saves in each group of layers."""
         found = savings(self.baseline, other) if saved is None else saved
-        before, after = _latencies(self.baseline, other)
+        before, after = latencies_per_item(self.baseline, other)
         lost = after.value_ms > before.value_ms
         ranked = sorted(found, key=lambda it: it.saved_ms if lost else -it.saved_ms)
         names = [name for it in ranked if (it.saved_ms < 0) is lost and it.saved_ms for name in it.layers[:1]]
@@ -332,7 +257,7 @@ class _Changes:
         how: str,
         measured: MeasuredExecution,
     ) -> WhatIf:
-        before, _ = _latencies(self.baseline, measured)
+        before, _ = latencies_per_item(self.baseline, measured)
         return WhatIf(
             f"{kind.value}-{name}" if name else kind.value,
             kind,
@@ -372,25 +297,6 @@ def unfused(one: MeasuredExecution) -> tuple[int, ...]:
             passes.add(layer.index)
             found.append(part_of[layer.index])
     return tuple(number for number in found if one.parts[number].paid_ps)
-
-
-def _names(one: MeasuredExecution, parts: Iterable[int]) -> list[str]:
-    return [one.graph.layers[index].name for number in parts for index in one.parts[number].layers]
-
-
-def _latencies(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Latency, Latency]:
-    """Return the latencies that are compared: for each item of a batch if the batch sizes differ."""
-    sizes = before.graph.batch_size, after.graph.batch_size
-    first, second = sizes if sizes[0] != sizes[1] else (1, 1)
-    return Latency(*(it / first for it in latency_of(before))), Latency(*(it / second for it in latency_of(after)))
-
-
-def _reference_ms(one: MeasuredExecution) -> float:
-    """Return the mean latency of the reference while the parts were measured, by their time; 0 if it is not known."""
-    known = [(part.paid_ps, part.measured.reference_ms) for part in one.parts if part.measured is not None]
-    weighed = [(paid, reference_ms) for paid, reference_ms in known if reference_ms and paid]
-    paid_in_all = sum(paid for paid, _ in weighed)
-    return sum(paid * reference_ms for paid, reference_ms in weighed) / paid_in_all if paid_in_all else 0.0
 
 
 def _is_newer(one: MeasuredExecution, other: MeasuredExecution) -> bool:

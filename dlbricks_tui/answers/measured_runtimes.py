@@ -66,6 +66,7 @@ def _described(identity: str, stored: records.Runtime | None) -> Runtime:
     first, *words = identity.split(" ")
     framework, _, version = first.partition("-")
     python = next((word.removeprefix("python-") for word in words if word.startswith("python-")), "")
-    environment = tuple(sorted(tuple(word.split("=", 1)) for word in words if "=" in word))
-    settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))  # type: ignore[arg-type]
+    variables = [word.partition("=") for word in words if "=" in word]
+    environment = tuple(sorted((name, value) for name, _, value in variables))
+    settings = Settings(stated_threads(identity), environment, precision=stated_precision(identity))
     return Runtime(stored.name if stored else framework, "", framework, version, python, settings)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.savings import hours_between
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
-from dlbricks_tui.analysis.what_ifs import hours_between
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.printable import printable

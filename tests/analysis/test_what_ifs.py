@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 
 from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.savings import by_layer_name, gain_between, latency_of, savings
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
-from dlbricks_tui.analysis.what_ifs import by_layer_name, gain_between, latency_of, savings, unfused, what_ifs_of
+from dlbricks_tui.analysis.what_ifs import unfused, what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.graph import LayerGraph, Level
