@@ -20,7 +20,7 @@ from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
-from dlbricks_tui.store.records import Peaks, Proof, Record, Run, Runtime, System
+from dlbricks_tui.store.records import LoadTest, Peaks, Proof, Record, Run, Runtime, System
 from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parse_order, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
@@ -109,6 +109,11 @@ class ResultsDatabase(TinyDB):
         """Return the what-ifs of a model, by its key, that were proved on a system, the newest proof first."""
         found = self.records(Proof, equal(model=model, system=system))
         return tuple(sorted(found, key=lambda proof: proof.when, reverse=True))
+
+    def load_tests_of(self, model: str, system: str) -> tuple[LoadTest, ...]:
+        """Return the scenarios of a model, by its key, that were measured on a system, the newest first."""
+        found = self.records(LoadTest, equal(model=model, system=system))
+        return tuple(sorted(found, key=lambda test: test.when, reverse=True))
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs, each in its last state."""

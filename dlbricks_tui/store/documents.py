@@ -15,6 +15,7 @@ from dlbricks_tui.store.records import (
     Fact,
     Facts,
     Failure,
+    LoadTest,
     Measurement,
     Peaks,
     Proof,
@@ -40,11 +41,12 @@ TABLES: Mapping[str, type[Record]] = {
     "calibrations": Calibration,
     "failures": Failure,
     "proofs": Proof,
+    "load_tests": LoadTest,
     "end_to_end": EndToEnd,
     "measurements": Measurement,
 }
 TABLE_OF: Mapping[type[Record], str] = {record: table for table, record in TABLES.items()}
-SAMPLES = ("samples_ms", "changed_samples_ms")
+SAMPLES = ("samples_ms", "changed_samples_ms", "latencies")
 
 
 class BrokenDocumentError(Exception):
@@ -125,6 +127,16 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+def _number_if_any(value: Any) -> float | None:
+    return None if value is None else _number(value)
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true nor false")
+    return value
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(map(_text, value))
 
@@ -161,6 +173,8 @@ _CODECS: Mapping[Any, _Codec] = {
     str: _Codec(_as_it_is, _text),
     int: _Codec(_as_it_is, _whole),
     float: _Codec(_as_it_is, _number),
+    float | None: _Codec(_as_it_is, _number_if_any),
+    bool: _Codec(_as_it_is, _truth),
     Level: _Codec(lambda level: level.value, Level),
     tuple[str, ...]: _Codec(list, _texts),
     tuple[float, ...]: _Codec(list, _numbers),

@@ -33,6 +33,7 @@ _REFERENCES: Mapping[str, tuple[str, ...]] = {
     "runtimes": ("runtime",),
     "runs": ("run",),
     "proofs": ("model", "system", "runtime"),
+    "load_tests": ("model", "system", "runtime"),
 }
 # The rows that are read from the columns at once.
 _ROWS = 10_000

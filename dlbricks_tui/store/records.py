@@ -243,5 +243,37 @@ class Proof(DatedRecord):
     changed_samples_ms: tuple[float, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTest(DatedRecord):
+    """A scenario that MLPerf LoadGen carried out; `model` is the key of the model.
+
+    - `kind`, `percentile`, `bound_ms`, `batch_size` and `instances` are those of the scenario.
+    - `rate` has the requests per second that a server was sent. If `sought`, it is the highest within the bound.
+    - `valid` is LoadGen's verdict, and `reasons` why it is negative.
+    - `latencies` has the time of each request from when it was due to its answer, packed by `pack_latencies`.
+    """
+
+    model: str
+    name: str
+    system: str
+    runtime: str
+    level: Level
+    kind: str
+    percentile: float
+    bound_ms: float | None
+    rate: float | None
+    sought: bool
+    batch_size: int
+    instances: int
+    per_second: float
+    valid: bool
+    reasons: tuple[str, ...]
+    queries: int
+    seconds: float
+    # What passing a request to the worker and back adds to its inference.
+    passing_ms: float
+    latencies: str
+
+
 Result = Measurement | EndToEnd
-Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | Proof | EndToEnd | Measurement
+Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | Proof | LoadTest | EndToEnd | Measurement

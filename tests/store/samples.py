@@ -10,11 +10,13 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, fields_of
 from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
+from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import (
     BrickForm,
     Calibration,
     EndToEnd,
     Failure,
+    LoadTest,
     Measurement,
     Peaks,
     Proof,
@@ -109,6 +111,16 @@ def proof(before_ms: float = 30.0, after_ms: float = 24.0, **fields: Any) -> Pro
     return Proof(**{**way, **changed, **known, **found, **gains, **predicted, "when": WHEN, **fields})
 
 
+def load_test(**fields: Any) -> LoadTest:
+    """Return a server that answered 700 requests, most of them in 8 to 12 ms."""
+    way = {name: value for name, value in WAY.items() if name != "protocol"}
+    latencies_ns = [8_000_000 + number % 41 * 100_000 + number for number in range(700)]
+    asked = {"kind": "server", "percentile": 99.0, "bound_ms": 20.0, "rate": 40.0, "sought": True, "batch_size": 1}
+    found = {"per_second": 39.6, "valid": True, "reasons": (), "queries": 700, "seconds": 17.5, "passing_ms": 0.15}
+    known = {"model": "ab" * 32, "name": "resnet50_v1", "instances": 1, "latencies": pack_latencies(latencies_ns)}
+    return LoadTest(**{**way, **asked, **found, **known, "when": WHEN, **fields})
+
+
 def counts(store: ResultsDatabase) -> dict[str, int]:
     """Return the number of records in each table."""
     return {table: len(store.table(table)) for table in TABLES}
@@ -132,6 +144,7 @@ def one_of_each() -> list[Record]:
         calibration(uuid=f"{2:032x}"),
         failure(uuid=f"{3:032x}"),
         proof(uuid=f"{7:032x}"),
+        load_test(uuid=f"{8:032x}"),
         end_to_end(uuid=f"{4:032x}", noise=noise),
         measurement(
             uuid=f"{5:032x}",

@@ -1,0 +1,118 @@
+"""The order for a process that measures a scenario, and the messages that it writes, one JSON object a line."""
+
+import json
+import pickle
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias, get_args
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.models.graph import Numbers, Shape
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.scenarios.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioOrder:
+    """A model, how it is executed, and the scenario to measure."""
+
+    source: ModelSource
+    execution: Execution
+    scenario: Scenario
+    # The rate at which the search for the highest one begins: a predicted one, or that which passed before a pause.
+    first_rate: float | None = None
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        """Return the order as the process reads it."""
+        return pickle.dumps(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadWaits:
+    """Another process measures on this host, and the scenario waits for its end."""
+
+    holder: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReady:
+    """All instances have the model loaded."""
+
+    # Of a single request: the median of the inference, and what passing it to the worker and back adds.
+    service_ms: float
+    passing_ms: float
+    # The folder of LoadGen's logs.
+    logs: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTestStarted:
+    """LoadGen starts a test; a search for the highest rate consists of several."""
+
+    number: int
+    # Requests per second of a server.
+    rate: float | None
+    batch_size: int
+    # At least.
+    queries: int
+    seconds_left: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadProgress:
+    """The requests of a test that were answered since the last message, about once a second."""
+
+    number: int
+    queries: int
+    seconds: float
+    # Since each was handed to us.
+    latencies_ms: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTestDone:
+    """The end of a test: it passes if its percentile is within the bound."""
+
+    number: int
+    rate: float | None
+    batch_size: int
+    passed: bool
+    p99_ms: float
+    per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadDone:
+    """The scenario is measured, and its record is in the store."""
+
+    uuid: str
+    # What a user should know before believing it, such as a jump of the clock.
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadFailed:
+    """The scenario could not be measured."""
+
+    reason: str
+
+
+LoadMessage: TypeAlias = LoadWaits | LoadReady | LoadTestStarted | LoadProgress | LoadTestDone | LoadDone | LoadFailed
+
+
+def encode(message: LoadMessage) -> bytes:
+    """Return a message as a line."""
+    return json.dumps({"message": type(message).__name__, **asdict(message)}).encode() + b"\n"
+
+
+def decode(line: bytes) -> LoadMessage:
+    """Return the message of a line that the process wrote."""
+    content = json.loads(line)
+    kind: Any = _KINDS[content.pop("message")]
+    message: LoadMessage = kind(**{name: tuple(it) if isinstance(it, list) else it for name, it in content.items()})
+    return message
+
+
+_KINDS = {kind.__name__: kind for kind in get_args(LoadMessage)}

@@ -1,0 +1,60 @@
+"""Scenarios: how requests arrive, and what is asked of their latencies."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+# LoadGen decides with this confidence whether a percentile is within its bound, with one slower query allowed.
+CONFIDENCE = 0.99
+_SLOWER_QUERIES_ALLOWED = 1
+# The samples of a query of multi stream in MLPerf.
+SAMPLES_PER_QUERY = 8
+
+
+class Kind(str, Enum):
+    """The scenarios of MLPerf."""
+
+    # The next request is sent when the last one is answered.
+    SINGLE = "single"
+    # The same with requests of eight samples.
+    MULTI = "multi"
+    # Requests arrive at random times, as a Poisson process.
+    SERVER = "server"
+    # All samples are there from the start.
+    OFFLINE = "offline"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scenario:
+    """How requests arrive, and how the system serves them."""
+
+    kind: Kind
+    # Of the latencies, in percent, such as 99.
+    percentile: float
+    # The bound of that percentile; a server needs one unless it has a rate.
+    bound_ms: float | None = None
+    # Requests per second of a server; None: the highest rate within the bound is sought.
+    rate: float | None = None
+    # A server batches waiting requests up to the largest; offline, each size is tried and the best one counts.
+    batch_sizes: tuple[int, ...] = (1,)
+    # Copies of the model that serve at the same time, each in a worker with its own threads.
+    instances: int = 1
+    # MLPerf's durations in place of the fewest queries that decide.
+    full: bool = False
+
+
+def usual_percentile(kind: Kind) -> float:
+    """Return the percentile that MLPerf reports."""
+    return 90.0 if kind is Kind.SINGLE else 99.0
+
+
+def fewest_queries(percentile: float) -> int:
+    """Return the least number of queries after which LoadGen's early stopping may decide about a percentile.
+
+    If one query in `slow` exceeds the bound, so few slow ones among so many queries have a chance of at most
+    1 - CONFIDENCE.
+    """
+    within = percentile / 100.0
+    queries = _SLOWER_QUERIES_ALLOWED + 1
+    while within**queries + queries * (1 - within) * within ** (queries - 1) > 1 - CONFIDENCE:
+        queries += 1
+    return queries
