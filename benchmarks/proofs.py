@@ -47,7 +47,7 @@ class Compared(NamedTuple):
 
 
 def main() -> int:
-    """Measures, proves and compares; exit status 1 if too few predictions hold."""
+    """Measure, prove and compare; exit status 1 if too few predictions hold."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+")
     parser.add_argument("--runtime", default="mxnet,onnxruntime,openvino")

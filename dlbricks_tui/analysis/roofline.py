@@ -71,7 +71,11 @@ class Roof:
         """
         traffic_ms = self._traffic_ms(work.tensor_bytes, work.tensor_bytes)
         traffic_ms += self._traffic_ms(work.weight_bytes, max(work.weight_bytes, weights_in_all))
-        return max(work.operations / (self.highest * _PER_MS), traffic_ms)
+        return max(self.arithmetic_ms(work), traffic_ms)
+
+    def arithmetic_ms(self, work: Work) -> float:
+        """Return the least time for the arithmetic alone."""
+        return work.operations / (self.highest * _PER_MS)
 
     def _traffic_ms(self, moved: float, working_set: float) -> float:
         if working_set <= self.private_bytes:

@@ -41,7 +41,7 @@ class GapShares:
 
 
 @dataclass(frozen=True, slots=True)
-class AnalysedModel:
+class ModelRow:
     """A model in one execution, as a row of the tables. Values are None where results are missing."""
 
     name: str
@@ -121,9 +121,9 @@ def best_gains(found: Iterable[WhatIf], proved: Callable[[str], float | None]) -
     }
 
 
-def by_execution(models: Iterable[AnalysedModel]) -> list[list[AnalysedModel]]:
+def by_execution(models: Iterable[ModelRow]) -> list[list[ModelRow]]:
     """Return the models of each execution: only latencies of one system, runtime and variant have a common mean."""
-    found: dict[object, list[AnalysedModel]] = {}
+    found: dict[object, list[ModelRow]] = {}
     for it in models:
         found.setdefault((it.way.system, it.way.runtime, it.way.level, it.variant), []).append(it)
     return list(found.values())
@@ -171,20 +171,20 @@ GAP_COLUMNS = (
 )
 
 
-def model_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+def model_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the model and its execution."""
     way, variant = it.way, it.variant
     settings = variant.batch_size, variant.threads, variant.precision.value
     return it.name, way.system, way.runtime, way.level.value, *settings, "yes" if it.predicted else "no"
 
 
-def bound_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+def bound_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the latencies, the bounds and the ratios between them."""
     bounds_ms = it.best_ms, it.best_parallel_ms, it.roofline_ms
     return it.measured_ms, it.estimate_ms, *bounds_ms, it.over_best, it.over_parallel, it.over_roofline
 
 
-def gain_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+def gain_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the best change of each kind with its predicted and its measured gain."""
     found = [it.gains.get(kind) for kind in WhatIfKind]
     held: list[tuple[Cell, ...]] = [
@@ -193,7 +193,7 @@ def gain_cells(it: AnalysedModel) -> tuple[Cell, ...]:
     return tuple([cell for cells in held for cell in cells])
 
 
-def gap_cells(it: AnalysedModel) -> tuple[Cell, ...]:
+def gap_cells(it: ModelRow) -> tuple[Cell, ...]:
     """Return the gap and its parts, in milliseconds and as shares of the latency."""
     gap, shares = it.gap, it.shares
     if gap is None or shares is None:
@@ -204,7 +204,7 @@ def gap_cells(it: AnalysedModel) -> tuple[Cell, ...]:
     return milliseconds(gap.total_ps), *parts_ms, *parts
 
 
-def csv_rows(models: Sequence[AnalysedModel]) -> list[tuple[Cell, ...]]:
+def csv_rows(models: Sequence[ModelRow]) -> list[tuple[Cell, ...]]:
     """Return all tables side by side, with the names of the columns first."""
     columns = *MODEL_COLUMNS, *BOUND_COLUMNS, *GAIN_COLUMNS, *GAP_COLUMNS
     return [columns, *((*model_cells(it), *bound_cells(it), *gain_cells(it), *gap_cells(it)) for it in models)]

@@ -31,6 +31,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, stated_precision
 from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.wording.numbers import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class MeasuredGain:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class MissingPart:
     """Something that an analysis lacks, and the command that measures it."""
 
     what: str
@@ -79,7 +80,7 @@ class Analysis:
     # The layers of the file.
     written: LayerGraph | None
     # The commands that measure what is missing, each with what it brings.
-    missing: tuple[Missing, ...]
+    missing: tuple[MissingPart, ...]
     # The newest proof of each what-if, by its id.
     proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
 
@@ -279,7 +280,7 @@ class Analyser:
 
     def _missing(
         self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, peaks: str
-    ) -> Iterator[Missing]:
+    ) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
         runtime, estimate = baseline.execution.runtime, baseline.estimate
         run = ["dlbricks", "run", self._reference(answer.source), "--runtime", runtime.name]
@@ -293,12 +294,12 @@ class Analyser:
             run += ["--precision", stated_precision(baseline.found.way.runtime).value]
         missing = estimate.coverage.missing
         if missing:
-            yield Missing(f"{missing} layer{'' if missing == 1 else 's'}", shlex.join(run))
+            yield MissingPart(counted(missing, "layer"), shlex.join(run))
         if baseline.found.end_to_end is None:
-            yield Missing("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
+            yield MissingPart("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
         if peaks and applies_to(baseline.found.way.runtime):
             command = ["dlbricks", "doctor", "--peaks", "--threads", str(threads)]
-            yield Missing(f"{peaks} with {threads} thread{'' if threads == 1 else 's'}", shlex.join(command))
+            yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", shlex.join(command))
 
     def _reference(self, source: ModelSource) -> str:
         if source.table1_id:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.analysis.bounds import times_of_groups
-from dlbricks_tui.analysis.tables import AnalysedModel, best_gains
+from dlbricks_tui.analysis.bounds import GroupTimes, times_of_groups
+from dlbricks_tui.analysis.tables import ModelRow, best_gains
 from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
-from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
+from dlbricks_tui.answers.analysing import Analysis, MeasuredGain, MissingPart
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
@@ -50,14 +50,6 @@ class BestLayers:
     best_ms: float
     # The runtimes and levels.
     fastest: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MissingPart:
-    """Something that an analysis lacks, and the command that measures it."""
-
-    what: str
-    command: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +126,17 @@ def model_analysis(found: Analysis, kernels: Sequence[TimedKernel] = ()) -> Mode
         ),
         what_ifs=tuple([_what_if(it, found.proofs) for it in found.what_ifs]),
         best_layers=best_layers(found),
-        missing=tuple([MissingPart(it.what, it.command) for it in found.missing]),
+        missing=found.missing,
         kernels=tuple(map(_kernel, kernels)),
     )
 
 
-def analysed_model(found: Analysis) -> AnalysedModel:
+def model_row(found: Analysis) -> ModelRow:
     """Return an analysis as a row of the tables over many models."""
     baseline, best = found.baseline, found.best
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     proofs = {name: proof.gain for name, proof in found.proofs.items()}
-    return AnalysedModel(
+    return ModelRow(
         name=found.source.name,
         table1_id=found.source.table1_id,
         way=baseline.found.way,
@@ -164,23 +156,27 @@ def analysed_model(found: Analysis) -> AnalysedModel:
 
 def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
     """Return which execution won each group of layers."""
-    if found.best is None:
-        return ()
-    rows = [
-        BestLayers(
-            it.layers,
-            None if it.latency_ps is None else milliseconds(it.latency_ps),
-            milliseconds(it.best_ps),
-            tuple(dict.fromkeys(f"{one.found.way.runtime}, {one.found.way.level.value}" for one in it.fastest)),
-        )
-        for it in times_of_groups(found.baseline, found.best)
-    ]
-    return by_loss(rows)
+    return tuple(
+        [
+            BestLayers(
+                it.layers,
+                None if it.latency_ps is None else milliseconds(it.latency_ps),
+                milliseconds(it.best_ps),
+                tuple(dict.fromkeys(f"{one.found.way.runtime}, {one.found.way.level.value}" for one in it.fastest)),
+            )
+            for it in groups_by_loss(found)
+        ]
+    )
 
 
-def by_loss(rows: Iterable[BestLayers]) -> tuple[BestLayers, ...]:
-    """Return the rows sorted, those first that lose most in the baseline; if that is not known, the longest first."""
-    return tuple(sorted(rows, key=lambda it: -it.best_ms if it.latency_ms is None else it.best_ms - it.latency_ms))
+def groups_by_loss(found: Analysis) -> tuple[GroupTimes, ...]:
+    """Return the times of the groups of layers, those first that lose most in the baseline."""
+    return () if found.best is None else by_loss(times_of_groups(found.baseline, found.best))
+
+
+def by_loss(groups: Iterable[GroupTimes]) -> tuple[GroupTimes, ...]:
+    """Return the groups that lose most in the baseline first; the longest first if the losses are not known."""
+    return tuple(sorted(groups, key=lambda it: -it.best_ps if it.latency_ps is None else it.best_ps - it.latency_ps))
 
 
 def _kernel(it: TimedKernel) -> ModelKernel:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from dlbricks_tui.analysis.kernels import KernelsError
 from dlbricks_tui.analysis.tables import csv_rows
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysing import Analyser, Analysis, Missing
-from dlbricks_tui.answers.analysis_results import analysed_model, best_layers, model_analysis
+from dlbricks_tui.answers.analysing import Analyser, Analysis, MissingPart
+from dlbricks_tui.answers.analysis_results import groups_by_loss, model_analysis, model_row
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
@@ -135,9 +135,9 @@ def analyze_models(args: argparse.Namespace) -> int:
     if args.json:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
-        write_csv(csv_rows([analysed_model(it) for it in found]))
+        write_csv(csv_rows([model_row(it) for it in found]))
     elif len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
-        write_lines(table_lines([analysed_model(it) for it in found], _width()))
+        write_lines(table_lines([model_row(it) for it in found], _width()))
     else:
         for place, each in enumerate(found):
             write_lines([*([""] if place else []), *_lines(each, args.layers)])
@@ -154,11 +154,11 @@ def analyze_models(args: argparse.Namespace) -> int:
 
 def _narrate_missing(found: Sequence[Analysis]) -> None:
     """Name what the analyses lack: once for all models that lack the same, such as the peaks."""
-    lacking: dict[Missing, list[str]] = {}
+    lacking: dict[MissingPart, list[str]] = {}
     for each in found:
         for it in each.missing:
             lacking.setdefault(it, []).append(each.source.name)
-    together: dict[tuple[str, ...], list[Missing]] = {}
+    together: dict[tuple[str, ...], list[MissingPart]] = {}
     for it, models in lacking.items():
         together.setdefault(tuple(dict.fromkeys(models)), []).append(it)
     lines = [missing_line(models, [(it.what, it.command) for it in held]) for models, held in together.items()]
@@ -211,6 +211,5 @@ def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
     proofs = {name: proof.gain for name, proof in found.proofs.items()}
     lines += ["", *what_if_lines(found.what_ifs, proofs.get, width)]
     if with_layers:
-        rows = [(it.layers, it.latency_ms, it.best_ms, it.fastest) for it in best_layers(found)]
-        lines += ["", *layer_lines(rows, width)]
+        lines += ["", *layer_lines(groups_by_loss(found), width)]
     return lines

@@ -32,7 +32,7 @@ def add_graph_options(parser: Parser) -> None:
 def show_written_tree(found: Analysis, cutting: Cutting) -> None:
     """Show the layers of the file as a tree, with times."""
     if found.times is None or found.written is None:
-        narrate(f"{found.source.name}: the times of its layers are not known")
+        narrate(_untimed(found))
         return
     from dlbricks_tui.cli.tree_view import SequenceTime, tree_view
 
@@ -59,7 +59,7 @@ def write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) ->
         raise UsageError("--graphml, --dot and --onnx write one model: name one, and one --runtime")
     (found,) = analyses
     if found.times is None or found.written is None:
-        raise UsageError(f"{found.source.name}: the times of its layers are not known: measure it first")
+        raise UsageError(_untimed(found))
     if args.graphml or args.dot:
         from dlbricks_tui.report.graph_files import add_written_times, drawable_digraph, write_dot, write_graphml
 
@@ -76,3 +76,8 @@ def write_graph_files(args: argparse.Namespace, analyses: Sequence[Analysis]) ->
         left = write_annotated_copy(args.onnx, found.written, found.times, facts)
         if left:
             narrate(f"{args.onnx}: {counted(left, 'node')} without a time, as no layer stands for them")
+
+
+def _untimed(found: Analysis) -> str:
+    how = f": `{found.missing[0].command}` measures them" if found.baseline.estimate.coverage.missing else ""
+    return f"{found.source.name}: the times of its layers are not known{how}"

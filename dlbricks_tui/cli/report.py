@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.analysis.tables import AnalysedModel
+from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.answers.analysing import Analyser
-from dlbricks_tui.answers.analysis_results import analysed_model
+from dlbricks_tui.answers.analysis_results import model_row
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.runtimes import named_runtime
@@ -97,7 +97,7 @@ def report_models(args: argparse.Namespace) -> int:
     return Status.DONE_WITH_FAILURES if evaluation.left_out else Status.DONE
 
 
-def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str]) -> list[AnalysedModel]:
+def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str]) -> list[ModelRow]:
     """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
     usual = EstimateOptions(
         inputs=shapes_of(args),
@@ -116,7 +116,7 @@ def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems:
                 open_estimator(replace(usual, system=system), args.data, silent) as estimator,
                 Analyser(estimator, args.models) as analyser,
             ):
-                found += [analysed_model(it) for it in analyser.analyses(sources)]
+                found += [model_row(it) for it in analyser.analyses(sources)]
         except (EstimateError, *UNLOADABLE) as error:
             narrate(f"no analysis on {system}: {worded(error)}")
     return found

@@ -1,7 +1,7 @@
 """A copy of an ONNX file whose metadata has the times of its nodes, for graph viewers."""
 
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableSequence, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from dlbricks_tui.report.report import ReportError
 from dlbricks_tui.runtime.traits import Format
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import ModelProto, StringStringEntryProto
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _PREFIX = "dlbricks."
@@ -87,7 +87,9 @@ def _outputs_of(source: Path, written: LayerGraph) -> Sequence[tuple[Sequence[st
     return [(nodes[number].output, layers) for number, layers in found.items() if number < len(nodes)]
 
 
-def _annotate(properties: "object", facts: Mapping[str, str]) -> None:
-    for name, value in facts.items():
-        entry = properties.add()  # type: ignore[attr-defined]
-        entry.key, entry.value = f"{_PREFIX}{name}", value
+def _annotate(properties: "MutableSequence[StringStringEntryProto]", facts: Mapping[str, str]) -> None:
+    from onnx import StringStringEntryProto
+
+    entries = {it.key: it.value for it in properties} | {f"{_PREFIX}{name}": value for name, value in facts.items()}
+    del properties[:]
+    properties.extend(StringStringEntryProto(key=name, value=value) for name, value in entries.items())

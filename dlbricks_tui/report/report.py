@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.analysis.tables import AnalysedModel
+from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
 from dlbricks_tui.report.exhibits import Section
@@ -62,7 +62,7 @@ class Report:
     files: tuple[Path, ...]
 
 
-def make_report(evaluation: Evaluation, folder: Path, analysed: Sequence[AnalysedModel] = ()) -> Report:
+def make_report(evaluation: Evaluation, folder: Path, analysed: Sequence[ModelRow] = ()) -> Report:
     """Draw all figures and write the report into a folder; `analysed` are the models in each analysed execution."""
     found = judged(evaluation)
     sections = (

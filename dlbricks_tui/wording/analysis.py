@@ -1,9 +1,9 @@
 """An analysis as lines of plain characters: bounds, gap and what-ifs."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.bounds import BestMeasured, Ratio
+from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, Ratio
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.savings import hours_between
@@ -13,7 +13,7 @@ from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, names_of, percent, signed_percent
-from dlbricks_tui.wording.tables import or_dash
+from dlbricks_tui.wording.tables import Column, justified, names_and_numbers, or_dash
 
 _GAP = "  "
 WIDEST_BAR = 40
@@ -23,7 +23,7 @@ _MARKS = {"slower layers": "#", "conversions": "=", "calls": "c", "unexplained":
 _LEAST_NAMES = 16
 # The speed of a shared host varies by less from run to run.
 _ANOTHER_SPEED = 0.15
-NO_WHAT_IFS = "none, as the model was measured in one execution only"
+NO_WHAT_IFS = "none, as no other execution of the model was measured"
 # Where a proof and a prediction differ by more, the prediction is wrong.
 _AGREE_WITHIN = 0.10
 # The gain of a proof by the id of its what-if.
@@ -252,37 +252,44 @@ def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[s
                 "bound" if it.change is None else "-" if proof is None else signed_percent(proof),
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [_row(rows[0], widths)]
-    for it, row in zip(found, rows[1:], strict=True):
-        lines += [_row(row, widths), f"{_GAP * 2}{it.how}"]
+    titles, *changes = names_and_numbers(rows)
+    lines = [titles]
+    for it, change in zip(found, changes, strict=True):
+        lines += [change, f"{_GAP * 2}{it.how}"]
         if it.layers:
             lines.append(f"{_GAP * 2}{named_layers(it.layers, width - 4)}")
     return lines
 
 
-def layer_lines(rows: Iterable[tuple[Sequence[str], float | None, float, Sequence[str]]], width: int) -> list[str]:
-    """Return a row for each group of layers: its time here, the least one, and the execution that reached it."""
-    held = list(rows)
-    cells = [
-        ("HERE", "BEST", "FASTEST"),
-        *((or_dash(milliseconds, here), milliseconds(best), " + ".join(fastest)) for _, here, best, fastest in held),
+def layer_lines(groups: Sequence[GroupTimes], width: int) -> list[str]:
+    """Return a row for each group of layers: its time here, the least one, and the executions that reached it."""
+    common = common_beginning([name for it in groups for name in it.layers])
+    columns: list[Column[GroupTimes]] = [
+        Column("HERE", lambda it: "-" if it.latency_ps is None else _from_ps(it.latency_ps)),
+        Column("BEST", lambda it: _from_ps(it.best_ps)),
+        Column("FASTEST", lambda it: " + ".join(dict.fromkeys(map(short_name, it.fastest))), holds_names=True),
     ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    room = max(_LEAST_NAMES, width - sum(widths) - 6)
-    names = ["LAYERS, in ms", *(named_layers(each, room) for each, *_ in held)]
+    cells = [[column.cell(it) for column in columns] for it in groups]
+    titles, *times = justified(columns, [[column.title for column in columns], *cells])
+    room = max(_LEAST_NAMES, width - len(titles) - len(_GAP))
+    heading = f"LAYERS of {printable(common)}..., in ms"
+    heading = heading if common and len(heading) <= room else "LAYERS, in ms"
+    names = [heading, *(named_layers([name.removeprefix(common) for name in it.layers], room) for it in groups)]
     shown = max(map(len, names))
-    return [
-        f"{name:<{shown}}{_GAP}{here:>{widths[0]}}{_GAP}{best:>{widths[1]}}{_GAP}{fastest}"
-        for name, (here, best, fastest) in zip(names, cells, strict=True)
-    ]
+    return [f"{name:<{shown}}{_GAP}{line}".rstrip() for name, line in zip(names, (titles, *times), strict=True)]
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = cells
-    return f"{first:<{widths[0]}}" + "".join(
-        f"{_GAP}{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)
-    )
+def _from_ps(latency_ps: int) -> str:
+    return milliseconds(from_picoseconds(latency_ps))
+
+
+def common_beginning(names: Sequence[str]) -> str:
+    """Return the words that all names begin with; nothing for a single name."""
+    if len(set(names)) < 2:
+        return ""
+    first, last = min(names), max(names)
+    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
+    return first[: max(first.rfind(sign, 0, same) for sign in "_/.") + 1]
 
 
 def named_layers(layers: Sequence[str], width: int) -> str:
@@ -297,7 +304,8 @@ def named_layers(layers: Sequence[str], width: int) -> str:
     left = len(layers) - len(shown)
     if not shown:
         first = printable(layers[0])
-        return first if len(first) <= width else f"{first[: max(1, width - 3)]}..."
+        # The end of a name tells more than its beginning.
+        return first if len(first) <= width else f"...{first[min(-1, 3 - width) :]}"
     return ", ".join(shown) + (f" and {left} more" if left else "")
 
 

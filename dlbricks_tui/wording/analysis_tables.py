@@ -4,13 +4,13 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.analysis.tables import AnalysedModel, by_execution, known, mean_gain, mean_ratio, middle
+from dlbricks_tui.analysis.tables import ModelRow, by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.analysis import way_line
 from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, milliseconds, model_label
-from dlbricks_tui.wording.tables import Column, justified, or_dash
+from dlbricks_tui.wording.tables import names_and_numbers, or_dash
 
 _LEAST_NAME = 14
 _LONGEST_NAME = 60
@@ -22,18 +22,18 @@ class _Figures:
     """A column of numbers: its title, the values of the models, their texts, and their mean."""
 
     title: str
-    value: Callable[[AnalysedModel], float | None]
-    text: Callable[[AnalysedModel], str]
+    value: Callable[[ModelRow], float | None]
+    text: Callable[[ModelRow], str]
     mean: Callable[[Iterable[float | None]], str] = lambda _: ""
 
-    def cells(self, models: Sequence[AnalysedModel]) -> list[str]:
+    def cells(self, models: Sequence[ModelRow]) -> list[str]:
         """Return the title, a cell for each model, the mean, and the number of models without a value."""
         values = [self.value(it) for it in models]
         lacking = len(values) - len(known(values))
         return [self.title, *map(self.text, models), self.mean(values), str(lacking)]
 
 
-def table_lines(models: Sequence[AnalysedModel], width: int) -> list[str]:
+def table_lines(models: Sequence[ModelRow], width: int) -> list[str]:
     """Return the three tables of each execution, with a row for each model, and what the signs in them mean."""
     lines: list[str] = []
     for alike in by_execution(models):
@@ -45,7 +45,7 @@ def table_lines(models: Sequence[AnalysedModel], width: int) -> list[str]:
     return [*lines, *(line for note in _notes(models) for line in _wrapped(note, width))]
 
 
-def _bounds(models: Sequence[AnalysedModel], width: int) -> list[str]:
+def _bounds(models: Sequence[ModelRow], width: int) -> list[str]:
     columns = [
         _Figures("MEASURED", lambda it: it.measured_ms, _latency),
         _Figures("BEST", lambda it: it.best_ms, lambda it: _signed(it, it.best_ms)),
@@ -61,7 +61,7 @@ def _bounds(models: Sequence[AnalysedModel], width: int) -> list[str]:
     return lines
 
 
-def _gains(models: Sequence[AnalysedModel], width: int) -> list[str]:
+def _gains(models: Sequence[ModelRow], width: int) -> list[str]:
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in models)]
     lacking = [kind.value for kind in WhatIfKind if kind not in kinds]
     lines = _table("GAINS in %", "geometric mean", [_gain(kind) for kind in kinds], models, width) if kinds else []
@@ -71,7 +71,7 @@ def _gains(models: Sequence[AnalysedModel], width: int) -> list[str]:
     return lines
 
 
-def _gaps(models: Sequence[AnalysedModel], width: int) -> list[str]:
+def _gaps(models: Sequence[ModelRow], width: int) -> list[str]:
     columns = [
         _Figures("GAP ms", _gap_ms, lambda it: or_dash(milliseconds, _gap_ms(it))),
         _share("BEST", lambda it: None if it.shares is None else it.shares.best),
@@ -83,7 +83,7 @@ def _gaps(models: Sequence[AnalysedModel], width: int) -> list[str]:
     return _table("GAP in % of the latency", "median", columns, models, width)
 
 
-def _notes(models: Sequence[AnalysedModel]) -> list[str]:
+def _notes(models: Sequence[ModelRow]) -> list[str]:
     """Return what columns and signs mean, of those that the tables have."""
     gains = [gain for it in models for gain in it.gains.values()]
     notes = {
@@ -101,20 +101,17 @@ def _notes(models: Sequence[AnalysedModel]) -> list[str]:
     return [note for note, applies in notes.items() if applies]
 
 
-def _table(
-    title: str, mean: str, columns: Sequence[_Figures], models: Sequence[AnalysedModel], width: int
-) -> list[str]:
+def _table(title: str, mean: str, columns: Sequence[_Figures], models: Sequence[ModelRow], width: int) -> list[str]:
     """Return a row for each model, the mean over them, and the number of models without a value."""
     figures = [it.cells(models) for it in columns]
     taken = sum(max(map(len, cells)) + 2 for cells in figures)
     room = min(_LONGEST_NAME, max(_LEAST_NAME, width - taken))
     names = [title, *(model_label(it.name, it.table1_id, room) for it in models), mean, "without value"]
-    shapes: list[Column[object]] = [Column("", str, holds_names=True), *(Column("", str) for _ in columns)]
-    lines = justified(shapes, list(zip([name[:room] for name in names], *figures, strict=True)))
+    lines = names_and_numbers(list(zip([name[:room] for name in names], *figures, strict=True)))
     return [line.rstrip() for line in lines]
 
 
-def _ratio(title: str, value: Callable[[AnalysedModel], float | None]) -> _Figures:
+def _ratio(title: str, value: Callable[[ModelRow], float | None]) -> _Figures:
     return _Figures(title, value, lambda it: or_dash(_two_digits, value(it)), _mean_ratio)
 
 
@@ -123,7 +120,7 @@ def _mean_ratio(values: Iterable[float | None]) -> str:
 
 
 def _gain(kind: WhatIfKind) -> _Figures:
-    def text(it: AnalysedModel) -> str:
+    def text(it: ModelRow) -> str:
         found = it.gains.get(kind)
         if found is None:
             return "-"
@@ -136,27 +133,27 @@ def _gain(kind: WhatIfKind) -> _Figures:
     return _Figures(kind.value.upper(), lambda it: it.gain(kind), text, mean)
 
 
-def _share(title: str, value: Callable[[AnalysedModel], float | None]) -> _Figures:
+def _share(title: str, value: Callable[[ModelRow], float | None]) -> _Figures:
     return _Figures(title, value, lambda it: or_dash(_percent, value(it)), lambda held: or_dash(_percent, middle(held)))
 
 
-def _gap_ms(it: AnalysedModel) -> float | None:
+def _gap_ms(it: ModelRow) -> float | None:
     return None if it.gap is None else from_picoseconds(it.gap.total_ps)
 
 
-def _unexplained(it: AnalysedModel) -> float | None:
+def _unexplained(it: ModelRow) -> float | None:
     if it.shares is None or it.gap is None or it.gap.unexplained_ps is None:
         return None
     return it.shares.unexplained
 
 
-def _latency(it: AnalysedModel) -> str:
+def _latency(it: ModelRow) -> str:
     if it.measured_ms is not None:
         return milliseconds(it.measured_ms)
     return "-" if it.estimate_ms is None else f"({_signed(it, it.estimate_ms)})"
 
 
-def _signed(it: AnalysedModel, latency_ms: float | None) -> str:
+def _signed(it: ModelRow, latency_ms: float | None) -> str:
     return or_dash(lambda ms: f"{PREDICTED if it.predicted else ''}{milliseconds(ms)}", latency_ms)
 
 

@@ -6,8 +6,9 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.kernels import LayerKernel
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
+from dlbricks_tui.wording.tables import names_and_numbers
 
-_GAP = "  "
+_INDENT = "    "
 _UNKNOWN = "(the runtime does not tell)"
 
 
@@ -32,10 +33,10 @@ def kernel_lines(found: Sequence[TimedKernel], width: int) -> list[str]:
         share = percent(_sum_ms(its) / whole_ms) if whole_ms else "-"
         name = printable(implementation) or _UNKNOWN
         rows.append((name, str(len(its)), str(conversions or "-"), milliseconds(_sum_ms(its)), share))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [_row(rows[0], widths)]
-    for row, (_, its) in zip(rows[1:], ordered, strict=True):
-        lines += [_row(row, widths), *_reason_lines(its, width)]
+    titles, *kernels = names_and_numbers(rows)
+    lines = [titles]
+    for kernel, (_, its) in zip(kernels, ordered, strict=True):
+        lines += [kernel, *_reason_lines(its, width)]
     return lines
 
 
@@ -48,16 +49,10 @@ def _reason_lines(found: Sequence[TimedKernel], width: int) -> list[str]:
     lines = []
     for (reason, is_derived), names in layers.items():
         where = printable(names[0]) if len(names) == 1 else counted(len(names), "layer")
-        line = f"{_GAP * 2}{where}: {printable(reason)}{' (derived)' * is_derived}"
+        line = f"{_INDENT}{where}: {printable(reason)}{' (derived)' * is_derived}"
         lines.append(line if len(line) <= width else f"{line[: max(1, width - 3)]}...")
     return lines
 
 
 def _sum_ms(found: Sequence[TimedKernel]) -> float:
     return sum(it.latency_ms for it in found)
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    first, *others = cells
-    numbers = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
-    return _GAP.join([f"{first:<{widths[0]}}", *numbers])

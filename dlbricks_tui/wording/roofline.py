@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
-from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.numbers import counted, percent
 
 # The letter of each kind of layer; a capital letter takes a large share of the time.
 _LETTERS: Mapping[Kind, str] = {
@@ -86,7 +86,7 @@ def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, 
         cells[rows - 1 - row][column] = letter
     labels = {rows - 1 - up.cell(value): _number(value) for value in sorted(roof.arithmetic.values())}
     labels |= {row: _number(up.value(rows - 1 - row)) for row in _tick_rows(rows, labels)}
-    lines = [f"{'GFLOP/s':<{margin}} {len(drawn)} layers, {roof.threads} thread{'s' if roof.threads > 1 else ''}"]
+    lines = [f"{'GFLOP/s':<{margin}} {counted(len(drawn), 'layer')}, {counted(roof.threads, 'thread')}"]
     lines += [f"{labels.get(row, ''):>{margin}}|{''.join(held)}".rstrip() for row, held in enumerate(cells)]
     lines.append(f"{'':>{margin}}+{_ticks(across)}")
     return [*lines, *below]
@@ -141,7 +141,7 @@ def _summary(points: Sequence[LayerPoint], roof: Roof, total_ms: float) -> list[
     traffic_ms = near_ms = 0.0
     for it in points:
         taken_ms = it.times * it.latency_ms
-        traffic_ms += taken_ms if it.least_ms > it.work.operations / (roof.highest * 1e6) else 0.0
+        traffic_ms += taken_ms if it.least_ms > roof.arithmetic_ms(it.work) else 0.0
         near_ms += taken_ms if it.least_ms >= it.latency_ms / 2 else 0.0
     return [
         f"{percent(traffic_ms / total_ms)} of the time is in layers bound by memory or the shared cache; "

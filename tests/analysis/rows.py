@@ -3,14 +3,14 @@
 from typing import Any
 
 from dlbricks_tui.analysis.gap import Gap
-from dlbricks_tui.analysis.tables import AnalysedModel, BestGain
+from dlbricks_tui.analysis.tables import BestGain, ModelRow
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Variant
 
 
-def analysed(name: str = "net", **changed: Any) -> AnalysedModel:
+def analysed(name: str = "net", **changed: Any) -> ModelRow:
     """A model that takes 10 ms, of which 2 ms are in slower layers and 2 ms are unexplained."""
     values: dict[str, Any] = {
         "table1_id": None,
@@ -24,4 +24,4 @@ def analysed(name: str = "net", **changed: Any) -> AnalysedModel:
         "gap": Gap(2 * 10**9, 0, 0, 2 * 10**9),
         "gains": {WhatIfKind.RUNTIME: BestGain("runtime-other", 0.25, 0.24, False)},
     }
-    return AnalysedModel(name, **{**values, **changed})
+    return ModelRow(name, **{**values, **changed})

@@ -54,3 +54,13 @@ def test_the_copy_has_the_nodes_and_weights_of_the_file(crnn: LayerGraph, tmp_pa
 def test_a_file_that_cannot_be_written_is_named(crnn: LayerGraph, tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="name another file"):
         write_annotated_copy(tmp_path / "none" / "times.onnx", crnn, one_ms_each(crnn), {})
+
+
+def test_the_times_of_an_annotated_file_are_replaced(crnn: LayerGraph, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.onnx", tmp_path / "second.onnx"
+    write_annotated_copy(first, crnn, one_ms_each(crnn), {"system": "here"})
+    write_annotated_copy(second, crnn.with_key("first", first), one_ms_each(crnn), {"system": "there"})
+    found = onnx.load(str(second), load_external_data=False)
+    names = [it.key for it in found.metadata_props]
+    assert len(names) == len(set(names))
+    assert ("dlbricks.system", "there") in [(it.key, it.value) for it in found.metadata_props]

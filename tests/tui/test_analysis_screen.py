@@ -12,7 +12,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.analysis import work
-from dlbricks_tui.tui.analysis.layers import LayersPanel, common_beginning
+from dlbricks_tui.tui.analysis.layers import LayersPanel
 from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
@@ -201,17 +201,3 @@ async def test_while_a_run_measures_the_model_is_analysed_only_if_the_user_asks(
         shown.show_run(replace(RUNNING, state=State.FINISHED))
         await press(pilot)
         assert len(analysed) == 2
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (["net_conv0", "net_conv1"], "net_"),
-        (["/a/b/c", "/a/bc"], "/a/"),
-        (["net_conv0"], ""),
-        (["conv", "relu"], ""),
-        ([], ""),
-    ],
-)
-def test_the_words_that_all_names_begin_with_are_said_once(names: list[str], expected: str) -> None:
-    assert common_beginning(names) == expected

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from dlbricks_tui.analysis import tables
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
-from dlbricks_tui.analysis.tables import AnalysedModel, GapShares, by_execution, known, mean_gain, mean_ratio, middle
+from dlbricks_tui.analysis.tables import GapShares, ModelRow, by_execution, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink, series_style
@@ -42,7 +42,7 @@ _PARTS = (
 class _Group(NamedTuple):
     """The models of one execution, its name for people, and one for files."""
 
-    models: Sequence[AnalysedModel]
+    models: Sequence[ModelRow]
     title: str
     slug: str
 
@@ -51,7 +51,7 @@ class _Group(NamedTuple):
         return [model_label(it.name, it.table1_id, LONGEST_LABEL) for it in self.models]
 
 
-def analysis_sections(models: Sequence[AnalysedModel]) -> tuple[Section, ...]:
+def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
     """Return the sections of the analysis; one that says what to do if there is nothing to analyse."""
     groups = _groups([it for it in models if it.best_ms is not None or it.measured_ms is not None])
     if not any(it.best_ms is not None for group in groups for it in group.models):
@@ -63,7 +63,7 @@ def analysis_sections(models: Sequence[AnalysedModel]) -> tuple[Section, ...]:
     return _bounds_section(groups), _gains_section(groups), _gap_section(groups), _roofline_section(groups)
 
 
-def _groups(models: Sequence[AnalysedModel]) -> list[_Group]:
+def _groups(models: Sequence[ModelRow]) -> list[_Group]:
     found: list[_Group] = []
     for alike in by_execution(models):
         way = alike[0].way
@@ -272,7 +272,7 @@ def _roofline_section(groups: Sequence[_Group]) -> Section:
     )
 
 
-def _roofline(group: _Group, roof: Roof, models: Sequence[AnalysedModel]) -> Exhibit:
+def _roofline(group: _Group, roof: Roof, models: Sequence[ModelRow]) -> Exhibit:
     name = f"figure-roofline-{group.slug}-{roof.threads}"
     heavy = [(it, point, share) for it in models for point, share in _heavy(it)]
 
@@ -322,7 +322,7 @@ def _roofline(group: _Group, roof: Roof, models: Sequence[AnalysedModel]) -> Exh
     return Exhibit(name, group.title, told, table((*columns, *more, *_WHERE), rows, details), svg)
 
 
-def _heavy(it: AnalysedModel) -> list[tuple[LayerPoint, float]]:
+def _heavy(it: ModelRow) -> list[tuple[LayerPoint, float]]:
     """Return the layers that compute and move something, with their share of the time, if it is large enough."""
     total_ms = sum(point.times * point.latency_ms for point in it.points) or 1.0
     shares = [(point, point.times * point.latency_ms / total_ms) for point in it.points]
@@ -352,7 +352,7 @@ def _exhibit(
     return Exhibit(name, group.title, told, numbers, drawing.draw(name, group.title, about, paint))
 
 
-def _row(it: AnalysedModel, *cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+def _row(it: ModelRow, *cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     return (it.table1_id, it.name, *(cell for held in cells for cell in held), *tables.model_cells(it)[1:])
 
 
@@ -370,7 +370,7 @@ def _inverse(value: float | None) -> float | None:
     return 1.0 / value if value else None
 
 
-def _has_bound(it: AnalysedModel) -> bool:
+def _has_bound(it: ModelRow) -> bool:
     return any(gain.is_bound for gain in it.gains.values())
 
 

@@ -9,7 +9,7 @@ from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, column, cut_start, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.analysis import short_name
+from dlbricks_tui.wording.analysis import common_beginning, short_name
 from dlbricks_tui.wording.numbers import milliseconds, signed_percent
 
 if TYPE_CHECKING:
@@ -88,12 +88,3 @@ def _widths(width: int) -> tuple[int, int]:
     left = width - 2 * _MS - _SLOWER
     fastest = max(_LEAST_FASTEST, min(_FASTEST, left // 2)) if left < 2 * _FASTEST + 8 else left // 2
     return max(4, left - fastest), fastest
-
-
-def common_beginning(names: Sequence[str]) -> str:
-    """Return the words that all names begin with; nothing for a single name."""
-    if len(set(names)) < 2:
-        return ""
-    first, last = min(names), max(names)
-    same = next((at for at, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first))
-    return first[: max(first.rfind(sign, 0, same) for sign in "_/.") + 1]
