@@ -79,7 +79,8 @@ class LoadTestDone:
     rate: float | None
     batch_size: int
     passed: bool
-    p99_ms: float
+    # The latency of the scenario's percentile.
+    percentile_ms: float
     per_second: float
 
 
