@@ -1,7 +1,12 @@
 """What a scenario shows: percentiles of latencies and requests per second, predicted or measured."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dlbricks_tui.store.packed_latencies import unpack_latencies
+from dlbricks_tui.store.records import LoadTest
+
+_NS_PER_MS = 1e6
 PERCENTILES = (50.0, 90.0, 99.0, 99.9)
 
 
@@ -43,3 +48,24 @@ class MeasuredLoad:
     valid: bool
     queries: int
     batch_size: int
+
+
+def measured_load(test: LoadTest) -> MeasuredLoad:
+    """Return the outcome of a stored load test."""
+    ordered = sorted(unpack_latencies(test.latencies))
+    p50, p90, p99, p999 = (percentile_of(ordered, each) / _NS_PER_MS for each in PERCENTILES)
+    return MeasuredLoad(
+        p50_ms=p50,
+        p90_ms=p90,
+        p99_ms=p99,
+        p999_ms=p999,
+        per_second=test.per_second,
+        valid=test.valid,
+        queries=test.queries,
+        batch_size=test.batch_size,
+    )
+
+
+def percentile_of(ordered: Sequence[float], percentile: float) -> float:
+    """Return the percentile of sorted latencies as LoadGen does: of those that are reached, without interpolation."""
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percentile / 100))]

@@ -16,9 +16,11 @@ from dlbricks_tui.store.documents import TABLE_OF, TABLES, BrokenDocumentError, 
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.records import (
     BrickForm,
     DatedRecord,
+    LoadTest,
     Measurement,
     Peaks,
     Proof,
@@ -33,6 +35,11 @@ from dlbricks_tui.store.statistics import TRIM, quantile
 
 _MOST_SAMPLES = 100_000
 _LONGEST_SAMPLE_MS = 1e7
+_NS_PER_MS = 1e6
+# The latencies of a query: one for each of its samples at most. Offline, a query may have any number of samples.
+_SAMPLES_PER_QUERY: Mapping[str, Sequence[int]] = {"single": (1,), "multi": (1, 8), "server": (1,), "offline": ()}
+# Requests that are counted at the beginning and the end of a test change its requests per second by no more.
+_MOST_THROUGHPUT_DEVIATION = 2.0
 _MOST_FACTS = 64
 _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1 << 53
@@ -95,6 +102,8 @@ def check_plausible(record: Record) -> None:
         check_samples(record)
     if isinstance(record, Proof):
         _check_proof(record)
+    if isinstance(record, LoadTest):
+        _check_load_test(record)
 
 
 def check_date(when: str) -> None:
@@ -132,6 +141,44 @@ def _check_proof(proof: Proof) -> None:
         raise BrokenDocumentError("has a gain that does not follow from its samples")
     if not proof.gain_low <= proof.gain <= proof.gain_high:
         raise BrokenDocumentError("has a gain that is outside of its interval")
+
+
+def _check_load_test(test: LoadTest) -> None:
+    if test.kind not in _SAMPLES_PER_QUERY:
+        raise BrokenDocumentError(f"is of the unknown scenario {test.kind[:40]!r}")
+    if not 0 < test.percentile < 100:
+        raise BrokenDocumentError(f"has the percentile {test.percentile:g}")
+    given = (test.seconds, *(it for it in (test.bound_ms, test.rate) if it is not None))
+    if not all(it > 0 for it in given) or not 0 <= test.passing_ms <= _LONGEST_SAMPLE_MS:
+        raise BrokenDocumentError("has an impossible bound, rate or time")
+    if test.kind != "server" and (test.rate is not None or test.sought):
+        raise BrokenDocumentError(f"has a rate, which a scenario of kind {test.kind} does not have")
+    if test.kind == "server" and test.rate is None:
+        raise BrokenDocumentError("is of a server without a rate")
+    if test.valid and test.reasons:
+        raise BrokenDocumentError("is valid and has reasons against it")
+    counts = (test.batch_size, test.instances, test.queries)
+    if not all(1 <= it <= _LARGEST_COUNT for it in counts):
+        raise BrokenDocumentError("has an impossible batch size, or number of instances or queries")
+    _check_request_latencies(test)
+
+
+def _check_request_latencies(test: LoadTest) -> None:
+    """Raise BrokenDocumentError unless the latencies of a load test have the number and the speed that it states."""
+    latencies_ns = unpack_latencies(test.latencies)
+    samples, rest = divmod(len(latencies_ns), test.queries)
+    if not samples or rest or (test.kind != "offline" and samples not in _SAMPLES_PER_QUERY[test.kind]):
+        raise BrokenDocumentError(f"has {len(latencies_ns):,} latencies of {test.queries:,} queries")
+    if not 0 <= min(latencies_ns) <= max(latencies_ns) <= _LONGEST_SAMPLE_MS * _NS_PER_MS:
+        raise BrokenDocumentError("has an impossible latency")
+    most = len(latencies_ns) * max(_SAMPLES_PER_QUERY[test.kind], default=1) / test.seconds
+    least = test.queries / test.seconds
+    if not least / _MOST_THROUGHPUT_DEVIATION <= test.per_second <= most * _MOST_THROUGHPUT_DEVIATION:
+        raise BrokenDocumentError("has requests per second that do not follow from its queries")
+    if test.kind == "server" and test.valid and test.bound_ms is not None:
+        slower = sum(it > test.bound_ms * _NS_PER_MS for it in latencies_ns) / len(latencies_ns)
+        if slower > 1 - test.percentile / 100 + _TOLERANCE:
+            raise BrokenDocumentError("is valid with too many requests over the bound")
 
 
 def _check_latencies(samples: Sequence[float]) -> None:
@@ -172,7 +219,11 @@ def _check_start(run: Run) -> None:
 
 
 def _check_values(record: Record) -> None:
-    for value in _values(fields_of(record)):
+    content = fields_of(record)
+    if isinstance(record, LoadTest):
+        # As long as the test; its contents are checked apart.
+        del content["latencies"]
+    for value in _values(content):
         if isinstance(value, str) and len(value) > _LONGEST_TEXT:
             raise BrokenDocumentError(f"has a text of {len(value):,} letters")
         if isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
