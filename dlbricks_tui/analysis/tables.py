@@ -58,6 +58,8 @@ class ModelRow:
     gains: Mapping[WhatIfKind, BestGain]
     # True if the latency of some layers is predicted.
     predicted: bool = False
+    # True if the estimate leaves layers out.
+    partial: bool = False
     # The layers in the roofline, if the peaks of the system are known.
     points: tuple[LayerPoint, ...] = ()
     roof: Roof | None = None

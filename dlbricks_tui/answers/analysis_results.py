@@ -149,6 +149,7 @@ def model_row(found: Analysis) -> ModelRow:
         gap=found.gap,
         gains=best_gains(found.what_ifs, proofs.get),
         predicted=baseline.estimate.predicted_share > 0 or (best is not None and best.is_predicted),
+        partial=baseline.estimate.is_partial,
         points=found.points,
         roof=found.roof,
     )

@@ -33,6 +33,8 @@ def write_annotated_copy(path: Path, written: LayerGraph, times: WrittenTimes, f
             f"{written.name} was analysed from a file of {written.format.value}, and only ONNX files are copied with "
             "times: name a --runtime that runs ONNX files"
         )
+    if path.exists() and path.samefile(source):
+        raise ReportError(f"{path} is the model's own file: name another file for the copy")
     model = _read(source)
     by_output = {name: node for node in model.graph.node for name in node.output if name}
     total_ps = times.total_ps or 1

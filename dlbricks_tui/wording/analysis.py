@@ -12,7 +12,7 @@ from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import Variant
-from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, names_of, percent, signed_percent
+from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, names_of, percent, sign_of, signed_percent
 from dlbricks_tui.wording.tables import Column, justified, names_and_numbers, or_dash
 
 _GAP = "  "
@@ -34,13 +34,13 @@ def headline(model: str, baseline: MeasuredExecution, best: BestMeasured | None,
     """Return the latency of a model, and how many times the best that is."""
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     name = printable(model)
-    if composed is None and end_to_end is None:
-        return f"{name}: nothing was measured"
     if end_to_end is not None:
         latency = f"{in_ms(end_to_end.value_ms)} measured"
+    elif composed is not None:
+        latency = f"{_sign_of(baseline)}{in_ms(composed.sequential_ms)} estimated"
     else:
-        sign = PREDICTED if baseline.estimate.predicted_share else ""
-        latency = f"{sign}{in_ms(composed.sequential_ms if composed else 0.0)} estimated"
+        obstacle = baseline.estimate.obstacle
+        return f"{name}: {f'no estimate is possible: {obstacle}' if obstacle else 'nothing was measured'}"
     if best is None or ratio is None:
         return f"{name}: {latency}"
     sign = PREDICTED if best.is_predicted else ""
@@ -62,7 +62,7 @@ class Bound(NamedTuple):
 
     name: str
     latency_ms: float | None
-    # The sign that stands before it if some of it is predicted.
+    # The sign that stands before it if some of it is predicted or missing.
     sign: str
     note: str
 
@@ -75,16 +75,19 @@ class Bound(NamedTuple):
 def bounds_of(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> tuple[Bound, ...]:
     """Return the latencies of a model and the bounds below them, the highest first."""
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
-    predicted = PREDICTED if baseline.estimate.predicted_share else ""
     best_sign = PREDICTED if best is not None and best.is_predicted else ""
     parallel_ms = None if best is None else from_picoseconds(best.parallel_ps)
     return (
         Bound("measured end to end", None if end_to_end is None else end_to_end.value_ms, "", ""),
-        Bound("estimate", None if composed is None else composed.sequential_ms, predicted, ""),
+        Bound("estimate", None if composed is None else composed.sequential_ms, _sign_of(baseline), ""),
         Bound("best measured", None if best is None else best.latency_ms, best_sign, _shares(best)),
         Bound("best in parallel", parallel_ms, best_sign, "along the critical path, with cores to spare"),
         Bound("roofline", roofline_ms, "", "arithmetic and bytes over the peaks"),
     )
+
+
+def _sign_of(baseline: MeasuredExecution) -> str:
+    return sign_of(partial=baseline.estimate.is_partial, predicted=baseline.estimate.predicted_share > 0)
 
 
 def bound_lines(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> list[str]:

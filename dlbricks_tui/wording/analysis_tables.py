@@ -9,7 +9,15 @@ from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.analysis import way_line
-from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, milliseconds, model_label
+from dlbricks_tui.wording.numbers import (
+    PARTLY,
+    PREDICTED,
+    PREDICTED_LEGEND,
+    counted,
+    milliseconds,
+    model_label,
+    sign_of,
+)
 from dlbricks_tui.wording.tables import names_and_numbers, or_dash
 
 _LEAST_NAME = 14
@@ -92,6 +100,7 @@ def _notes(models: Sequence[ModelRow]) -> list[str]:
             it.measured_ms is None and it.estimate_ms is not None for it in models
         ),
         PREDICTED_LEGEND: any(it.predicted for it in models),
+        f"{PARTLY} partial: the estimate leaves layers out": any(it.partial for it in models),
         "gains: the share of the latency that the best change of a kind saves, predicted/proved": bool(gains),
         f"{_BOUND} a bound that nobody can run": any(gain.is_bound for gain in gains),
         "best + slower layers + conversions + calls + unexplained are the whole latency": any(
@@ -150,7 +159,9 @@ def _unexplained(it: ModelRow) -> float | None:
 def _latency(it: ModelRow) -> str:
     if it.measured_ms is not None:
         return milliseconds(it.measured_ms)
-    return "-" if it.estimate_ms is None else f"({_signed(it, it.estimate_ms)})"
+    if it.estimate_ms is None:
+        return "-"
+    return f"({sign_of(partial=it.partial, predicted=it.predicted)}{milliseconds(it.estimate_ms)})"
 
 
 def _signed(it: ModelRow, latency_ms: float | None) -> str:

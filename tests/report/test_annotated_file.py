@@ -64,3 +64,11 @@ def test_the_times_of_an_annotated_file_are_replaced(crnn: LayerGraph, tmp_path:
     names = [it.key for it in found.metadata_props]
     assert len(names) == len(set(names))
     assert ("dlbricks.system", "there") in [(it.key, it.value) for it in found.metadata_props]
+
+
+def test_the_file_of_the_model_is_not_replaced(crnn: LayerGraph) -> None:
+    assert crnn.file is not None
+    before = crnn.file.read_bytes()
+    with pytest.raises(ReportError, match="own file: name another file"):
+        write_annotated_copy(crnn.file, crnn, one_ms_each(crnn), {})
+    assert crnn.file.read_bytes() == before

@@ -9,6 +9,7 @@ from dlbricks_tui.analysis.gap import gap_of
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.wording.analysis import (
     bound_lines,
     common_beginning,
@@ -38,6 +39,13 @@ def timed_beside(one: MeasuredExecution, reference_ms: float) -> MeasuredExecuti
     return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
 
 
+def without_a_layer(one: MeasuredExecution) -> MeasuredExecution:
+    """The execution with an estimate that leaves its last layer out."""
+    *parts, last = one.parts
+    parts.append(replace(last, standing=Standing.MISSING, measured=None))
+    return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
+
+
 def test_the_headline_says_how_many_times_the_best_a_model_takes() -> None:
     text = headline("model", BASELINE, BEST, over_best(BASELINE, BEST))
     assert text.startswith("model: 6.500 ms measured, 1.62 times the best measured (1.")
@@ -47,6 +55,21 @@ def test_without_an_end_to_end_latency_the_headline_is_of_the_estimate() -> None
     one = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
     best = best_measured([one])
     assert headline("model", one, best, over_best(one, best)).startswith("model: 6.000 ms estimated, 1.00 times")
+
+
+def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
+    one = without_a_layer(executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}))
+    assert headline("model", one, None, None) == "model: …6.000 ms estimated"
+    assert any("…6.000 ms" in line for line in bound_lines(one, None, None))
+
+
+def test_a_model_without_an_estimate_says_why() -> None:
+    found = executed(GRAPH).found
+    impossible = replace(found.estimate, composed=None, obstacle="2 of 3 layers cannot be measured by themselves")
+    one = replace(BASELINE, found=replace(found, estimate=impossible))
+    assert headline("model", one, None, None) == f"model: no estimate is possible: {impossible.obstacle}"
+    unknown = replace(one, found=replace(found, estimate=replace(impossible, obstacle="")))
+    assert headline("model", unknown, None, None) == "model: nothing was measured"
 
 
 def test_the_bounds_name_the_executions_that_won() -> None:

@@ -44,6 +44,13 @@ def test_signs_tell_bounds_predictions_and_estimates() -> None:
     assert "no results of other executions for: parallel, kernels, runtime, precision," in lines
 
 
+def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
+    partial = analysed(measured_ms=None, partial=True, best_ms=None, best_parallel_ms=None, gap=None, gains={})
+    lines = table_lines([partial], 80)
+    assert row(lines, "net")[:2] == ["(…8.000)", "-"]
+    assert "… partial: the estimate leaves layers out" in lines
+
+
 def test_all_kinds_fit_on_a_terminal_of_80_columns() -> None:
     long = analysed("A network with a very long name that no column holds", table1_id="17", gains=EVERY_KIND)
     huge = analysed("net", measured_ms=123_456.0, best_ms=99_999.0, roofline_ms=88_888.0, gains=EVERY_KIND)

@@ -1,34 +1,27 @@
-"""The analysis of the models: bounds, the gains of changes, gaps in parts, and layers in the roofline."""
+"""The analysis of the models: bounds, the gains of changes, and gaps in parts."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from dlbricks_tui.analysis import tables
-from dlbricks_tui.analysis.roofline import LayerPoint, Roof
-from dlbricks_tui.analysis.tables import GapShares, ModelRow, by_execution, known, mean_gain, mean_ratio, middle
+from dlbricks_tui.analysis.tables import GapShares, ModelRow, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.evaluation import LONGEST_LABEL
-from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, Table, table
-from dlbricks_tui.report.figures.rows import ROW, WIDTH, mark, row_axes, rows_height
+from dlbricks_tui.report.exhibits import Exhibit, Section, Table, table
+from dlbricks_tui.report.figures.executions import EXECUTION_COLUMNS, ExecutedModels, executed_models, table_row
+from dlbricks_tui.report.figures.roofline import roofline_section
+from dlbricks_tui.report.figures.rows import WIDTH, draw_bars, draw_marks, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import command
-from dlbricks_tui.wording.analysis import way_line
-from dlbricks_tui.wording.numbers import counted, model_label, percent
+from dlbricks_tui.wording.numbers import counted, percent
 
-_WHERE = tables.MODEL_COLUMNS[1:]
 _BAR = 0.36
 # Greater losses are arrows at the edge.
 _MOST_LOSS = -1.0
-# Layers with a smaller share of the time of their model are left out of the roofline.
-_LEAST_SHARE = 0.02
-_HEIGHT = 4.2
 _BOUNDS = ("sequential", "parallel", "roofline")
 _PARTS = (
     ("best", Ink.BLUE),
@@ -39,42 +32,19 @@ _PARTS = (
 )
 
 
-class _Group(NamedTuple):
-    """The models of one execution, its name for people, and one for files."""
-
-    models: Sequence[ModelRow]
-    title: str
-    slug: str
-
-    @property
-    def labels(self) -> list[str]:
-        return [model_label(it.name, it.table1_id, LONGEST_LABEL) for it in self.models]
-
-
 def analysis_sections(models: Sequence[ModelRow]) -> tuple[Section, ...]:
     """Return the sections of the analysis; one that says what to do if there is nothing to analyse."""
-    groups = _groups([it for it in models if it.best_ms is not None or it.measured_ms is not None])
+    groups = executed_models([it for it in models if it.best_ms is not None or it.measured_ms is not None])
     if not any(it.best_ms is not None for group in groups for it in group.models):
         how = command("analyze", "MODEL", "--measure")
         line = f"No bounds, gains and gaps: no model has results of all of its layers. {how} measures what they need."
         return (
             Section("Analysis", "analysis", "How fast the models could be, and why they are not.", missing=(line,)),
         )
-    return _bounds_section(groups), _gains_section(groups), _gap_section(groups), _roofline_section(groups)
+    return _bounds_section(groups), _gains_section(groups), _gap_section(groups), roofline_section(groups)
 
 
-def _groups(models: Sequence[ModelRow]) -> list[_Group]:
-    found: list[_Group] = []
-    for alike in by_execution(models):
-        way = alike[0].way
-        plain = f"{way.system}-{way.runtime.partition('-')[0]}-{way.level.value}"
-        slug = "".join(char if char.isascii() and (char.isalnum() or char in ".-") else "-" for char in plain)
-        beside = sum(it.slug == slug or it.slug.startswith(f"{slug}-no") for it in found)
-        found.append(_Group(alike, way_line(way, alike[0].variant), f"{slug}-no{beside + 1}" if beside else slug))
-    return found
-
-
-def _bounds_section(groups: Sequence[_Group]) -> Section:
+def _bounds_section(groups: Sequence[ExecutedModels]) -> Section:
     return Section(
         heading="Bounds: how fast the models could be",
         anchor="bounds",
@@ -89,7 +59,7 @@ def _bounds_section(groups: Sequence[_Group]) -> Section:
     )
 
 
-def _bounds(group: _Group) -> Exhibit:
+def _bounds(group: ExecutedModels) -> Exhibit:
     name = f"figure-bounds-{group.slug}"
     bounds = [[_inverse(it.over_best), _inverse(it.over_parallel), _inverse(it.over_roofline)] for it in group.models]
     has_roofline = any(roofline is not None for *_, roofline in bounds)
@@ -104,25 +74,25 @@ def _bounds(group: _Group) -> Exhibit:
         axes = row_axes(figure, group.labels, "bound over the latency (1 is equal)", legend)
         for number, (place, ink) in enumerate(((-_BAR / 2, Ink.BLUE), (_BAR / 2, Ink.ORANGE))):
             held = [(row + place, 0.0, it[number] or 0.0) for row, it in enumerate(bounds)]
-            _bars(axes, held, _BAR, ink)
+            draw_bars(axes, held, _BAR, ink)
         roofs = [(row, roofline) for row, (*_, roofline) in enumerate(bounds) if roofline is not None]
-        _marks(axes, roofs, Ink.TEXT, "D", 4, hollow=True)
+        draw_marks(axes, roofs, Ink.TEXT, "D", 4, hollow=True)
         axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9)
         axes.set_xlim(0, 1.03 * max(1.05, *(value for held in bounds for value in known(held))))
         return figure
 
     ratios = ("best_over_latency", "parallel_over_latency", "roofline_over_latency")
-    columns = ("table1_id", "model", *tables.BOUND_COLUMNS, *ratios, *_WHERE)
-    rows = [_row(it, tables.bound_cells(it), tuple(held)) for it, held in zip(group.models, bounds, strict=True)]
+    columns = ("table1_id", "model", *tables.BOUND_COLUMNS, *ratios, *EXECUTION_COLUMNS)
+    rows = [table_row(it, tables.bound_cells(it), tuple(held)) for it, held in zip(group.models, bounds, strict=True)]
     means = [mean_ratio(values) for values in zip(*bounds, strict=True)]
     inverse = [_inverse(it) for it in means]
     told = f"{_count(group)} {_means('Geometric mean', _BOUNDS, means)}"
-    last = (None, "geometric mean", *(None,) * 5, *inverse, *means, *(None,) * len(_WHERE))
-    details = ("estimate_ms", "over_best", "over_parallel", "over_roofline", *_WHERE)
+    last = (None, "geometric mean", *(None,) * 5, *inverse, *means, *(None,) * len(EXECUTION_COLUMNS))
+    details = ("estimate_ms", "over_best", "over_parallel", "over_roofline", *EXECUTION_COLUMNS)
     return _exhibit(name, group, told, table(columns, rows, details, last), paint, "bars of its bounds")
 
 
-def _gains_section(groups: Sequence[_Group]) -> Section:
+def _gains_section(groups: Sequence[ExecutedModels]) -> Section:
     return Section(
         heading="Gains: what changes would save",
         anchor="gains",
@@ -135,7 +105,7 @@ def _gains_section(groups: Sequence[_Group]) -> Section:
     )
 
 
-def _gains(group: _Group) -> Exhibit:
+def _gains(group: ExecutedModels) -> Exhibit:
     name = f"figure-gains-{group.slug}"
     kinds = [kind for kind in WhatIfKind if any(kind in it.gains for it in group.models)]
     points = [
@@ -159,12 +129,12 @@ def _gains(group: _Group) -> Exhibit:
         axes.xaxis.set_major_formatter(lambda value, _: percent(value))
         return figure
 
-    rows = [_row(it, tables.gain_cells(it)) for it in group.models]
-    columns = ("table1_id", "model", *tables.GAIN_COLUMNS, *_WHERE)
+    rows = [table_row(it, tables.gain_cells(it)) for it in group.models]
+    columns = ("table1_id", "model", *tables.GAIN_COLUMNS, *EXECUTION_COLUMNS)
     means = {kind: mean_gain(it.gain(kind) for it in group.models) for kind in WhatIfKind}
     proofs = {kind: mean_gain(it.proof(kind) for it in group.models) for kind in WhatIfKind}
     means_of = [cell for kind in WhatIfKind for cell in (None, means[kind], proofs[kind])]
-    last = (None, "geometric mean", *means_of, *(None,) * len(_WHERE))
+    last = (None, "geometric mean", *means_of, *(None,) * len(EXECUTION_COLUMNS))
     told = " ".join(
         f"{kind.value}: {counted(len(known(it.gain(kind) for it in group.models)), 'model')}, on average "
         f"{percent(means[kind] or 0.0, 1)}."
@@ -172,33 +142,18 @@ def _gains(group: _Group) -> Exhibit:
     )
     bounds = "Bounds that nobody can run are in the table only." if any(_has_bound(it) for it in group.models) else ""
     empty = [it for kind in WhatIfKind if kind not in kinds for it in tables.gain_columns(kind)]
-    numbers = table(columns, rows, (*empty, *_WHERE), last)
+    numbers = table(columns, rows, (*empty, *EXECUTION_COLUMNS), last)
     return _exhibit(name, group, f"{_count(group)} {told} {bounds}".strip(), numbers, paint, "a mark for each gain")
 
 
 def _gain_marks(axes: Axes, gains: Sequence[tuple[int, float]], ink: Ink, shape: str, *, hollow: bool) -> None:
     """Draw a mark in each row, or an arrow at the edge for a loss beyond it."""
     size = 6.5 if hollow else 4.5
-    _marks(axes, [(row, gain) for row, gain in gains if gain >= _MOST_LOSS], ink, shape, size, hollow=hollow)
-    _marks(axes, [(row, _MOST_LOSS) for row, gain in gains if gain < _MOST_LOSS], ink, "<", size, hollow=hollow)
+    draw_marks(axes, [(row, gain) for row, gain in gains if gain >= _MOST_LOSS], ink, shape, size, hollow=hollow)
+    draw_marks(axes, [(row, _MOST_LOSS) for row, gain in gains if gain < _MOST_LOSS], ink, "<", size, hollow=hollow)
 
 
-def _marks(
-    axes: Axes, places: Sequence[tuple[float, float]], ink: Ink, shape: str, size: float, *, hollow: bool
-) -> None:
-    """Draw marks at once, which takes much less time than one by one."""
-    rows, values = [row for row, _ in places], [value for _, value in places]
-    face = "none" if hollow else ink.light
-    axes.plot(values, rows, shape, color=ink.light, markersize=size, markerfacecolor=face, linestyle="none")
-
-
-def _bars(axes: Axes, places: Sequence[tuple[float, float, float]], height: float, ink: Ink) -> None:
-    """Draw bars at once: each has its row, its begin and its end. The height is a share of that of a row."""
-    rows, begins, ends = zip(*places, strict=True) if places else ((), (), ())
-    axes.hlines(rows, begins, ends, color=ink.light, linewidth=height * ROW * drawing.INCHES)
-
-
-def _gap_section(groups: Sequence[_Group]) -> Section:
+def _gap_section(groups: Sequence[ExecutedModels]) -> Section:
     return Section(
         heading="Gap: where the time beyond the best goes",
         anchor="gap",
@@ -209,7 +164,7 @@ def _gap_section(groups: Sequence[_Group]) -> Section:
     )
 
 
-def _gaps(group: _Group) -> Exhibit:
+def _gaps(group: ExecutedModels) -> Exhibit:
     name = f"figure-gap-{group.slug}"
     shares = [it.shares for it in group.models]
 
@@ -219,21 +174,21 @@ def _gaps(group: _Group) -> Exhibit:
         axes = row_axes(figure, group.labels, "share of the latency", legend)
         stacks = [(row, _stack(it)) for row, it in enumerate(shares) if it is not None]
         for number, (_, ink) in enumerate(_PARTS):
-            _bars(axes, [(row, *stack[number]) for row, stack in stacks], 2 * _BAR, ink)
+            draw_bars(axes, [(row, *stack[number]) for row, stack in stacks], 2 * _BAR, ink)
         axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9)
         lows, highs = zip(*(end for _, stack in stacks for end in stack), strict=True) if stacks else ((0.0,), (1.0,))
         axes.set_xlim(1.03 * min(0.0, *lows, *highs), 1.03 * max(1.0, *highs))
         axes.xaxis.set_major_formatter(lambda value, _: percent(value))
         return figure
 
-    rows = [_row(it, tables.gap_cells(it)) for it in group.models]
-    columns = ("table1_id", "model", *tables.GAP_COLUMNS, *_WHERE)
+    rows = [table_row(it, tables.gap_cells(it)) for it in group.models]
+    columns = ("table1_id", "model", *tables.GAP_COLUMNS, *EXECUTION_COLUMNS)
     parts_of = list(zip(*(it for it in map(_parts, shares) if it), strict=True)) or [()] * len(_PARTS)
     medians = [middle(values) for values in parts_of]
     of_latency = (None,) * (len(tables.GAP_COLUMNS) - len(medians))
-    last = (None, "median", *of_latency, *medians, *(None,) * len(_WHERE))
+    last = (None, "median", *of_latency, *medians, *(None,) * len(EXECUTION_COLUMNS))
     told = f"{_count(group)} {_means('Median', [part for part, _ in _PARTS], medians, shares=True)}"
-    return _exhibit(name, group, told, table(columns, rows, _WHERE, last), paint, "a bar of its parts")
+    return _exhibit(name, group, told, table(columns, rows, EXECUTION_COLUMNS, last), paint, "a bar of its parts")
 
 
 def _stack(shares: GapShares) -> list[tuple[float, float]]:
@@ -253,110 +208,14 @@ def _parts(shares: GapShares | None) -> tuple[float, ...]:
     return shares.best, shares.slower_layers, shares.conversions, shares.calls, shares.unexplained
 
 
-def _roofline_section(groups: Sequence[_Group]) -> Section:
-    found = [
-        (group, roof, [it for it in group.models if it.roof == roof])
-        for group in groups
-        for roof in {it.roof.threads: it.roof for it in group.models if it.roof is not None}.values()
-    ]
-    lacking = sum(it.roof is None for group in groups for it in group.models)
-    how = command("doctor", "--peaks")
-    missing = f"No peaks of the system for {counted(lacking, 'model')}: {how} measures those of this host."
-    return Section(
-        heading="Roofline: layers under the peaks of the system",
-        anchor="roofline",
-        explanation="Each mark is a layer sequence: its floating-point operations for each byte that it moves, and the "
-        "operations per second that it reaches. The lines are the measured peaks of arithmetic and bandwidth.",
-        exhibits=tuple([_roofline(group, roof, models) for group, roof, models in found]),
-        missing=(missing,) if lacking else (),
-    )
-
-
-def _roofline(group: _Group, roof: Roof, models: Sequence[ModelRow]) -> Exhibit:
-    name = f"figure-roofline-{group.slug}-{roof.threads}"
-    heavy = [(it, point, share) for it in models for point, share in _heavy(it)]
-
-    def paint() -> Figure:
-        legend = [
-            mark("layers", Ink.BLUE, "o"),
-            Line2D([], [], color=Ink.TEXT.light, label="arithmetic"),
-            Line2D([], [], color=Ink.ORANGE.light, label="memory"),
-            *([Line2D([], [], color=Ink.GREEN.light, label="shared cache")] if roof.shared_cache else []),
-        ]
-        figure = drawing.canvas(WIDTH, _HEIGHT)
-        axes = drawing.axes(figure, 0.7, 0.35, WIDTH - 0.9, _HEIGHT - 0.9)
-        figure.legend(handles=legend, loc="upper left", bbox_to_anchor=(0.7 / WIDTH, 1 - 0.08 / _HEIGHT), ncols=4)
-        # Equal networks have equal marks.
-        places = sorted({(point.work.intensity, point.billions_per_second) for _, point, _ in heavy})
-        _marks(axes, [(speed, intensity) for intensity, speed in places], Ink.BLUE, "o", 3, hollow=False)
-        across = [it for it, _ in places] + [roof.highest / roof.memory]
-        _draw_roof(axes, roof, min(across) / 2, max(across) * 4)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.grid()
-        axes.set_xlabel("operations for each byte")
-        axes.set_ylabel("billions of operations per second")
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: f"{value:g}")
-        return figure
-
-    rows: list[tuple[Cell, ...]] = [
-        (
-            *(it.table1_id, it.name, point.layers[0], len(point.layers), point.times),
-            *(point.work.operations, point.work.tensor_bytes, point.work.weight_bytes, point.work.intensity),
-            *(point.billions_per_second, point.latency_ms, point.least_ms, share),
-            *tables.model_cells(it)[1:],
-        )
-        for it, point, share in heavy
-    ]
-    columns = ("table1_id", "model", "first_layer", "layers", "times", "operations", "tensor_bytes", "weight_bytes")
-    more = ("operations_per_byte", "billions_per_second", "latency_ms", "least_ms", "share_of_time")
-    peaks = ", ".join(f"{value:.3g} billion operations per second ({it})" for it, value in roof.arithmetic.items())
-    told = (
-        f"{counted(len(heavy), 'layer sequence')} with {percent(_LEAST_SHARE)} of the time of their model or more. "
-        f"{counted(roof.threads, 'thread')}: {peaks}, {roof.memory:.3g} GB/s from memory."
-    )
-    about = f"{told} A mark for each of them, under lines for the peaks."
-    svg = drawing.draw(name, f"Roofline of {group.title}", about, paint)
-    details = ("tensor_bytes", "weight_bytes", *_WHERE)
-    return Exhibit(name, group.title, told, table((*columns, *more, *_WHERE), rows, details), svg)
-
-
-def _heavy(it: ModelRow) -> list[tuple[LayerPoint, float]]:
-    """Return the layers that compute and move something, with their share of the time, if it is large enough."""
-    total_ms = sum(point.times * point.latency_ms for point in it.points) or 1.0
-    shares = [(point, point.times * point.latency_ms / total_ms) for point in it.points]
-    return [
-        (point, share)
-        for point, share in shares
-        if share >= _LEAST_SHARE and point.work.operations and point.work.bytes
-    ]
-
-
-def _draw_roof(axes: Axes, roof: Roof, low: float, high: float) -> None:
-    slopes = ((roof.memory, Ink.ORANGE), (roof.shared_cache, Ink.GREEN))
-    for bandwidth, ink in slopes:
-        if bandwidth:
-            end = min(high, roof.highest / bandwidth)
-            axes.plot([low, end], [low * bandwidth, end * bandwidth], color=ink.light, linewidth=1.2)
-    steepest = max(roof.memory, roof.shared_cache or 0.0)
-    for value in roof.arithmetic.values():
-        if value > 0:
-            axes.plot([value / steepest, high], [value, value], color=Ink.TEXT.light, linewidth=1.2)
-
-
 def _exhibit(
-    name: str, group: _Group, told: str, numbers: Table, paint: Callable[[], Figure], rows_have: str
+    name: str, group: ExecutedModels, told: str, numbers: Table, paint: Callable[[], Figure], rows_have: str
 ) -> Exhibit:
     about = f"A row for each model, with {rows_have}. {told}"
     return Exhibit(name, group.title, told, numbers, drawing.draw(name, group.title, about, paint))
 
 
-def _row(it: ModelRow, *cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *tables.model_cells(it)[1:])
-
-
-def _count(group: _Group) -> str:
+def _count(group: ExecutedModels) -> str:
     return f"{counted(len(group.models), 'model')}."
 
 
@@ -374,7 +233,7 @@ def _has_bound(it: ModelRow) -> bool:
     return any(gain.is_bound for gain in it.gains.values())
 
 
-def _incomplete(groups: Sequence[_Group]) -> tuple[str, ...]:
+def _incomplete(groups: Sequence[ExecutedModels]) -> tuple[str, ...]:
     names = dict.fromkeys(it.name for group in groups for it in group.models if it.best_ms is None)
     if not names:
         return ()
@@ -382,7 +241,7 @@ def _incomplete(groups: Sequence[_Group]) -> tuple[str, ...]:
     return (f"No best of {', '.join(names)}, as results of layers are missing: {how} measures them.",)
 
 
-def _unmeasured(groups: Sequence[_Group]) -> tuple[str, ...]:
+def _unmeasured(groups: Sequence[ExecutedModels]) -> tuple[str, ...]:
     lacking = [
         kind.value for kind in WhatIfKind if all(kind not in it.gains for group in groups for it in group.models)
     ]

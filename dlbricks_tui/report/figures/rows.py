@@ -64,6 +64,21 @@ def mark(label: str, ink: Ink, shape: str, hollow: bool = False) -> Line2D:
     )
 
 
+def draw_marks(
+    axes: Axes, places: Sequence[tuple[float, float]], ink: Ink, shape: str, size: float, *, hollow: bool
+) -> None:
+    """Draw marks at once, which takes much less time than one by one."""
+    rows, values = [row for row, _ in places], [value for _, value in places]
+    face = "none" if hollow else ink.light
+    axes.plot(values, rows, shape, color=ink.light, markersize=size, markerfacecolor=face, linestyle="none")
+
+
+def draw_bars(axes: Axes, places: Sequence[tuple[float, float, float]], height: float, ink: Ink) -> None:
+    """Draw bars at once: each has its row, its begin and its end. The height is a share of that of a row."""
+    rows, begins, ends = zip(*places, strict=True) if places else ((), (), ())
+    axes.hlines(rows, begins, ends, color=ink.light, linewidth=height * ROW * drawing.INCHES)
+
+
 def _legend_height(legend: Sequence[Artist]) -> float:
     return _LEGEND * -(-len(legend) // _columns(legend)) + (0.06 if legend else 0)
 
