@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,16 +67,24 @@ class _Ran:
     taken_ms: float
 
 
-def explain(graph: LayerGraph, runtime: Runtime, log: Path, program: Path = INSIDE) -> tuple[LayerKernel, ...]:
+def explain(
+    graph: LayerGraph,
+    runtime: Runtime,
+    log: Path,
+    program: Path = INSIDE,
+    started: Callable[[Worker], None] = lambda _: None,
+) -> tuple[LayerKernel, ...]:
     """Return the kernel of each layer.
 
-    MXNet and OpenVINO run the model once more for it, in a process whose oneDNN prints what it chooses.
+    MXNet and OpenVINO run the model once more for it, in a process whose oneDNN prints what it chooses. `started` takes
+    this process, and may interrupt it.
     """
     lines: Sequence[Said] = ()
     owners: Mapping[int, int] = {}
     if runtime.traits.explaining_settings:
         network, owners = carrier_program(graph)
         with Worker(runtime.for_explaining(), log, program) as worker:
+            started(worker)
             lines = worker.ask(Explain(network.network), _SECONDS).lines
     return kernels_in(graph, lines, owners, runtime, widest_of(runtime))
 

@@ -1,9 +1,7 @@
 """Frameworks in worker processes, and loaders that ask them."""
 
-import os
-import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -65,12 +63,8 @@ class WorkerFramework:
     def interrupt(self) -> None:
         """Kill the worker from another thread, so that the thread that waits for its answer gets an error."""
         self._interrupted = True
-        worker = self._worker
-        pid = worker.pid if worker is not None else None
-        if pid is not None:
-            # The worker leads its own process group, and may have ended meanwhile.
-            with suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+        if self._worker is not None:
+            self._worker.interrupt()
 
     def retry_missing(self) -> None:
         """Try again after the framework was missing: it may have been installed since."""

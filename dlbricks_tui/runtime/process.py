@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
@@ -112,6 +113,14 @@ class Worker:
         status = process.wait()
         self._close_pipes()
         return status
+
+    def interrupt(self) -> None:
+        """Kill the process from another thread, so that the thread that waits for its answer gets an error."""
+        process = self._process
+        if process is not None:
+            # It leads its own process group, and may have ended meanwhile.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     @property
     def _name(self) -> str:

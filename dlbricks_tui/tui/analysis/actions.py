@@ -16,6 +16,13 @@ ANALYSIS = Scope(
             "Draw the layers under the peaks of their system.",
             footer=True,
         ),
+        Action(
+            "analysis.show_kernels",
+            ("K",),
+            "kernels",
+            "Show which kernels compute the layers, and why others were refused; the runtime loads the model for it.",
+            footer=True,
+        ),
         Action("analysis.look_again", ("r",), "refresh", "Analyse the model again, from the results stored by now."),
         Action("analysis.go_to_bounds", ("1",), "bounds", "Go to the bounds and the gap."),
         Action("analysis.go_to_what_ifs", ("2",), "what-ifs", "Go to the what-ifs.", footer=True),

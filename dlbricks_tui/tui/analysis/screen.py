@@ -22,6 +22,8 @@ from dlbricks_tui.wording.analysis import execution_line, headline, largest_gain
 from dlbricks_tui.wording.numbers import capitalised, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.app import ComposeResult
 
     from dlbricks_tui.analysis.what_if import WhatIf
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.wording.kernels import TimedKernel
 
 
 class AnalysisScreen(PanelledScreen[None]):
@@ -61,6 +64,8 @@ class AnalysisScreen(PanelledScreen[None]):
         self._proving: Proving | None = None
         # The reasons why proofs failed, by the ids of the what-ifs.
         self._failures: dict[str, str] = {}
+        # The kernels of the layers, once the runtime has told them.
+        self._kernels: Sequence[TimedKernel] = ()
         # The runs that measure what is missing, of which one follows the other.
         self._measuring_next: tuple[RunRequest, ...] = ()
         self._measured_by = ""
@@ -157,6 +162,18 @@ class AnalysisScreen(PanelledScreen[None]):
             self.app.push_screen(RooflineScreen(found, found.roof))
         else:
             self.notify("The peaks of the system are not known for this number of threads and precision.")
+
+    def action_show_kernels(self) -> None:
+        if self._proving is not None:
+            self._say_proving()
+        elif self._view is not None:
+            from dlbricks_tui.tui.analysis.kernels import KernelsScreen
+
+            box = KernelsScreen(self._view.found, self._session.data, self._kernels)
+            self.app.push_screen(box, self._keep_kernels)
+
+    def _keep_kernels(self, found: Sequence[TimedKernel] | None) -> None:
+        self._kernels = found or ()
 
     # Proofs
 
@@ -272,6 +289,7 @@ class AnalysisScreen(PanelledScreen[None]):
             self._say(line(Span(found, "warn")))
             return
         self._view = found
+        self._kernels = ()
         self._bounds.show(found.found)
         self._what_ifs.show(found.changes)
         self._layers.show(found.groups)

@@ -8,7 +8,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from dlbricks_tui.analysis.bounds import GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.runtime.process import Worker
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.wording.kernels import TimedKernel
 
 
 class ChangeRow(NamedTuple):
@@ -68,6 +70,17 @@ def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config)
     )
     groups = () if found.best is None else tuple(times_of_groups(found.baseline, found.best))
     return ModelView(found, changes, groups)
+
+
+def read_kernels(found: Analysis, data: DataFolder, started: Callable[[Worker], None]) -> Sequence[TimedKernel] | str:
+    """Return the kernel of each layer, or the reason why the runtime does not tell them."""
+    from dlbricks_tui.answers.kernels import kernels_of
+    from dlbricks_tui.host.host_lock import host_lock
+
+    try:
+        return kernels_of(found, data, host_lock(), started)
+    except UserError as error:
+        return str(error)
 
 
 def reason_not_to_prove(found: Analysis) -> str:

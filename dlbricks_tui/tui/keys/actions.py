@@ -21,6 +21,8 @@ class Action:
     help: str
     # Shown in the key bar if there is room.
     footer: bool = False
+    # Shown there before those of the panel with the focus, so that a narrow terminal shows it too.
+    first: bool = False
     # True if it also works in front of boxes and while the user types; only for the scope `app`.
     always: bool = False
 
@@ -61,7 +63,7 @@ EVERYWHERE = Scope(
     "app",
     "Everywhere",
     (
-        Action("app.show_help", ("?", "f1"), "help", "List the keys that work here.", footer=True),
+        Action("app.show_help", ("?", "f1"), "help", "List the keys that work here.", footer=True, first=True),
         Action("app.search", ("/",), "search", "Search in the current panel, or among the models.", footer=True),
         Action("app.find_command", (":", "ctrl+p"), "palette", "Find a command by its name.", footer=True),
         Action("app.next_theme", ("t",), "theme", "Switch to the next theme."),
@@ -69,7 +71,7 @@ EVERYWHERE = Scope(
         Action("app.save_picture", ("ctrl+g",), "picture", "Save a picture of the screen as SVG.", always=True),
         Action("app.redraw", ("ctrl+l",), "redraw", "Redraw a screen that other output has overwritten.", always=True),
         Action("app.suspend_process", ("ctrl+z",), "suspend", "Suspend dlbricks; `fg` resumes it.", always=True),
-        Action("app.quit", ("q", "ctrl+c"), "quit", "Quit; a run in progress continues.", footer=True),
+        Action("app.quit", ("q", "ctrl+c"), "quit", "Quit; a run in progress continues.", footer=True, first=True),
     ),
 )
 

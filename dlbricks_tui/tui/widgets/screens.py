@@ -153,12 +153,8 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
             self.make_current(panel)
 
 
-# The help lists all other keys, so these two always stay.
-_ALWAYS = ("app.show_help", "app.quit")
-
-
 class KeyBar(LineBar):
-    """The keys that work now, the innermost first, as many as fit."""
+    """The keys that work now, those of the focused panel at the left, as many as fit; the help lists all of them."""
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_updated)
@@ -169,14 +165,15 @@ class KeyBar(LineBar):
             for active in self.screen.active_bindings.values()
             if active.enabled and active.binding.show
         }
-        offered = [(action.id, _key(key(action.id), action.label)) for action in ACTIONS if action.id in shown]
-        kept = {name: spans for name, spans in offered if name in _ALWAYS}
-        room = width - sum(width_of(spans) for spans in kept.values())
-        for name, spans in offered:
-            if name not in kept and width_of(spans) <= room:
-                kept[name] = spans
+        offered = [action for action in ACTIONS if action.id in shown]
+        kept: dict[str, Line] = {}
+        room = width
+        for action in sorted(offered, key=lambda it: not it.first):
+            spans = _key(key(action.id), action.label)
+            if width_of(spans) <= room:
+                kept[action.id] = spans
                 room -= width_of(spans)
-        return (tuple(span for name, _ in offered if name in kept for span in kept[name]),)
+        return (tuple(span for action in offered for span in kept.get(action.id, ())),)
 
     def _bindings_updated(self, screen: Screen[object]) -> None:
         if self.is_attached and self.app.screen is self.screen:

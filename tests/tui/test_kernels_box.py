@@ -1,0 +1,146 @@
+"""The box with the kernels that compute the layers of the open model."""
+
+import threading
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from dlbricks_tui.analysis.kernels import LayerKernel
+from dlbricks_tui.answers import kernels
+from dlbricks_tui.answers.analysing import Analysis
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.runtime.errors import WorkerDiedError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.tui.analysis.kernels import KernelsScreen
+from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.wording.kernels import TimedKernel
+from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
+from tests.tui.results import store_run
+from tests.tui.snapshots import check_all
+from tests.tui.test_analysis_screen import MODEL, OPEN, one_host  # noqa: F401 - a fixture
+
+REASON = "its output channels are no multiple of the sixteen numbers that a register of AVX-512 holds"
+
+
+class ToldKernels:
+    """Stands for the runtime: the first layer has a narrow kernel, the others have wide ones."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def __call__(
+        self, found: Analysis, data: DataFolder, lock: HostLock, started: Callable[[Worker], None]
+    ) -> tuple[TimedKernel, ...]:
+        self.asked += 1
+        narrow = LayerKernel(0, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), (REASON,))
+        layers = found.baseline.graph.layers
+        wide = [TimedKernel(LayerKernel(it.index, "brgconv:avx512_core", "avx512"), it.name, 0.25) for it in layers[1:]]
+        return TimedKernel(narrow, layers[0].name, 5.0), *wide
+
+
+class HangingWorker:
+    """A runtime that loads the model until it is interrupted."""
+
+    def __init__(self) -> None:
+        self.begun, self.interrupted = threading.Event(), threading.Event()
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+    def __call__(self, found: object, data: object, lock: object, started: Callable[[Worker], None]) -> None:
+        started(cast("Worker", self))
+        self.begun.set()
+        self.interrupted.wait()
+        raise WorkerDiedError("the worker was killed")
+
+
+@pytest.fixture
+def faster(new: DataFolder) -> DataFolder:
+    """A data folder with a measured model."""
+    store_run(new, [MODEL])
+    return new
+
+
+async def test_the_box_matches_its_snapshot(
+    one_host: None,  # noqa: F811
+    faster: DataFolder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(kernels, "kernels_of", ToldKernels())
+    async with running(app_on(faster)) as pilot:
+        await press(pilot, *OPEN, "K")
+        await check_all(pilot, "kernels")
+
+
+async def test_a_narrow_terminal_shows_the_kernels_the_reasons_against_others_and_each_layer(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernels, "kernels_of", ToldKernels())
+    async with running(app_on(faster), NARROW) as pilot:
+        await press(pilot, *OPEN, "K")
+        shown = screen_text(pilot)
+        for words in ("KERNEL", "jit_1x1:avx2", "brgconv:avx512_core", "LAYER", "acdb -> aBcd8b", f"{MODEL}_conv0_fwd"):
+            assert words in shown
+        # The reason is complete.
+        assert "AVX-512 holds" in shown and "..." not in shown
+        await press(pilot, "G")
+        assert f"{MODEL}_conv0_fwd" not in screen_text(pilot)
+
+
+async def test_the_runtime_is_asked_again_only_after_a_new_analysis(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = ToldKernels()
+    monkeypatch.setattr(kernels, "kernels_of", told)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "K", "escape", "K")
+        assert told.asked == 1 and "jit_1x1:avx2" in screen_text(pilot)
+        await press(pilot, "escape", "r", "K")
+        assert told.asked == 2
+
+
+async def test_closing_the_box_ends_the_runtime_that_loads_the_model(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = HangingWorker()
+    monkeypatch.setattr(kernels, "kernels_of", worker)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("K")
+        await eventually(pilot, worker.begun.is_set)
+        assert isinstance(pilot.app.screen, KernelsScreen)
+        assert "MXNet loads the model, and tells the kernels that it chooses." in screen_text(pilot)
+        await press(pilot, "escape")
+        assert worker.interrupted.is_set()
+        assert isinstance(pilot.app.screen, AnalysisScreen)
+        assert not pilot.app._notifications
+
+
+async def test_a_runtime_that_is_ready_after_the_box_was_closed_is_ended(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, may_start, waits = HangingWorker(), threading.Event(), threading.Event()
+
+    def read_late(found: object, data: object, lock: object, started: Callable[[Worker], None]) -> None:
+        waits.set()
+        may_start.wait()
+        worker(found, data, lock, started)
+
+    monkeypatch.setattr(kernels, "kernels_of", read_late)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("K")
+        await eventually(pilot, waits.is_set)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, AnalysisScreen))
+        may_start.set()
+        await eventually(pilot, worker.interrupted.is_set)
+
+
+async def test_kernels_that_the_runtime_does_not_tell_are_refused_with_one_line(faster: DataFolder) -> None:
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "K")
+        assert f"{MODEL} was measured by mxnet-1.9.1" in screen_text(pilot)
+        assert "which is not installed here any more" in screen_text(pilot)
