@@ -111,7 +111,7 @@ class TextView(LineWidget, ScrollView, NamesKeys, can_focus=True, inherit_bindin
         self._wrapped: tuple[Line, ...] = ()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return len(self._wrap(width))
+        return len(self._wrap(width - self.scrollbar_size_vertical))
 
     def on_resize(self) -> None:
         self.remake()
