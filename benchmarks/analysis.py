@@ -16,7 +16,7 @@ from benchmarks.predicting import chain
 from benchmarks.promises import at_most, judge
 from dlbricks_tui.analysis.bounds import best_measured, over_best
 from dlbricks_tui.analysis.gap import gap_of
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
+from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.roofline import Roof, points_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
@@ -74,7 +74,7 @@ def analyse(graph: LayerGraph, executions: list[MeasuredExecution]) -> None:
     gap_of(baseline, best)
     what_ifs_of(baseline, others)
     works = [works_of(it, graph) for it in executions]
-    roofline_ms(executions, groups_of(executions), works, ROOF)
+    roofline_ms(executions, best.groups, works, ROOF)
     points_of(baseline, works[0], ROOF)
     written_times(executions[1], graph, baseline, ROOF)
 

@@ -46,9 +46,9 @@ def _log_above(latency: Latency) -> float:
 
 @dataclass(frozen=True)
 class BestMeasured:
-    """The sum over the groups of the least time of any execution of one file."""
+    """The sum over the groups of the least time of any execution."""
 
-    # The first one is the baseline, if that runs this file.
+    # The first one is the baseline.
     executions: tuple[MeasuredExecution, ...]
     groups: Groups
     winners: tuple[Winner, ...]
@@ -103,13 +103,10 @@ class BestMeasured:
 
 
 def best_measured(executions: Sequence[MeasuredExecution]) -> BestMeasured:
-    """Return the best of all executions.
-
-    Groups mix executions of one file only. Of several files of a model, the one with the least sum counts.
-    """
-    files = dict.fromkeys(it.file for it in executions)
-    found = [_of_one_file([it for it in executions if it.file == file]) for file in files]
-    return min(found, key=lambda it: it.latency_ps)
+    """Return the best of all executions of a model, the first of which is the baseline."""
+    groups = groups_of(executions)
+    winners = fastest(groups, [[part.paid_ps for part in it.parts] for it in executions])
+    return BestMeasured(tuple(executions), groups, tuple(winners))
 
 
 def over_best(baseline: MeasuredExecution, best: BestMeasured) -> Ratio | None:
@@ -125,29 +122,22 @@ class GroupTimes(NamedTuple):
     """Layers that are compared together: their time in the baseline, the least one, and the executions with that."""
 
     layers: tuple[str, ...]
-    # None if the best is that of another file of the model.
-    latency_ps: int | None
+    latency_ps: int
     best_ps: int
     fastest: tuple[MeasuredExecution, ...]
 
 
-def times_of_groups(baseline: MeasuredExecution, best: BestMeasured) -> Iterator[GroupTimes]:
+def times_of_groups(best: BestMeasured) -> Iterator[GroupTimes]:
     """Yield the times of each group of layers that takes any."""
-    first = best.executions[0]
+    baseline = best.executions[0]
     for group, winners in zip(best.groups.groups, best.by_group, strict=True):
         number = 0 if group.parts[0] else winners[0].execution
         shown = best.executions[number]
         layers = layers_of(shown.graph, [shown.parts[part] for part in group.parts[number]])
         reached = tuple([best.executions[it.execution] for it in winners if it.parts])
         if layers and reached:
-            here_ps = paid_ps(first, group.parts[0]) if first is baseline else None
+            here_ps = paid_ps(baseline, group.parts[0])
             yield GroupTimes(layers, here_ps, sum(it.latency_ps for it in winners), reached)
-
-
-def _of_one_file(executions: Sequence[MeasuredExecution]) -> BestMeasured:
-    groups = groups_of(executions)
-    winners = fastest(groups, [[part.paid_ps for part in it.parts] for it in executions])
-    return BestMeasured(tuple(executions), groups, tuple(winners))
 
 
 def _critical_path_ps(best: BestMeasured) -> int:

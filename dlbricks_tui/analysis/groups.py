@@ -1,17 +1,18 @@
-"""The comparison of executions of one model over the nodes of its file.
+"""The comparison of executions of one model over the nodes of its files.
 
 A group is the smallest set of nodes that every compared execution covers with whole layers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.analysis.counterparts import common_layers, have_common_layers
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.estimate.estimate import Estimate
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 
 # The beginning of the names of operators that convert layouts.
@@ -29,13 +30,18 @@ class MeasuredExecution:
     written: LayerGraph | None = None
 
     @property
+    def as_written(self) -> LayerGraph | None:
+        """The layers of the file that it runs; None if they are not known."""
+        return self.graph if self.written is None and self.graph.level is Level.WRITTEN else self.written
+
+    @property
     def estimate(self) -> Estimate:
         """The estimate."""
         return self.found.estimate
 
     @property
     def file(self) -> Path | None:
-        """The file that it runs. Only nodes of one file are compared: a quantised copy of a model has other ones."""
+        """The file that it runs. A model has files of several formats, and quantised copies."""
         return self.graph.file
 
     @property
@@ -52,10 +58,29 @@ class MeasuredExecution:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Nodes of the file, and for each execution the numbers of its parts that compute them."""
+    """Nodes of the files, and for each execution the numbers of its parts that compute them."""
 
     nodes: tuple[int, ...]
     parts: tuple[tuple[int, ...], ...]
+
+
+# The nodes that each part of an execution belongs to.
+Cover = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Covers:
+    """The covers of several executions. Nodes of different files have different numbers."""
+
+    # The number of the file of each execution.
+    files: tuple[int, ...]
+    own: tuple[Cover, ...]
+    # With a further node for each layer that the files have in common.
+    across: tuple[Cover, ...]
+
+    def among(self, executions: Collection[int]) -> tuple[Cover, ...]:
+        """Return the covers in which these executions are compared."""
+        return self.own if len({self.files[it] for it in executions}) == 1 else self.across
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +89,12 @@ class Groups:
 
     groups: tuple[Group, ...]
     conversions: tuple[tuple[int, ...], ...]
-    # For each execution the nodes that each of its parts belongs to.
-    covers: tuple[tuple[tuple[int, ...], ...], ...]
+    covers: Covers
 
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """Nodes of the file, the execution that computes them fastest, its parts that do, and the time that they take."""
+    """Nodes of the files, the execution that computes them fastest, its parts that do, and the time that they take."""
 
     nodes: tuple[int, ...]
     # Its number among the compared executions.
@@ -85,15 +109,72 @@ def is_conversion(layer: Layer) -> bool:
 
 
 def groups_of(executions: Sequence[MeasuredExecution]) -> Groups:
-    """Return the groups of executions of one file.
+    """Return the groups of executions of one model.
 
     A layer that a runtime has inserted, and that converts no layout, belongs to the layer that reads it. Nodes that an
-    execution has optimised away take no time in it.
+    execution has optimised away take no time in it. Nodes of several files are compared by the layers that the files
+    have in common; without those, the executions of each file are one group.
     """
-    covers = tuple([nodes_of_parts(it) for it in executions])
-    everything = {number: range(len(cover)) for number, cover in enumerate(covers)}
-    conversions = [tuple(part for part, nodes in enumerate(cover) if not nodes) for cover in covers]
-    return Groups(tuple(split(everything, covers)), tuple(conversions), covers)
+    covers = _covers_of(executions)
+    held = covers.among(range(len(executions)))
+    everything = {number: range(len(cover)) for number, cover in enumerate(held)}
+    conversions = [tuple(part for part, nodes in enumerate(cover) if not nodes) for cover in held]
+    return Groups(tuple(split(everything, held)), tuple(conversions), covers)
+
+
+def are_comparable(one: MeasuredExecution, other: MeasuredExecution) -> bool:
+    """Return whether single layers of two executions are compared: those of one file, or of files with common ones."""
+    if one.file == other.file:
+        return True
+    first, second = one.as_written, other.as_written
+    return first is not None and second is not None and have_common_layers(first, second)
+
+
+def _covers_of(executions: Sequence[MeasuredExecution]) -> Covers:
+    own = [nodes_of_parts(it) for it in executions]
+    files = list(dict.fromkeys(it.file for it in executions))
+    places = tuple([files.index(it.file) for it in executions])
+    if len(files) == 1:
+        return Covers(places, tuple(own), tuple(own))
+    # The nodes of the files follow one another, then the common layers.
+    size = 1 + max((node for cover in own for nodes in cover for node in nodes), default=0)
+    numbers = _numbers_by_node(executions, files)
+    shifted, across = [], []
+    for one, cover, place in zip(executions, own, places, strict=True):
+        shifted.append(tuple([tuple([place * size + node for node in nodes]) for nodes in cover]))
+        common = _common_of_parts(one, cover, numbers[place])
+        across.append(
+            tuple(
+                [
+                    (*nodes, *(len(files) * size + number for number in held))
+                    for nodes, held in zip(shifted[-1], common, strict=True)
+                ]
+            )
+        )
+    return Covers(places, tuple(shifted), tuple(across))
+
+
+def _numbers_by_node(
+    executions: Sequence[MeasuredExecution], files: Sequence[Path | None]
+) -> list[dict[int, tuple[int, ...]]]:
+    """Return for each file the numbers of the common layers that its nodes are compared with."""
+    written = [next((it.as_written for it in executions if it.file == file and it.as_written), None) for file in files]
+    known = [it for it in written if it is not None]
+    if len(known) < len(files):
+        return [{} for _ in files]
+    return [
+        {node: own for layer, own in zip(graph.layers, numbers, strict=True) for node in layer.nodes}
+        for graph, numbers in zip(known, common_layers(known), strict=True)
+    ]
+
+
+def _common_of_parts(
+    one: MeasuredExecution, cover: Cover, numbers: Mapping[int, tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """Return the numbers of the common layers that each part is compared with; none for conversions."""
+    found = [tuple(dict.fromkeys(it for node in nodes for it in numbers.get(node, ()))) for nodes in cover]
+    filled = _filled(found, [not nodes for nodes in cover], one.estimate.edges)
+    return [held or (0,) if nodes else () for held, nodes in zip(filled, cover, strict=True)]
 
 
 def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
@@ -112,14 +193,14 @@ def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
 class _Contest:
     """Finds the winners of a group, with all executions and with fewer of them."""
 
-    def __init__(self, covers: Sequence[Sequence[Sequence[int]]], times_ps: Sequence[Sequence[int]]) -> None:
+    def __init__(self, covers: Covers, times_ps: Sequence[Sequence[int]]) -> None:
         self._covers = covers
         self._times_ps = times_ps
         self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
 
     def winners(self, group: Group, among: frozenset[int] | None = None) -> list[Winner]:
         """Return the winners of a group among some executions, or all of them."""
-        among = frozenset(range(len(self._covers))) if among is None else among
+        among = frozenset(range(len(self._covers.own))) if among is None else among
         key = group.nodes[0], among
         if key not in self._known:
             self._known[key] = self._found(group, among)
@@ -134,13 +215,13 @@ class _Contest:
             return found
         alike: dict[frozenset[Sequence[int]], set[int]] = {}
         for it in among:
-            alike.setdefault(frozenset(self._covers[it][part] for part in group.parts[it]), set()).add(it)
+            alike.setdefault(frozenset(self._covers.own[it][part] for part in group.parts[it]), set()).add(it)
         for left_out in alike.values() if len(alike) > 1 else ():
             others = among - left_out
             # A single execution takes as long over smaller sets of nodes.
             if len(others) == 1:
                 continue
-            finer = split({it: group.parts[it] for it in sorted(others)}, self._covers)
+            finer = split({it: group.parts[it] for it in sorted(others)}, self._covers.among(others))
             competing = [winner for each in finer for winner in self.winners(each, others)]
             if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
                 found = competing
@@ -166,7 +247,7 @@ def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[
     return [Group(tuple(nodes), tuple(map(tuple, each))) for nodes, each in zip(members, found, strict=True)]
 
 
-def nodes_of_parts(one: MeasuredExecution) -> tuple[tuple[int, ...], ...]:
+def nodes_of_parts(one: MeasuredExecution) -> Cover:
     """Return the nodes that each part belongs to; none for conversions."""
     layers = one.graph.layers
     converts = [all(is_conversion(layers[index]) for index in part.layers) for part in one.parts]
@@ -174,11 +255,16 @@ def nodes_of_parts(one: MeasuredExecution) -> tuple[tuple[int, ...], ...]:
         () if converts[number] else tuple(node for index in part.layers for node in layers[index].nodes)
         for number, part in enumerate(one.parts)
     ]
+    return _filled(own, converts, one.estimate.edges)
+
+
+def _filled(own: Sequence[tuple[int, ...]], converts: Sequence[bool], edges: Iterable[tuple[int, int]]) -> Cover:
+    """Return the cover in which parts without nodes that convert nothing have those of the next part with any."""
     if all(nodes or converts[number] for number, nodes in enumerate(own)):
         return tuple(own)
     readers: list[list[int]] = [[] for _ in own]
     sources: list[list[int]] = [[] for _ in own]
-    for source, reader in one.estimate.edges:
+    for source, reader in edges:
         readers[source].append(reader)
         sources[reader].append(source)
     behind, before = list(own), list(own)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import ratio_of
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, is_conversion, paid_ps, split
+from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of, is_conversion, paid_ps, split
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.knowledge import Latency
@@ -48,8 +48,8 @@ class Saving(NamedTuple):
 
 
 def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving, ...]:
-    """Return what a change saves in each group, per item of a batch; none if they run different files."""
-    if before.file != after.file:
+    """Return what a change saves in each group, per item of a batch; none if their files have no layers in common."""
+    if not are_comparable(before, after):
         return ()
     one, other = before.graph.batch_size, after.graph.batch_size
     found = []

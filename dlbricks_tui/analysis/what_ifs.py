@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.bounds import best_measured
-from dlbricks_tui.analysis.groups import MeasuredExecution, is_conversion, paid_ps
+from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, is_conversion, paid_ps
 from dlbricks_tui.analysis.savings import (
     Saving,
     by_layer_name,
@@ -159,9 +159,9 @@ class _Changes:
             if engine := _engine(axes, other):
                 how += f" with {engine}"
             yield self._to(WhatIfKind.RUNTIME, framework, other, how)
-        same_file = [it for it in fitting.values() if it.file == self.baseline.file]
-        if same_file:
-            best = best_measured([self.baseline, *same_file])
+        comparable = [it for it in fitting.values() if are_comparable(self.baseline, it)]
+        if comparable:
+            best = best_measured([self.baseline, *comparable])
             won = [it for it in best.winners if it.execution]
             names = [
                 best.executions[it.execution].graph.layers[index].name
@@ -170,7 +170,7 @@ class _Changes:
                 for index in best.executions[it.execution].parts[part].layers
             ]
             how = "each layer in its fastest runtime, without conversions between them: a bound only"
-            yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, same_file[0])
+            yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
 
     def fusion(self) -> Iterator[WhatIf]:
         """Yield what fusing layers saves, and what it would save where layers could have been fused and were not."""

@@ -6,6 +6,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
+from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
 from dlbricks_tui.analysis.gap import Gap, gap_of
@@ -28,6 +29,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Precision, stated_precision
 from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
@@ -105,6 +107,16 @@ class Analysis:
         return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
 
 
+class _Reading(NamedTuple):
+    """A model as a runtime reads it: the file, the runtime, the level and the batch size."""
+
+    form: Format
+    # None: the usual one of the format.
+    runtime: Runtime | None
+    level: Level
+    batch: int | None
+
+
 class Analyser:
     """Analyses models from one store; nothing is measured."""
 
@@ -154,7 +166,7 @@ class Analyser:
         if roof is not None and written is not None:
             points = points_of(baseline, works_of(baseline, written), roof)
             if best is not None:
-                least_ms = self._roofline_ms(answer.source, competing, roof)
+                least_ms = _roofline_ms(best, roof)
         lacking = _lacking_instructions() if scope.is_host else {}
         what_ifs = what_ifs_of(baseline, others, lacking) if is_known else ()
         return Analysis(
@@ -173,17 +185,6 @@ class Analyser:
             tuple(self._missing(answer, baseline, threads, _doubt_about(roof, least_ms, best))),
             self._proofs(scope.system, graph, what_ifs),
         )
-
-    def _roofline_ms(self, source: ModelSource, competing: Sequence[MeasuredExecution], roof: Roof) -> float | None:
-        """Return the roofline; of files in several formats, that of the one with the least."""
-        found = []
-        for file in dict.fromkeys(it.file for it in competing):
-            held = [it for it in competing if it.file == file]
-            written = self._written(source, held[0])
-            if written is not None:
-                works = [works_of(it, written) for it in held]
-                found.append(roofline_ms(held, groups_of(held), works, roof))
-        return min(found, default=None)
 
     def _proofs(self, system: str, graph: LayerGraph, what_ifs: Sequence[WhatIf]) -> Mapping[str, MeasuredGain]:
         """Return the newest proof of each what-if that has one."""
@@ -205,7 +206,8 @@ class Analyser:
         Batch sizes are those of the file and of the options, and those at which the model was timed end to end.
         """
         batches = dict.fromkeys([None, self._estimator.options.batch, *runtimes.batch_sizes(source.name)])
-        inquiries: dict[tuple[Runtime | None, Level, int | None], Inquiry | None] = {}
+        inquiries: dict[_Reading, Inquiry | None] = {}
+        written: dict[_Reading, LayerGraph | None] = {}
         for identity in runtimes.measured:
             runtime = runtimes.of(identity)
             if runtime.traits.format not in source.formats:
@@ -213,20 +215,23 @@ class Analyser:
             for level, batch in product(runtimes.levels(identity), batches):
                 if (identity, level, batch) == _choices_of(baseline):
                     continue
-                key = runtimes.loading(runtime), level, batch
+                key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
                 if key not in inquiries:
-                    inquiries[key] = self._inquiry(source.in_format(runtime.traits.format), *key)
+                    inquiries[key] = self._inquiry(source, key)
                 inquiry = inquiries[key]
                 found = None if inquiry is None else inquiry.on(runtimes.system, identity)
                 if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
                     graph = inquiry.decomposition.graph
-                    # Nodes of a quantised copy are compared by name.
-                    is_copy = runtime.settings.precision is not baseline.execution.runtime.settings.precision
-                    written = self._as_in_file(source, key[0], runtime, batch) if is_copy else None
-                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written)
+                    # Layers at other batch sizes are compared within one file only.
+                    if graph.batch_size == baseline.graph.batch_size and key not in written:
+                        is_other = graph.file != baseline.file
+                        written[key] = self._as_in_file(source, key) if is_other else baseline.written
+                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written.get(key))
 
-    def _inquiry(self, source: ModelSource, runtime: Runtime | None, level: Level, batch: int | None) -> Inquiry | None:
+    def _inquiry(self, named: ModelSource, reading: _Reading) -> Inquiry | None:
         """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
+        form, runtime, level, batch = reading
+        source = named.in_format(form)
         estimator, loader = self._estimator, self._loader(runtime)
         options = estimator.options
         with suppress(*UNLOADABLE):
@@ -239,14 +244,13 @@ class Analyser:
             return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
         return None
 
-    def _as_in_file(
-        self, source: ModelSource, reading: Runtime | None, runtime: Runtime, batch: int | None
-    ) -> LayerGraph | None:
+    def _as_in_file(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
         """Return the layers of the file that a runtime runs; None if it cannot be read so."""
+        form, runtime, _, batch = reading
         options = self._estimator.options
         with suppress(*UNLOADABLE):
-            own = source.in_format(runtime.traits.format)
-            return self._loader(reading).load(own, Level.WRITTEN, options.inputs, options.values, batch)
+            own = source.in_format(form)
+            return self._loader(runtime).load(own, Level.WRITTEN, options.inputs, options.values, batch)
         return None
 
     def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
@@ -317,6 +321,15 @@ def _lacking_instructions() -> Mapping[Precision, str]:
         Precision.BF16: ("bf16", {InstructionSet.AVX512_CORE_BF16}),
     }
     return {precision: name for precision, (name, sets) in needed.items() if not known & sets}
+
+
+def _roofline_ms(best: BestMeasured, roof: Roof) -> float | None:
+    """Return the roofline of the executions whose files can be read; None if none can."""
+    known = [(it, it.as_written) for it in best.executions]
+    held = [it for it, written in known if written is not None]
+    works = [works_of(it, written) for it, written in known if written is not None]
+    groups = best.groups if len(held) == len(known) else groups_of(held)
+    return roofline_ms(held, groups, works, roof) if held else None
 
 
 def _doubt_about(roof: Roof | None, least_ms: float | None, best: BestMeasured | None) -> str:

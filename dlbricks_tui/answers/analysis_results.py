@@ -45,8 +45,7 @@ class BestLayers:
     """Layers that are compared together, their latency, and the execution in which they were fastest."""
 
     layers: tuple[str, ...]
-    # None if the best is that of another file of the model.
-    latency_ms: float | None
+    latency_ms: float
     best_ms: float
     # The runtimes and levels.
     fastest: tuple[str, ...]
@@ -161,7 +160,7 @@ def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
         [
             BestLayers(
                 it.layers,
-                None if it.latency_ps is None else milliseconds(it.latency_ps),
+                milliseconds(it.latency_ps),
                 milliseconds(it.best_ps),
                 tuple(dict.fromkeys(f"{one.found.way.runtime}, {one.found.way.level.value}" for one in it.fastest)),
             )
@@ -172,12 +171,12 @@ def best_layers(found: Analysis) -> tuple[BestLayers, ...]:
 
 def groups_by_loss(found: Analysis) -> tuple[GroupTimes, ...]:
     """Return the times of the groups of layers, those first that lose most in the baseline."""
-    return () if found.best is None else by_loss(times_of_groups(found.baseline, found.best))
+    return () if found.best is None else by_loss(times_of_groups(found.best))
 
 
 def by_loss(groups: Iterable[GroupTimes]) -> tuple[GroupTimes, ...]:
-    """Return the groups that lose most in the baseline first; the longest first if the losses are not known."""
-    return tuple(sorted(groups, key=lambda it: -it.best_ps if it.latency_ps is None else it.best_ps - it.latency_ps))
+    """Return the groups that lose most in the baseline first."""
+    return tuple(sorted(groups, key=lambda it: it.best_ps - it.latency_ps))
 
 
 def _kernel(it: TimedKernel) -> ModelKernel:

@@ -268,7 +268,7 @@ def layer_lines(groups: Sequence[GroupTimes], width: int) -> list[str]:
     """Return a row for each group of layers: its time here, the least one, and the executions that reached it."""
     common = common_beginning([name for it in groups for name in it.layers])
     columns: list[Column[GroupTimes]] = [
-        Column("HERE", lambda it: "-" if it.latency_ps is None else _from_ps(it.latency_ps)),
+        Column("HERE", lambda it: _from_ps(it.latency_ps)),
         Column("BEST", lambda it: _from_ps(it.best_ps)),
         Column("FASTEST", lambda it: " + ".join(dict.fromkeys(map(short_name, it.fastest))), holds_names=True),
     ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from hypothesis import strategies as st
 
@@ -64,25 +65,41 @@ def executed(
     )
 
 
+def in_file(one: MeasuredExecution, name: str, written: LayerGraph | None = None) -> MeasuredExecution:
+    """The execution as one that runs a file with these layers, by default its own."""
+    return replace(one, graph=one.graph.with_key(name, Path(name)), written=written)
+
+
+def renamed(graph: LayerGraph, layers: Collection[int]) -> LayerGraph:
+    """The graph with other names of some layers."""
+    changed = [replace(it, name=f"other{it.index}") if it.index in layers else it for it in graph.layers]
+    return replace(graph, layers=tuple(changed))
+
+
 @st.composite
 def some_executions(draw: st.DrawFn) -> list[MeasuredExecution]:
-    """One to four executions of one file, whose runtimes fuse other layers, insert layers and convert layouts."""
+    """One to four executions of two files, whose runtimes fuse other layers, insert layers and convert layouts.
+
+    The files have some names of layers in common.
+    """
     plain = draw(sound_graphs())
+    some_layers = st.sets(st.integers(0, len(plain.layers) - 1))
+    files = {"one.onnx": with_nodes(plain), "other.json": with_nodes(renamed(plain, draw(some_layers)))}
     found = []
     for threads in range(1, draw(st.integers(1, 4)) + 1):
-        graph = with_nodes(plain, draw(st.sets(st.integers(0, len(plain.layers) - 1), max_size=2)))
+        file = draw(st.sampled_from(sorted(files)))
+        graph = with_nodes(files[file], draw(st.sets(st.integers(0, len(plain.layers) - 1), max_size=2)))
         converting = draw(st.sets(st.integers(0, len(plain.layers) - 1), max_size=2))
         layers = [as_conversion(it) if it.index in converting and it.operators else it for it in graph.layers]
         times = {index: draw(st.floats(0.001, 10.0)) for index in range(len(layers))}
         end_to_end = draw(st.none() | st.floats(0.01, 100.0).map(lambda ms: Latency(ms, 0.9 * ms, 1.1 * ms)))
-        found.append(
-            executed(
-                replace(graph, layers=tuple(layers)),
-                times,
-                granularity=draw(st.integers(1, 3)),
-                threads=threads,
-                call_ms=draw(st.sampled_from([0.0, 0.02])),
-                end_to_end=end_to_end,
-            )
+        one = executed(
+            replace(graph, layers=tuple(layers)),
+            times,
+            granularity=draw(st.integers(1, 3)),
+            threads=threads,
+            call_ms=draw(st.sampled_from([0.0, 0.02])),
+            end_to_end=end_to_end,
         )
+        found.append(in_file(one, file, files[file]))
     return found

@@ -14,7 +14,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import Precision
-from tests.analysis.executions import RUNTIME, executed, some_executions, with_nodes
+from tests.analysis.executions import RUNTIME, executed, in_file, renamed, some_executions, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
@@ -106,9 +106,17 @@ def test_another_runtime_of_the_same_file_also_gives_the_best_mix_as_a_bound() -
     assert mix.layers == ("layer0",)
 
 
-def test_layers_of_different_files_are_not_compared() -> None:
-    one = executed(GRAPH.with_key("one", Path("one.onnx")), runtime=ONNX_RUNTIME)
-    other = executed(GRAPH.with_key("other", Path("other.onnx")), runtime=OPENVINO)
+def test_another_runtime_of_another_file_is_compared_layer_by_layer() -> None:
+    baseline = in_file(executed(GRAPH, {0: 3.0, 1: 1.0, 2: 1.0}), "one-symbol.json")
+    other = in_file(executed(GRAPH, {0: 2.0, 1: 1.0, 2: 3.0}, runtime=OPENVINO), "one.onnx")
+    whole, mix = what_ifs_of(baseline, [other])
+    assert (whole.id, whole.layers, mix.id, mix.layers) == ("runtime-openvino", ("layer2",), "runtime-mix", ("layer0",))
+    assert mix.estimate_ms == pytest.approx(4.0)
+
+
+def test_files_without_common_layers_are_compared_as_a_whole() -> None:
+    one = in_file(executed(GRAPH), "one-symbol.json")
+    other = in_file(executed(renamed(GRAPH, [0, 1, 2]), runtime=OPENVINO), "one.onnx")
     found = only(one, other)
     assert (found.id, found.layers) == ("runtime-openvino", ())
     assert savings(one, other) == ()

@@ -2,15 +2,10 @@ from dlbricks_tui.analysis.bounds import GroupTimes
 from dlbricks_tui.answers.analysis_results import by_loss
 
 
-def _times(name: str, latency_ps: int | None, best_ps: int) -> GroupTimes:
+def _times(name: str, latency_ps: int, best_ps: int) -> GroupTimes:
     return GroupTimes((name,), latency_ps, best_ps, ())
 
 
 def test_layers_that_lose_most_come_first() -> None:
     groups = [_times("long", 90, 85), _times("short", 20, 5), _times("best", 30, 30)]
     assert [it.layers[0] for it in by_loss(groups)] == ["short", "long", "best"]
-
-
-def test_the_longest_layers_come_first_if_the_best_is_that_of_another_file() -> None:
-    groups = [_times("short", None, 5), _times("long", None, 85)]
-    assert [it.layers[0] for it in by_loss(groups)] == ["long", "short"]

@@ -25,6 +25,7 @@ from tests.store.samples import runtime, system
 
 # SqueezeNet as MXNet has it; its types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
+ONNX_1 = "onnxruntime-1.32.0 python-3.11 threads-1"
 MXNET_1, MXNET_2 = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 2))
 CONTRACT = {
     *("model", "system", "measured_ms", "sequential_ms", "best_ms", "best_parallel_ms", "roofline_ms"),
@@ -93,6 +94,25 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
     assert threads["gain"] == pytest.approx(0.5)
     low, high = threads["interval"]
     assert low < threads["gain"] < high
+
+
+def test_layers_of_a_model_in_two_formats_are_compared_with_each_other(analyze: Analyze, tmp_path: Path) -> None:
+    (source,) = Library(SAMPLE_MODELS, tmp_path, Format.ONNX).find("table1:16")
+    in_onnx = decompose(Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
+    others = [
+        runtime(ONNX_1, framework="onnxruntime"),
+        *brick_records(in_onnx, system="c5.xlarge", runtime=ONNX_1),
+    ]
+    _, out, _ = analyze([*results(MXNET_1), *others, peaks(1)], "table1:16", "--runtime", MXNET_1, "--json")
+    found = document(out)
+    fastest = {runtime.split("-")[0] for layers in found["best_layers"] for runtime in layers["fastest"]}
+    assert fastest == {"mxnet", "onnxruntime"}
+    assert len(found["best_layers"]) == len(SQUEEZENET.graph.layers)
+    whole, mix = (it for it in found["what_ifs"] if it["kind"] == "runtime")
+    assert (whole["id"], mix["id"]) == ("runtime-onnxruntime", "runtime-mix")
+    assert found["best_ms"] == pytest.approx(mix["estimate_ms"])
+    assert found["best_ms"] < min(found["sequential_ms"], whole["estimate_ms"])
+    assert found["roofline_ms"] > 0
 
 
 def test_without_an_end_to_end_latency_the_gap_is_that_of_the_estimate(analyze: Analyze) -> None:

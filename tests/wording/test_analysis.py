@@ -109,7 +109,7 @@ def test_each_group_of_layers_has_a_row_with_its_end_in_few_columns() -> None:
     named = [replace(it, name=f"a_network_with_a_long_name_stage{it.index}") for it in GRAPH.layers]
     graph = replace(GRAPH, layers=tuple(named))
     one, other = executed(graph, {0: 4.0, 1: 1.0, 2: 1.0}), executed(graph, {0: 2.0, 1: 1.5, 2: 1.5}, threads=2)
-    titles, *rows = layer_lines(tuple(times_of_groups(one, best_measured([one, other]))), 100)
+    titles, *rows = layer_lines(tuple(times_of_groups(best_measured([one, other]))), 100)
     assert titles.split("  ")[0] == "LAYERS of a_network_with_a_long_name_..., in ms"
     assert [row.split() for row in rows] == [
         ["stage0", "4.000", "2.000", "mxnet", "written", "on", "2"],
@@ -141,6 +141,6 @@ def test_the_words_that_all_names_begin_with_are_said_once(names: list[str], exp
 def test_lines_keep_to_the_width(executions: list[MeasuredExecution], width: int) -> None:
     best = best_measured(executions)
     (_, bar, *_) = gap_lines(gap_of(executions[0], best), best, width)
-    lines = [bar, *layer_lines(tuple(times_of_groups(executions[0], best)), width)]
+    lines = [bar, *layer_lines(tuple(times_of_groups(best)), width)]
     fastest = max(len(line.partition("mxnet")[2]) for line in lines)
     assert max(map(len, lines)) <= max(width, 50 + fastest)

@@ -36,8 +36,8 @@ class LayersPanel(ItemPanel["GroupTimes"]):
         "together. Slower is how much longer the model's own execution takes than the fastest one."
     )
     ORDERS: ClassVar[Orders] = {
-        "longest first": lambda it: -(it.latency_ps or it.best_ps),
-        "most to gain first": lambda it: it.best_ps - (it.latency_ps or it.best_ps),
+        "longest first": lambda it: -it.latency_ps,
+        "most to gain first": lambda it: it.best_ps - it.latency_ps,
     }
 
     def __init__(self) -> None:
@@ -71,12 +71,12 @@ class LayersPanel(ItemPanel["GroupTimes"]):
         names = [each.removeprefix(self._common) for each in it.layers]
         more = f" +{len(names) - 1}" if len(names) > 1 else ""
         here = it.latency_ps
-        slower = None if here is None or not it.best_ps else here / it.best_ps - 1.0
+        slower = here / it.best_ps - 1.0 if it.best_ps else None
         is_slower = slower is not None and slower >= _SLOWER_FROM
         return (
             column(cut_start(names[0], name - len(more)), name - len(more)),
             Span(more, "muted"),
-            number_column("-" if here is None else milliseconds(from_picoseconds(here)), _MS, "strong"),
+            number_column(milliseconds(from_picoseconds(here)), _MS, "strong"),
             number_column(milliseconds(from_picoseconds(it.best_ps)), _MS),
             number_column("-" if slower is None else signed_percent(slower), _SLOWER, "bad" if is_slower else "muted"),
             column("  " + " + ".join(dict.fromkeys(map(short_name, it.fastest))), fastest, "muted"),

@@ -68,7 +68,7 @@ def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config)
         ChangeRow(it, found.proofs.get(it.id), None if it.change is None else by_execution.get(it.change))
         for it in found.what_ifs
     )
-    groups = () if found.best is None else tuple(times_of_groups(found.baseline, found.best))
+    groups = () if found.best is None else tuple(times_of_groups(found.best))
     return ModelView(found, changes, groups)
 
 
