@@ -21,7 +21,7 @@ from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Run
+from dlbricks_tui.store.records import LoadTest, Run
 from dlbricks_tui.store.selections import by_id, combinations
 from dlbricks_tui.wording.numbers import model_label
 
@@ -263,6 +263,21 @@ def evaluate(
         tuple(series),
         tuple(left_out),
     )
+
+
+def load_tests_of(
+    store: ResultsDatabase,
+    evaluation: Evaluation,
+    only: Collection[str] | None = None,
+    runtimes: Collection[str] | None = None,
+) -> list[LoadTest]:
+    """Return the measured scenarios of the reported models, on all systems and runtimes or on these."""
+    names = {it.name for it in evaluation.reported_models}
+    return [
+        it
+        for it in store.records(LoadTest)
+        if it.name in names and (only is None or it.system in only) and (runtimes is None or it.runtime in runtimes)
+    ]
 
 
 def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:

@@ -13,10 +13,12 @@ from dlbricks_tui.report.figures.corpus import repetition_section, similarity_se
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
 from dlbricks_tui.report.figures.graph import graph_section
 from dlbricks_tui.report.figures.ratios import composed_section, constructed_section
+from dlbricks_tui.report.figures.scenarios import scenarios_section
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
 from dlbricks_tui.report.page import page
 from dlbricks_tui.report.tracing import bricks_table
+from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.numbers import counted
 
 
@@ -62,8 +64,13 @@ class Report:
     files: tuple[Path, ...]
 
 
-def make_report(evaluation: Evaluation, folder: Path, analysed: Sequence[ModelRow] = ()) -> Report:
-    """Draw all figures and write the report into a folder; `analysed` are the models in each analysed execution."""
+def make_report(
+    evaluation: Evaluation, folder: Path, analysed: Sequence[ModelRow] = (), load_tests: Sequence[LoadTest] = ()
+) -> Report:
+    """Draw all figures and write the report into a folder.
+
+    `analysed` are the models in each analysed execution, and `load_tests` their measured scenarios.
+    """
     found = judged(evaluation)
     sections = (
         table1_section(evaluation),
@@ -77,6 +84,7 @@ def make_report(evaluation: Evaluation, folder: Path, analysed: Sequence[ModelRo
         closeness_section(evaluation, found),
         speedup_section(evaluation, found),
         *analysis_sections(analysed),
+        scenarios_section(evaluation, load_tests),
     )
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}

@@ -52,8 +52,8 @@ class MeasuredLoad:
 
 def measured_load(test: LoadTest) -> MeasuredLoad:
     """Return the outcome of a stored load test."""
-    ordered = sorted(unpack_latencies(test.latencies))
-    p50, p90, p99, p999 = (percentile_of(ordered, each) / _NS_PER_MS for each in PERCENTILES)
+    ordered = sorted(latencies_ms(test))
+    p50, p90, p99, p999 = (percentile_of(ordered, each) for each in PERCENTILES)
     return MeasuredLoad(
         p50_ms=p50,
         p90_ms=p90,
@@ -64,6 +64,21 @@ def measured_load(test: LoadTest) -> MeasuredLoad:
         queries=test.queries,
         batch_size=test.batch_size,
     )
+
+
+def latencies_ms(test: LoadTest) -> list[float]:
+    """Return the latencies of a load test, in the order of the requests."""
+    return [latency_ns / _NS_PER_MS for latency_ns in unpack_latencies(test.latencies)]
+
+
+def percentile_ms(test: LoadTest) -> float:
+    """Return the latency of the percentile that a load test is about."""
+    return percentile_of(sorted(latencies_ms(test)), test.percentile)
+
+
+def meets_bound(test: LoadTest) -> bool:
+    """Return whether the percentile is within the bound; without a bound it is."""
+    return test.bound_ms is None or percentile_ms(test) <= test.bound_ms
 
 
 def percentile_of(ordered: Sequence[float], percentile: float) -> float:

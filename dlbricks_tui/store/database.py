@@ -115,6 +115,12 @@ class ResultsDatabase(TinyDB):
         found = self.records(LoadTest, equal(model=model, system=system))
         return tuple(sorted(found, key=lambda test: test.when, reverse=True))
 
+    def load_test(self, uuid: str) -> LoadTest | None:
+        """Return a measured scenario by its UUID; None if there is none."""
+        row = self.generation.index.row_of_uuid(uuid)
+        found = None if row is None else self.generation.record(row)
+        return found if isinstance(found, LoadTest) else None
+
     def runs(self) -> tuple[Run, ...]:
         """Return the runs, each in its last state."""
         return tuple({it.id: it for it in sorted(self.records(Run), key=lambda run: run.when)}.values())

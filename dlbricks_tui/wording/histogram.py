@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.wording.numbers import in_ms
+from dlbricks_tui.wording.numbers import in_ms, percent
 
 # Parts of a cell, so that a bar ends where its number says.
 _PARTS = "▏▎▍▌▋▊▉"
@@ -57,17 +57,47 @@ def bar(share: float, width: int, full: str = "█", parts: str = _PARTS) -> str
     return full * whole + (parts[part - 1] if part else "")
 
 
-def histogram_lines(samples_ms: Sequence[float], width: int = 60, most: int = 12) -> list[str]:
-    """Return a line per bin: its start, a bar, its number of samples; `>=` marks the tail."""
+def divided(found: Sequence[Bin], samples_ms: Sequence[float], bound_ms: float) -> tuple[Bin, ...]:
+    """Return the bins with the one around a bound divided in two, so that each is on one side of it."""
+    parts: list[Bin] = []
+    above = [it for it in samples_ms if it > bound_ms]
+    for place, each in enumerate(found):
+        if not each.low_ms <= bound_ms < each.high_ms:
+            parts.append(each)
+            continue
+        slower = len(above) - sum(it.samples for it in found[place + 1 :])
+        if each.samples > slower:
+            parts.append(Bin(each.low_ms, bound_ms, each.samples - slower, each.tail))
+        if slower:
+            parts.append(Bin(min(above), each.high_ms, slower, each.tail))
+    return tuple(parts)
+
+
+def histogram_lines(
+    samples_ms: Sequence[float], width: int = 60, most: int = 12, bound_ms: float | None = None
+) -> list[str]:
+    """Return a line per bin: its start, a bar, its number of samples; `>=` marks the tail.
+
+    A bound is a line of its own, with the number of samples above it.
+    """
     found = bins(samples_ms, most)
     if not found:
         return []
+    if bound_ms is not None:
+        found = divided(found, samples_ms, bound_ms)
     tallest = max(each.samples for each in found)
     starts = [(">= " if each.tail else "") + in_ms(each.low_ms) for each in found]
     counts = [str(each.samples) for each in found]
-    start_width, count_width = max(map(len, starts)), max(map(len, counts))
+    bound = "" if bound_ms is None else in_ms(bound_ms)
+    start_width, count_width = max(map(len, (*starts, bound))), max(map(len, counts))
     room = max(1, width - start_width - count_width - 2)
-    return [
+    lines = [
         f"{start:>{start_width}} {bar(each.samples / tallest, room):<{room}} {count:>{count_width}}"
         for start, count, each in zip(starts, counts, found, strict=True)
     ]
+    if bound_ms is not None:
+        slower = sum(it > bound_ms for it in samples_ms)
+        told = f"--- bound: {slower:,} of {len(samples_ms):,} above it, {percent(slower / len(samples_ms), 2)} "
+        place = sum(each.high_ms <= bound_ms for each in found)
+        lines.insert(place, f"{bound:>{start_width}} {told:-<{room + count_width + 1}}")
+    return lines

@@ -21,7 +21,7 @@ from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import model, saved, small
-from tests.store.samples import run, system
+from tests.store.samples import load_test, run, system
 
 CAPSNET, SQUEEZENET = (decompose(table1()[number]) for number in ("4", "16"))
 PAIRS = decompose(SQUEEZENET.graph, Cutting(2))
@@ -211,10 +211,20 @@ def test_json_names_the_page_its_files_and_what_is_missing(report: Report, capsy
     assert (series["system"], series["granularities"]) == ("c5.2xlarge", [1, 2])
     headings = [section["heading"].partition(":")[0] for section in document["sections"]]
     figures = [f"Figure {number}" for number in (3, 5, 6, 7, 9, 10, 11, 12)]
-    assert headings == ["Table 1", "Figures 2 and 4", *figures, "Bounds", "Gains", "Gap", "Roofline"]
+    assert headings == ["Table 1", "Figures 2 and 4", *figures, "Bounds", "Gains", "Gap", "Roofline", "Scenarios"]
     missing = [section["missing"] for section in document["sections"]]
     assert missing[:11] == [[]] * 11
     assert "dlbricks analyze MODEL --measure" in missing[11][0]
+    assert "dlbricks scenario MODEL" in missing[-1][0]
+
+
+def test_the_load_tests_of_reported_models_are_a_section(report: Report) -> None:
+    name = SQUEEZENET.graph.name
+    tests = [load_test(name=name, **C5), load_test(name=name, system="m5"), load_test(name="other", **C5)]
+    folder = report([*measured(), *tests], "--system", "c5.2xlarge")
+    (row,) = rows(folder, "table-scenarios")
+    assert (row["model"], row["system"], row["valid"]) == (name, "c5.2xlarge", "yes")
+    assert (folder / "figures" / "figure-scenarios-c5.2xlarge.svg").exists()
 
 
 def test_an_unknown_system_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

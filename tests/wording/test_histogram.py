@@ -1,10 +1,11 @@
 import random
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.wording.histogram import bar, bins, histogram_lines
+from dlbricks_tui.wording.histogram import bar, bins, divided, histogram_lines
 
 samples_ms = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=200)
 
@@ -44,6 +45,31 @@ def test_a_histogram_shows_where_bins_begin_and_how_many_samples_they_hold() -> 
         "   1.000 ms ████████████████ 8",
         ">= 5.000 ms ████             2",
     ]
+
+
+@given(samples_ms, st.integers(2, 20), st.floats(1e-4, 1e4))
+def test_each_bin_is_on_one_side_of_the_bound(samples: list[float], most: int, bound_ms: float) -> None:
+    found = divided(bins(samples, most), samples, bound_ms)
+    assert sum(each.samples for each in found) == len(samples)
+    above = [each for each in found if each.high_ms > bound_ms]
+    assert sum(each.samples for each in above) == sum(it > bound_ms for it in samples)
+    assert found[len(found) - len(above) :] == tuple(above)
+
+
+def test_a_histogram_shows_the_bound_and_how_many_samples_are_above_it() -> None:
+    assert histogram_lines([*[1.0] * 8, 5.0, 6.0], width=60, bound_ms=5.5) == [
+        "   1.000 ms ██████████████████████████████████████████████ 8",
+        ">= 5.000 ms █████▊                                         1",
+        "   5.500 ms --- bound: 1 of 10 above it, 10.00 % -----------",
+        ">= 6.000 ms █████▊                                         1",
+    ]
+
+
+@pytest.mark.parametrize(("bound_ms", "place"), [(0.5, 0), (9.0, 2)])
+def test_a_bound_that_no_sample_reaches_is_shown_too(bound_ms: float, place: int) -> None:
+    lines = histogram_lines([*[1.0] * 8, 5.0, 6.0], bound_ms=bound_ms)
+    assert "bound" in lines[place]
+    assert len(lines) == 3
 
 
 def test_the_longest_bar_fills_its_width_and_zero_has_no_bar() -> None:

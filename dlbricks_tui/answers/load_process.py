@@ -1,0 +1,73 @@
+"""Measure a scenario in a separate process, and follow its messages."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from typing import IO
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder, decode
+
+# The process ends its workers before it ends itself.
+_SECONDS_TO_END = 10.0
+
+
+class LoadProcessError(UserError):
+    """The process that measures a scenario cannot be started, or ended before the scenario was measured."""
+
+
+def follow(command: Sequence[str], order: ScenarioOrder, data: DataFolder) -> Iterator[LoadMessage]:
+    """Start the process that measures a scenario, and yield its messages.
+
+    If the iterator is closed, or an exception such as KeyboardInterrupt is raised in it, the process ends with all of
+    its workers.
+    """
+    log = data.log / "scenario-process.log"
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("wb") as narration:
+            # A session of its own: ctrl+c in the terminal reaches only this process, which ends the other one.
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=narration, start_new_session=True
+            )
+    except OSError as error:
+        raise LoadProcessError(f"the process that measures cannot be started: {error.strerror}") from error
+    try:
+        if process.stdin is not None:
+            # It may have ended already; its log says why.
+            with suppress(BrokenPipeError), closing(process.stdin) as opened:
+                opened.write(order.encoded())
+        if process.stdout is not None:
+            yield from _messages(process.stdout)
+        status = process.wait()
+    finally:
+        _end(process)
+    if status:
+        lines = [it for it in log.read_text(errors="replace").split("\n") if it.strip()]
+        why = lines[-1] if lines else f"it ended with status {status}"
+        raise LoadProcessError(f"the scenario was not measured: {why}")
+
+
+def _messages(output: IO[bytes]) -> Iterator[LoadMessage]:
+    with output:
+        for line in output:
+            try:
+                message = decode(line)
+            except (ValueError, LookupError, TypeError, AttributeError) as error:
+                raise LoadProcessError("the process that measures wrote a line that is no message") from error
+            yield message
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the process and wait for it; kill it with its workers if it does not end, or if there is no time to wait."""
+    if process.poll() is None:
+        process.terminate()
+    try:
+        process.wait(_SECONDS_TO_END)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

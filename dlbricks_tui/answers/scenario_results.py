@@ -1,0 +1,219 @@
+"""Scenarios as plain values: the results of the Python API, and the JSON document of `dlbricks scenario`."""
+
+from dataclasses import dataclass
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.scenarios.outcome import (
+    MeasuredLoad,
+    PredictedLoad,
+    Range,
+    measured_load,
+    meets_bound,
+    percentile_ms,
+)
+from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, Scenario, fewest_queries
+from dlbricks_tui.store.records import LoadTest
+
+
+@dataclass(frozen=True, slots=True)
+class LoadIntervals:
+    """The 95 % intervals of a predicted outcome: a lower and an upper bound of each figure."""
+
+    p50_ms: tuple[float, float]
+    p90_ms: tuple[float, float]
+    p99_ms: tuple[float, float]
+    p999_ms: tuple[float, float]
+    per_second: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedScenario:
+    """The outcome of a scenario by a simulated queue, from stored results."""
+
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    p999_ms: float
+    # Of a server without a rate: the highest rate within the bound.
+    per_second: float
+    # True: the percentile is within the bound, or there is no bound.
+    valid: bool
+    # Simulated ones.
+    queries: int
+    batch_size: int
+    intervals: LoadIntervals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredScenario:
+    """The outcome of a scenario by LoadGen."""
+
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    p999_ms: float
+    # Completed requests of a server or of single stream; completed samples of multi stream and offline.
+    per_second: float
+    # LoadGen's verdict, and its reasons if it is negative.
+    valid: bool
+    reasons: tuple[str, ...]
+    queries: int
+    batch_size: int
+    # The latency of the percentile of the scenario; None without a bound to meet.
+    percentile_ms: float
+    bound_met: bool | None
+    # The requests per second that a server was sent; null for other kinds.
+    rate: float | None
+    # Of the verdict about the percentile; null if the queries are too few for one.
+    confidence: float | None
+    # What passing a request to the worker and back adds to its inference.
+    passing_ms: float
+    seconds: float
+    when: str
+    id: str
+    # The folder of LoadGen's logs; null if it is not on this host.
+    logs: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoadDifference:
+    """The predicted over the measured figures, minus one."""
+
+    p50_ms: float
+    p90_ms: float
+    p99_ms: float
+    p999_ms: float
+    per_second: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioResult:
+    """How much load a model serves in a scenario: predicted, measured, or both."""
+
+    model: str
+    system: str
+    runtime: str
+    level: Level
+    threads: int | None
+    precision: Precision
+    kind: Kind
+    percentile: float
+    bound_ms: float | None
+    # The given rate of a server; null if the highest one is sought.
+    rate: float | None
+    # The largest size of batches.
+    batch_size: int
+    batch_sizes: tuple[int, ...]
+    instances: int
+    full: bool
+    predicted: PredictedScenario | None
+    measured: MeasuredScenario | None
+    # The newest stored measurement of this scenario, where none was asked for.
+    stored: MeasuredScenario | None
+    # Of predicted and measured, or else stored, figures.
+    difference: LoadDifference | None
+    # The reason why there is no prediction.
+    obstacle: str | None
+    # What one should know before believing the measurement.
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioPlace:
+    """The model, the system and the runtime of a scenario."""
+
+    model: str
+    system: str
+    runtime: str
+    level: Level
+
+
+def scenario_result(
+    place: ScenarioPlace,
+    scenario: Scenario,
+    *,
+    predicted: PredictedLoad | None = None,
+    measured: MeasuredScenario | None = None,
+    stored: MeasuredScenario | None = None,
+    obstacle: str | None = None,
+    warnings: tuple[str, ...] = (),
+) -> ScenarioResult:
+    """Return the outcome of a scenario as a document."""
+    beside = measured or stored
+    return ScenarioResult(
+        model=place.model,
+        system=place.system,
+        runtime=place.runtime,
+        level=place.level,
+        threads=stated_threads(place.runtime),
+        precision=stated_precision(place.runtime),
+        kind=scenario.kind,
+        percentile=scenario.percentile,
+        bound_ms=scenario.bound_ms,
+        rate=scenario.rate,
+        batch_size=max(scenario.batch_sizes),
+        batch_sizes=scenario.batch_sizes,
+        instances=scenario.instances,
+        full=scenario.full,
+        predicted=None if predicted is None else _predicted(predicted),
+        measured=measured,
+        stored=stored,
+        difference=None if predicted is None or beside is None else _difference(predicted, beside),
+        obstacle=obstacle,
+        warnings=warnings,
+    )
+
+
+def measured_scenario(test: LoadTest, logs: str | None = None) -> MeasuredScenario:
+    """Return a stored load test as a document."""
+    found: MeasuredLoad = measured_load(test)
+    decides = test.kind != Kind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
+    return MeasuredScenario(
+        p50_ms=found.p50_ms,
+        p90_ms=found.p90_ms,
+        p99_ms=found.p99_ms,
+        p999_ms=found.p999_ms,
+        per_second=found.per_second,
+        valid=found.valid,
+        reasons=test.reasons,
+        queries=found.queries,
+        batch_size=found.batch_size,
+        percentile_ms=percentile_ms(test),
+        bound_met=None if test.bound_ms is None else meets_bound(test),
+        rate=test.rate,
+        confidence=CONFIDENCE if decides else None,
+        passing_ms=test.passing_ms,
+        seconds=test.seconds,
+        when=test.when,
+        id=test.uuid,
+        logs=logs,
+    )
+
+
+def _predicted(found: PredictedLoad) -> PredictedScenario:
+    return PredictedScenario(
+        p50_ms=found.p50_ms.value,
+        p90_ms=found.p90_ms.value,
+        p99_ms=found.p99_ms.value,
+        p999_ms=found.p999_ms.value,
+        per_second=found.per_second.value,
+        valid=found.valid,
+        queries=found.queries,
+        batch_size=found.batch_size,
+        intervals=LoadIntervals(*map(_ends, _figures(found))),
+    )
+
+
+def _figures(found: PredictedLoad) -> tuple[Range, Range, Range, Range, Range]:
+    return found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms, found.per_second
+
+
+def _ends(it: Range) -> tuple[float, float]:
+    return it.low, it.high
+
+
+def _difference(predicted: PredictedLoad, found: MeasuredScenario) -> LoadDifference:
+    measured = (found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms, found.per_second)
+    ratios = (it.value / other - 1 for it, other in zip(_figures(predicted), measured, strict=True))
+    return LoadDifference(*ratios)

@@ -1,0 +1,102 @@
+"""The progress of a load test on standard error: a line that changes on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.output import narrate
+from dlbricks_tui.printable import printable
+from dlbricks_tui.scenarios.messages import (
+    LoadMessage,
+    LoadProgress,
+    LoadReady,
+    LoadTestDone,
+    LoadTestStarted,
+    LoadWaits,
+)
+from dlbricks_tui.scenarios.scenario import Scenario
+from dlbricks_tui.wording.scenarios import done_line, progress_line, ready_line, started_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.live import Live
+
+_SECONDS_PER_LINE = 10.0
+
+
+class LoadNarration:
+    """Narrates the messages of the process that measures a scenario; a quiet one narrates nothing."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        console: Console | None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        quiet: bool = False,
+    ) -> None:
+        self._scenario = scenario
+        self._clock = clock
+        self._quiet = quiet
+        self._open = ExitStack()
+        self._live: Live | None = None
+        if console is not None and not quiet:
+            from rich.live import Live
+
+            # Drawn when a message arrives, about once a second.
+            self._live = self._open.enter_context(Live(console=console, auto_refresh=False, transient=True))
+        # The test in progress, its answered requests, and those over the bound.
+        self._test: LoadTestStarted | None = None
+        self._answered = self._slower = 0
+        self._test_began = 0.0
+        self._show_again_at = clock() + _SECONDS_PER_LINE
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        with suppress(OSError):
+            self._open.close()
+
+    def take(self, message: LoadMessage) -> None:
+        """Narrate a message."""
+        if self._quiet:
+            return
+        if isinstance(message, LoadWaits):
+            narrate(f"waiting for {message.holder}")
+        elif isinstance(message, LoadReady):
+            narrate(ready_line(message, self._scenario.instances))
+        elif isinstance(message, LoadTestStarted):
+            self._test, self._answered, self._slower = message, 0, 0
+            self._test_began = self._clock()
+            if self._live is None:
+                narrate(started_line(message))
+        elif isinstance(message, LoadProgress):
+            self._count(message)
+            self._show()
+        elif isinstance(message, LoadTestDone):
+            narrate(done_line(message, self._scenario))
+
+    def _count(self, message: LoadProgress) -> None:
+        bound_ms = self._scenario.bound_ms
+        self._answered += len(message.latencies_ms)
+        if bound_ms is not None:
+            self._slower += sum(latency_ms > bound_ms for latency_ms in message.latencies_ms)
+
+    def _show(self) -> None:
+        if self._test is None:
+            return
+        now, left = self._clock(), self._test.seconds_left
+        if left is not None:
+            left = max(0.0, left - (now - self._test_began))
+        line = progress_line(self._test, self._answered, self._slower, self._scenario.bound_ms, left)
+        if self._live is not None:
+            from rich.text import Text
+
+            # The test goes on when the terminal is gone.
+            with suppress(OSError):
+                self._live.update(Text(printable(line)), refresh=True)
+        elif now >= self._show_again_at:
+            narrate(line)
+            self._show_again_at = now + _SECONDS_PER_LINE

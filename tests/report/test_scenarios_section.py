@@ -1,0 +1,64 @@
+from dataclasses import replace
+from typing import Any
+from xml.dom.minidom import parseString
+
+from dlbricks_tui.bricks.corpus import compare
+from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
+from dlbricks_tui.report.exhibits import Section
+from dlbricks_tui.report.figures.scenarios import scenarios_section
+from dlbricks_tui.store.packed_latencies import pack_latencies
+from dlbricks_tui.store.records import LoadTest
+from tests.store.samples import load_test
+
+EVALUATION = Evaluation((), (ReportedModel("resnet50_v1", "14"),), {}, compare([]), (), ())
+
+
+def section(*tests: LoadTest) -> Section:
+    found = scenarios_section(EVALUATION, tests)
+    for exhibit in found.exhibits:
+        if exhibit.svg:
+            parseString(exhibit.svg)
+    return found
+
+
+def cells(found: Section) -> list[dict[str, Any]]:
+    """The rows of the table as the page shows it, by column."""
+    shown = found.exhibits[0].table.shown()
+    return [dict(zip(shown.columns, row, strict=True)) for row in shown.rows]
+
+
+def test_a_store_without_load_tests_gets_one_line() -> None:
+    found = section()
+    assert found.exhibits == ()
+    assert "`dlbricks scenario MODEL --kind server --bound-ms 50`" in found.missing[0]
+
+
+def test_the_table_has_bound_percentiles_and_verdict() -> None:
+    (row,) = cells(section(load_test()))
+    assert (row["table1_id"], row["model"], row["kind"], row["percentile"]) == ("14", "resnet50_v1", "server", "p99")
+    assert (row["bound_ms"], row["bound_met"], row["rate"], row["valid"]) == (20.0, "yes", 40.0, "yes")
+    assert (row["p50_ms"], row["p99_ms"]) == (10.000307, 12.00045)
+
+
+def test_the_newest_test_of_a_scenario_counts() -> None:
+    newer = load_test(when="2026-11-22T08:00:00+00:00", rate=44.0)
+    other = load_test(kind="single", rate=None, sought=False, bound_ms=None, percentile=90.0)
+    found = cells(section(newer, load_test(), other))
+    assert [(it["kind"], it["rate"]) for it in found] == [("server", 44.0), ("single", None)]
+
+
+def test_each_system_has_histograms_of_all_but_offline_latencies() -> None:
+    offline = load_test(kind="offline", rate=None, sought=False, bound_ms=None)
+    found = section(load_test(), offline, replace(load_test(), system="m5.large"))
+    assert [it.name for it in found.exhibits] == [
+        "table-scenarios",
+        "figure-scenarios-c5.xlarge",
+        "figure-scenarios-m5.large",
+    ]
+    requests = [row[-1] for row in found.exhibits[1].table.rows]
+    assert sum(it for it in requests if isinstance(it, int)) == 700
+    assert "bound" in found.exhibits[1].svg
+
+
+def test_requests_of_equal_latency_are_drawn_too() -> None:
+    assert section(load_test(latencies=pack_latencies([10_000_000] * 700))).exhibits[1].svg
