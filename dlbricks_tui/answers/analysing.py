@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import product
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
@@ -15,6 +14,7 @@ from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
+from dlbricks_tui.answers.batch_sizes import measured_batch_sizes
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.opening import open_loader
@@ -203,16 +203,22 @@ class Analyser:
     ) -> Iterator[MeasuredExecution]:
         """Yield the model in each other execution with results of its bricks.
 
-        Batch sizes are those of the file and of the options, and those at which the model was timed end to end.
+        Batch sizes are those of the file and of the options. For the runtime and the level of the baseline, those at
+        which its bricks were measured, or the model was timed end to end, come on top.
         """
-        batches = dict.fromkeys([None, self._estimator.options.batch, *runtimes.batch_sizes(source.name)])
+        usual = [None, self._estimator.options.batch]
+        way, size = baseline.found.way, baseline.graph.batch_size
+        measured = measured_batch_sizes(self._estimator.store, way, baseline.parts, size)
+        others = [*runtimes.batch_sizes(source.name), *measured]
         inquiries: dict[_Reading, Inquiry | None] = {}
         written: dict[_Reading, LayerGraph | None] = {}
         for identity in runtimes.measured:
             runtime = runtimes.of(identity)
             if runtime.traits.format not in source.formats:
                 continue
-            for level, batch in product(runtimes.levels(identity), batches):
+            batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
+            batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
+            for level, batch in dict.fromkeys(batches):
                 if (identity, level, batch) == _choices_of(baseline):
                     continue
                 key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)

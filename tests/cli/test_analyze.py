@@ -96,14 +96,24 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
     assert low < threads["gain"] < high
 
 
+def results_in_onnx(folder: Path, batch_size: int = 1) -> list[Record]:
+    """All bricks of the model's ONNX file at a batch size."""
+    (source,) = Library(SAMPLE_MODELS, folder, Format.ONNX).find("table1:16")
+    graph = Loader(folder / "cache", TableFramework()).load(source, Level.WRITTEN, batch_size=batch_size)
+    bricks = brick_records(decompose(graph), system="c5.xlarge", runtime=ONNX_1, batch_size=batch_size)
+    return [system("c5.xlarge"), runtime(ONNX_1, framework="onnxruntime"), *bricks]
+
+
+def test_a_batch_size_counts_without_an_end_to_end_latency(analyze: Analyze, tmp_path: Path) -> None:
+    records = [*results_in_onnx(tmp_path), *results_in_onnx(tmp_path, 8)]
+    _, out, _ = analyze(records, "table1:16", "--runtime", ONNX_1, "--json")
+    (batch,) = document(out)["what_ifs"]
+    assert batch["id"] == "batch-8"
+
+
 def test_layers_of_a_model_in_two_formats_are_compared_with_each_other(analyze: Analyze, tmp_path: Path) -> None:
-    (source,) = Library(SAMPLE_MODELS, tmp_path, Format.ONNX).find("table1:16")
-    in_onnx = decompose(Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
-    others = [
-        runtime(ONNX_1, framework="onnxruntime"),
-        *brick_records(in_onnx, system="c5.xlarge", runtime=ONNX_1),
-    ]
-    _, out, _ = analyze([*results(MXNET_1), *others, peaks(1)], "table1:16", "--runtime", MXNET_1, "--json")
+    records = [*results(MXNET_1), *results_in_onnx(tmp_path), peaks(1)]
+    _, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
     found = document(out)
     fastest = {runtime.split("-")[0] for layers in found["best_layers"] for runtime in layers["fastest"]}
     assert fastest == {"mxnet", "onnxruntime"}
