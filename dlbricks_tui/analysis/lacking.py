@@ -40,6 +40,8 @@ class Lack:
 
     execution: Execution
     kind: WhatIfKind | None
+    # False: only the whole model is timed.
+    bricks: bool = True
 
     @property
     def in_words(self) -> str:
@@ -49,6 +51,8 @@ class Lack:
         if settings.precision is not Precision.F32:
             words.append(settings.precision.value)
         words += runtime.kernels.words
+        if not self.bricks:
+            words.append("default engine")
         if self.execution.level is Level.WRITTEN:
             words.append("as written")
         if self.execution.batch_size is not None:
@@ -95,6 +99,10 @@ def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[
             yield by(runtime.with_optimisation(optimisation), WhatIfKind.KERNELS)
     for other in _others(source, baseline, host.runtimes):
         yield by(other.with_threads(threads), WhatIfKind.RUNTIME)
+    # On one thread it is as fast as that of the measurements.
+    engine = runtime.with_default_engine() if threads > 1 else None
+    if engine is not None:
+        yield Lack(replace(baseline, runtime=engine), WhatIfKind.RUNTIME, bricks=False)
     if not traits.always_fuses:
         level = Level.WRITTEN if baseline.level is Level.FUSED else Level.FUSED
         yield Lack(replace(baseline, level=level), WhatIfKind.FUSION)
@@ -128,7 +136,7 @@ def _numbers_of_threads(cores: int) -> tuple[int, ...]:
 def expected_seconds(lack: Lack, baseline_ms: float) -> float:
     """Return about how long it takes to measure an execution, given the latency of the baseline; 0: not known."""
     latency_ms = baseline_ms * (lack.execution.batch_size or 1)
-    timing = max(most_seconds_per_carrier(1), _RUNS_OF_A_SLOW_MODEL * latency_ms / 1000)
+    timing = max(most_seconds_per_carrier(1), _RUNS_OF_A_SLOW_MODEL * latency_ms / 1000) if lack.bricks else 0.0
     # One worker reads the model, another one runs it.
     return 2 * WORKER_START_SECONDS + PLAIN_SECONDS + timing
 
@@ -138,14 +146,15 @@ def requests_for(source: ModelSource, lacks: Sequence[Lack]) -> tuple[RunRequest
 
     A run measures one level; several batch sizes of one runtime are measured in one run.
     """
-    groups: dict[tuple[Level, str], list[Execution]] = {}
-    for execution in (lack.execution for lack in lacks):
+    groups: dict[tuple[Level, str, bool], list[Execution]] = {}
+    for lack in lacks:
+        execution = lack.execution
         at_size = "" if execution.batch_size is None else execution.runtime.identity
-        groups.setdefault((execution.level, at_size), []).append(execution)
-    return tuple(_request(source, group) for group in groups.values())
+        groups.setdefault((execution.level, at_size, lack.bricks), []).append(execution)
+    return tuple(_request(source, group, bricks=bricks) for (_, _, bricks), group in groups.items())
 
 
-def _request(source: ModelSource, group: Sequence[Execution]) -> RunRequest:
+def _request(source: ModelSource, group: Sequence[Execution], *, bricks: bool) -> RunRequest:
     level, rule = group[0].level, Adaptive()
     runtimes = {it.runtime.identity: it.runtime for it in group}.values()
     first, *others = (
@@ -162,4 +171,5 @@ def _request(source: ModelSource, group: Sequence[Execution]) -> RunRequest:
         rule=rule,
         end_to_end=True,
         calibration=CalibrationPolicy.NEVER,
+        bricks=bricks,
     )

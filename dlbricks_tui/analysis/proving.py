@@ -163,7 +163,7 @@ class Prover:
         place, side_by_side = self.place, execution.runtime.at_once > 1
         with open_worker(
             # Measurements have these settings too; operators side by side need the usual ones.
-            execution.runtime if side_by_side else execution.runtime.for_profiling(),
+            execution.runtime if side_by_side else execution.runtime.as_timed(),
             place.worker_program,
             place.data.log / "proofs.log",
             self.signals.waiting,

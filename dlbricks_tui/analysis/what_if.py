@@ -48,6 +48,20 @@ def gain_of(before_ms: float, after_ms: float) -> float:
     return 1.0 - after_ms / before_ms
 
 
+class Doubt(Enum):
+    """A reason not to trust a prediction without a proof, as proofs have shown: see docs/proofs.md."""
+
+    # Operators side by side never saved time, and cost more than predicted.
+    PARALLEL = "parallel"
+    # A predicted gain of less than 10 % can be a loss.
+    SMALL_GAIN = "small gain"
+    # The sign is right, and the size is often wrong by more than 10 points.
+    LOSS = "loss"
+
+
+_LEAST_TRUSTED_GAIN = 0.10
+
+
 @dataclass(frozen=True, slots=True)
 class WhatIf:
     """A change, with the latency and the gain that it is predicted to bring."""
@@ -65,6 +79,17 @@ class WhatIf:
     layers: tuple[str, ...]
     # The command or setting that achieves it.
     how: str
+
+    @property
+    def doubt(self) -> Doubt | None:
+        """The reason not to trust it without a proof; None for a bound too, which nobody can prove."""
+        if self.change is None:
+            return None
+        if self.kind is WhatIfKind.PARALLEL:
+            return Doubt.PARALLEL
+        if self.gain.value < 0:
+            return Doubt.LOSS
+        return Doubt.SMALL_GAIN if self.gain.value < _LEAST_TRUSTED_GAIN else None
 
 
 def newest_proof(proofs: Sequence[Proof], what_if: WhatIf) -> Proof | None:

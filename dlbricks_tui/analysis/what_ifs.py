@@ -46,6 +46,13 @@ class Axes(NamedTuple):
     batch_size: int
 
 
+class WholeModel(NamedTuple):
+    """A whole model that was timed in an execution."""
+
+    execution: Execution
+    latency: Latency
+
+
 def axes_of(one: MeasuredExecution) -> Axes:
     """Return the choices of an execution, with the number of threads that the framework starts."""
     runtime = one.execution.runtime
@@ -64,11 +71,12 @@ def what_ifs_of(
     baseline: MeasuredExecution,
     others: Iterable[MeasuredExecution],
     lacking: Mapping[Precision, str] | None = None,
+    by_default: WholeModel | None = None,
 ) -> tuple[WhatIf, ...]:
     """Return all changes of one choice whose latency the stored results tell, by kind.
 
     Only executions count in which every layer was measured. `lacking` has the instructions for each precision that the
-    processor does not have.
+    processor does not have. `by_default` is the baseline with the engine that programs get by default.
     """
     if baseline.estimate.composed is None or baseline.estimate.is_partial:
         return ()
@@ -78,6 +86,7 @@ def what_ifs_of(
         *changes.parallel(),
         *changes.kernels(),
         *changes.runtimes(),
+        *([] if by_default is None else [changes.default_engine(by_default)]),
         *changes.fusion(),
         *changes.precisions(),
         *changes.threads(),
@@ -171,6 +180,22 @@ class _Changes:
             ]
             how = "each layer in its fastest runtime, without conversions between them: a bound only"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
+
+    def default_engine(self, whole: WholeModel) -> WhatIf:
+        """Return what the engine of programs without settings costs: whole models tell it, and layers do not."""
+        before = self.baseline.found.end_to_end or latency_of(self.baseline)
+        traits = whole.execution.runtime.traits
+        settings = " ".join(f"{name}={value}" for name, value in traits.default_engine)
+        return WhatIf(
+            f"{WhatIfKind.RUNTIME.value}-default-engine",
+            WhatIfKind.RUNTIME,
+            self.baseline.execution,
+            whole.execution,
+            whole.latency.value_ms,
+            gain_between(before, whole.latency),
+            (),
+            f"{settings}, the default of {traits.title}",
+        )
 
     def fusion(self) -> Iterator[WhatIf]:
         """Yield what fusing layers saves, and what it would save where layers could have been fused and were not."""

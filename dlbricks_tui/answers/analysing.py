@@ -12,7 +12,7 @@ from dlbricks_tui.analysis.gap import Gap, gap_of
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
-from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
 from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.batch_sizes import measured_batch_sizes
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
@@ -22,8 +22,11 @@ from dlbricks_tui.answers.scope import MeasurementScope
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
@@ -168,7 +171,8 @@ class Analyser:
             if best is not None:
                 least_ms = _roofline_ms(best, roof)
         lacking = _lacking_instructions() if scope.is_host else {}
-        what_ifs = what_ifs_of(baseline, others, lacking) if is_known else ()
+        by_default = self._by_default(baseline)
+        what_ifs = what_ifs_of(baseline, others, lacking, by_default) if is_known else ()
         return Analysis(
             answer.source,
             scope.system,
@@ -185,6 +189,21 @@ class Analyser:
             tuple(self._missing(answer, baseline, threads, _doubt_about(roof, least_ms, best))),
             self._proofs(scope.system, graph, what_ifs),
         )
+
+    def _by_default(self, baseline: MeasuredExecution) -> WholeModel | None:
+        """Return the whole model with the engine that programs get by default; None if it was not timed so."""
+        way = baseline.found.way
+        # The method alone times whole models with that engine anyway.
+        runtime = baseline.execution.runtime.with_default_engine() if way.protocol == Method.INSIDE.id else None
+        if runtime is None:
+            return None
+        keys = end_to_end_keys(baseline.graph)
+        way = way._replace(runtime=runtime.identity)
+        timed = end_to_end(self._estimator.store, keys, baseline.graph.name, way)
+        if timed is None:
+            return None
+        latency = Latency(timed.trimmed_mean_ms, timed.low_ms, timed.high_ms)
+        return WholeModel(replace(baseline.execution, runtime=runtime), latency)
 
     def _proofs(self, system: str, graph: LayerGraph, what_ifs: Sequence[WhatIf]) -> Mapping[str, MeasuredGain]:
         """Return the newest proof of each what-if that has one."""

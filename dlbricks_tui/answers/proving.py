@@ -44,6 +44,7 @@ def plan_of(
     """Return what the what-ifs of a model lack on this host."""
     baseline = found.baseline
     measured = [it.execution for it in found.executions if it.is_measured]
+    measured += [it.change for it in found.what_ifs if it.change is not None]
     host = Host(fingerprint().cores, processor.instruction_sets(HostFiles()), Registry(data.path).all())
     lacks = lacks_of(found.source, baseline.execution, measured, host, kinds)
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed

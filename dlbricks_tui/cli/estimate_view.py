@@ -23,6 +23,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     PREDICTED_LEGEND,
@@ -52,9 +53,11 @@ def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Co
         yield Text(f"no estimate is possible: {found.obstacle}")
         if one.end_to_end is not None:
             yield Text(f"{_END_TO_END}: {in_ms(one.end_to_end.value_ms)}, measured ({one.variant.in_words})")
+            yield from map(Text, engine_remarks([one]))
     elif found.composed is not None:
         yield _heading(one)
         yield _compositions(one, found.composed, pen)
+        yield from map(Text, engine_remarks([one]))
         yield from _sentences(graph, one, found.composed)
         yield _types(graph, found, pen)
         yield _bricks(graph, found, pen)
@@ -84,6 +87,7 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table
     yield from _marks(estimates)
+    yield from (Text(f"\n{remark}") for remark in engine_remarks(estimates))
     yield from _other_hours(estimates)
     if judged := judged_by_way(estimates):
         yield accuracy_view(judged)

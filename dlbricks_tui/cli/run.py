@@ -237,6 +237,10 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
 def _tell_end(state: RunState, request: RunRequest) -> None:
     bricks = state.bricks
     left = bricks.total - bricks.measured - bricks.unfinished - bricks.reused - bricks.failed
+    if not request.bricks:
+        timed = counted(state.whole_models.measured, "model")
+        narrate(f"run {state.run} {state.state.value} after {state.seconds:.1f} s: {timed} timed end to end")
+        return
     spared = f", {left} not needed" if request.target is not None and state.state is State.FINISHED else ""
     unfinished = f"{bricks.unfinished} unfinished, " if bricks.unfinished else ""
     narrate(

@@ -194,6 +194,8 @@ def plan_run(
     found = plan(
         workload.models, known, request.rule, request.end_to_end, workload.bricks, request.method, first_number=first
     )
+    if not request.bricks:
+        found = _whole_models(found)
     if request.probe_bricks is not None:
         found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
@@ -206,6 +208,15 @@ def plan_run(
         total = min(total, max(0.0, session.control.seconds_left - sum(each.seconds for each in earlier)))
     store.add(session.system, runtime_record(request.runtime, session.system))
     return PlannedRun(replace(found, jobs=jobs), targets, time_left, total)
+
+
+def _whole_models(found: Plan) -> Plan:
+    """Return the part of a plan that is about whole models."""
+    return Plan(
+        tuple([job for job in found.jobs if job.whole]),
+        frozenset(key for key in found.reused if not key.brick),
+        {job: why for job, why in found.failed.items() if job.whole},
+    )
 
 
 def _informative(

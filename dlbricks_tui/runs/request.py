@@ -100,6 +100,8 @@ class RunRequest:
     suite: SuiteChoice | None = None
     # The most bricks of a probe, which measures the most informative ones; None: all bricks are measured.
     probe_bricks: int | None = None
+    # False: only whole models are timed.
+    bricks: bool = True
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -217,6 +219,8 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),
         probe_bricks=document.get("probe_bricks"),
+        # Requests of earlier versions have bricks.
+        bricks=bool(document.get("bricks", True)),
     )
 
 

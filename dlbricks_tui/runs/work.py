@@ -1,7 +1,7 @@
 """The work of a run: where it works, and how its jobs are measured."""
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -200,16 +200,31 @@ def _measure_inside(
     request = session.request
     if not isinstance(request.rule, Adaptive):
         raise RunError("a fixed number of runs applies to bricks that are timed alone: use --method alone")
+    rule, reference = request.rule, reference_program(request.runtime.traits.format)
+
+    def inside(worker: SupervisedWorker) -> Inside:
+        return Inside(worker, results, session.control, rule, session.tell, reference)
+
+    wholes, profiled, timed = (
+        [job for job in jobs if job.whole],
+        request.runtime.for_profiling(),
+        request.runtime.as_timed(),
+    )
+    if wholes and timed.identity != profiled.identity:
+        with session.worker(timed) as worker:
+            inside(worker).time_models(wholes)
+        wholes = []
     bricks = {job.key.brick: job for job in jobs if not job.whole}
-    carriers = carrier_jobs(models, bricks)
-    with session.worker(request.runtime.for_profiling()) as worker:
-        reference = reference_program(request.runtime.traits.format)
-        inside = Inside(worker, results, session.control, request.rule, session.tell, reference)
-        inside.time_models([job for job in jobs if job.whole])
-        most_bytes = session.batch_limits.memory_bytes
-        for group in groups(carriers, most_bytes):
-            inside.time_carriers(group, len(carriers), most_bytes)
-    left = [job for job in bricks.values() if job not in inside.kept]
+    kept: Collection[Job] = ()
+    if wholes or bricks:
+        with session.worker(profiled) as worker:
+            timing = inside(worker)
+            timing.time_models(wholes)
+            carriers, most_bytes = carrier_jobs(models, bricks), session.batch_limits.memory_bytes
+            for group in groups(carriers, most_bytes):
+                timing.time_carriers(group, len(carriers), most_bytes)
+        kept = timing.kept
+    left = [job for job in bricks.values() if job not in kept]
     for job in left:
         if not can_be_alone(request.runtime, job.graph.level):
             title = request.runtime.traits.title

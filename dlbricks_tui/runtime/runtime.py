@@ -155,6 +155,18 @@ class Runtime:
         environment = (*self.settings.environment, *self.traits.profiling_settings)
         return replace(self, settings=replace(self.settings, environment=environment))
 
+    def as_timed(self) -> "Runtime":
+        """Return this runtime with the settings of whole models that are timed: those for profiling, or its own."""
+        variables = dict(self.traits.profiling_settings) | dict(self.settings.environment)
+        return replace(self, settings=replace(self.settings, environment=tuple(variables.items())))
+
+    def with_default_engine(self) -> "Runtime | None":
+        """Return this runtime with the engine that programs get by default; None if whole models are timed with it."""
+        found = self
+        for name, value in self.traits.default_engine:
+            found = found._with_variable(name, dict(self.settings.environment).get(name, value))
+        return None if found.identity == self.identity else found
+
     def for_explaining(self) -> "Runtime":
         """Return this runtime with the settings with which oneDNN prints the kernels that it chooses."""
         environment = (*self.settings.environment, *self.traits.explaining_settings)

@@ -54,6 +54,8 @@ class Traits:
     parallel_settings: Variables = ()
     # The settings with which its profiler reports operators in the order of the graph.
     profiling_settings: Variables = ()
+    # The settings that these replace, as they are by default; empty if that changes no latency of a whole model.
+    default_engine: Variables = ()
     # The settings with which its oneDNN prints the kernels that it chooses; empty if it computes without oneDNN.
     explaining_settings: Variables = ()
     # The precisions that it computes in, the usual one first.
@@ -116,6 +118,7 @@ MXNET = Traits(
     parallel_settings=(("MXNET_EXEC_BULK_EXEC_INFERENCE", "0"),),
     # The calling thread computes the operators in the order of the graph.
     profiling_settings=(("MXNET_ENGINE_TYPE", "NaiveEngine"),),
+    default_engine=(("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),),
     # oneDNN 2.4 prints the kernels that run, and not why it refuses others.
     explaining_settings=(("DNNL_VERBOSE", "1"), ("MXNET_ENGINE_TYPE", "NaiveEngine")),
     instruction_sets=(*_IN_ONEDNN_2, InstructionSet.ALL),

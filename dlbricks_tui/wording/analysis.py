@@ -7,7 +7,7 @@ from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, Ratio
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.savings import hours_between
-from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import Doubt, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.printable import printable
@@ -26,6 +26,12 @@ _ANOTHER_SPEED = 0.15
 NO_WHAT_IFS = "none, as no other execution of the model was measured"
 # Where a proof and a prediction differ by more, the prediction is wrong.
 _AGREE_WITHIN = 0.10
+# Why unproved what-ifs are not to be trusted: in a list, and as a sentence about one of them.
+_DOUBTS = {
+    Doubt.PARALLEL: ("parallel (never gained)", "No proof of parallel layers has gained time yet: prove it first."),
+    Doubt.SMALL_GAIN: ("gains below 10 %", "A predicted gain below 10 % can be a loss: prove it first."),
+    Doubt.LOSS: ("sizes of losses", "The size of a predicted loss is often off by more than 10 points."),
+}
 # The gain of a proof by the id of its what-if.
 Proved = Callable[[str], float | None]
 
@@ -224,6 +230,8 @@ def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: float | 
         points = abs(proof - found.gain.value)
         judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
         remarks.append(f"The proof {judged} the prediction: they differ by {100 * points:.0f} points.")
+    elif found.doubt is not None:
+        remarks.append(_DOUBTS[found.doubt][1])
     if found.change is None:
         remarks.append("It is a bound that no runtime reaches, so it cannot be proved.")
     if found.gain.low <= 0 <= found.gain.high:
@@ -261,6 +269,9 @@ def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[s
         lines += [change, f"{_GAP * 2}{it.how}"]
         if it.layers:
             lines.append(f"{_GAP * 2}{named_layers(it.layers, width - 4)}")
+    doubts = {it.doubt for it in found if proved(it.id) is None}
+    if told := [name for doubt, (name, _) in _DOUBTS.items() if doubt in doubts]:
+        lines.append(f"do not trust unproved {', '.join(told)}")
     return lines
 
 

@@ -12,6 +12,7 @@ from dlbricks_tui.runtime.variant import (
     threads_in_words,
 )
 from dlbricks_tui.wording.chart import beside, chart
+from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 
@@ -37,6 +38,7 @@ def curve_lines(
     if any(it.found.estimate.coverage.predicted for it in points):
         found.append(PREDICTED_LEGEND)
     found += remarks_on(it.precision for it in points)
+    found += engine_remarks(it.found for it in points)
     best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
     height = _CHART_LINES
     if most_lines is not None:

@@ -30,7 +30,8 @@ def test_every_kind_of_what_if_has_the_executions_that_it_compares() -> None:
     assert identities(lacks, WhatIfKind.PARALLEL) == ["default, 2 threads", "default, 1 thread"]
     limited = ["default, 4 threads, avx2 kernels", "default, 4 threads, avx512_core kernels"]
     assert identities(lacks, WhatIfKind.KERNELS) == limited
-    assert identities(lacks, WhatIfKind.RUNTIME) == ["default-onnx, 4 threads", "default-openvino, 4 threads"]
+    others = ["default-onnx, 4 threads", "default-openvino, 4 threads"]
+    assert identities(lacks, WhatIfKind.RUNTIME) == [*others, "default, 4 threads, default engine"]
     assert identities(lacks, WhatIfKind.FUSION) == ["default, 4 threads, as written"]
     assert identities(lacks, WhatIfKind.PRECISION) == []
     # One and two threads serve the parallel what-ifs too.
@@ -66,7 +67,7 @@ def test_known_executions_and_other_kinds_are_left_out() -> None:
 
 def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     lacks = lacks_of(BOTH, Execution(MXNET.with_threads(2), Level.FUSED), (), HOST)
-    usual, written, batches = requests_for(BOTH, lacks)
+    usual, whole, written, batches = requests_for(BOTH, lacks)
     assert [part.runtime.framework for part in usual.parts] == ["mxnet"] * 4 + ["onnxruntime", "openvino", "mxnet"]
     assert {(part.runtime.framework, part.models[0].path.name) for part in usual.parts} == {
         ("mxnet", "net-symbol.json"),
@@ -76,6 +77,22 @@ def test_a_run_measures_one_level_and_one_list_of_batch_sizes() -> None:
     assert (written.level, len(written.parts)) == (Level.WRITTEN, 1)
     assert (batches.batch_sizes, len(batches.parts)) == ((2, 4, 8), 1)
     assert {part.method for request in (usual, written, batches) for part in request.parts} == {Method.INSIDE}
+    assert [request.bricks for request in (usual, whole, written, batches)] == [True, False, True, True]
+
+
+def test_the_default_engine_is_timed_by_whole_models_and_only_with_several_threads() -> None:
+    def lacks(threads: int, *known: Execution) -> list[Lack]:
+        baseline = Execution(MXNET.with_threads(threads), Level.FUSED)
+        return [it for it in lacks_of(BOTH, baseline, known, HOST, (WhatIfKind.RUNTIME,)) if not it.bricks]
+
+    (found,) = lacks(2)
+    assert found.execution.runtime.settings.environment == (("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),)
+    (request,) = requests_for(BOTH, [found])
+    assert (request.bricks, request.end_to_end, request.method) == (False, True, Method.INSIDE)
+    assert expected_seconds(found, 5.0) < expected_seconds(Lack(found.execution, None), 5.0)
+    assert lacks(2, found.execution) == lacks(1) == []
+    of_ort = lacks_of(ONNX, Execution(ORT.with_threads(2), Level.FUSED), (), HOST)
+    assert all(it.bricks for it in of_ort)
 
 
 def test_a_slow_model_and_a_large_batch_take_longer() -> None:

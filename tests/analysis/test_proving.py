@@ -170,6 +170,15 @@ def test_models_are_proved_with_the_settings_of_measurements_which_are_those_for
     assert outcome.proof.gain == pytest.approx(2 / 3, abs=0.01)
 
 
+def test_the_default_engine_is_proved_with_that_engine(lab: Lab) -> None:
+    baseline = faster(FAKE_FACTOR_TO_PROFILE="3")
+    runtime = baseline.runtime.with_default_engine()
+    assert runtime is not None
+    (outcome,) = lab.prove(what_if(replace(baseline, runtime=runtime), baseline=baseline))
+    assert outcome.proof is not None
+    assert outcome.proof.gain == pytest.approx(2 / 3, abs=0.01)
+
+
 def open_batch() -> ModelProto:
     """Return two matrix products and a relu, for any number of rows."""
     nodes = [

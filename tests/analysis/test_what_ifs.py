@@ -6,8 +6,8 @@ from hypothesis import given
 
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.savings import by_layer_name, gain_between, latency_of, savings
-from dlbricks_tui.analysis.what_if import WhatIf, WhatIfKind
-from dlbricks_tui.analysis.what_ifs import unfused, what_ifs_of
+from dlbricks_tui.analysis.what_if import Doubt, Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_ifs import WholeModel, unfused, what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.graph import LayerGraph, Level
@@ -122,6 +122,18 @@ def test_files_without_common_layers_are_compared_as_a_whole() -> None:
     assert savings(one, other) == ()
 
 
+def test_the_default_engine_costs_the_difference_between_whole_models() -> None:
+    baseline = executed(GRAPH, {0: 2.0, 1: 0.5, 2: 0.5}, threads=2, end_to_end=Latency(3.1, 3.0, 3.2))
+    runtime = baseline.execution.runtime.with_default_engine()
+    assert runtime is not None
+    whole = WholeModel(replace(baseline.execution, runtime=runtime), Latency(6.2, 6.1, 6.3))
+    (found,) = what_ifs_of(baseline, [], by_default=whole)
+    assert (found.id, found.kind, found.layers) == ("runtime-default-engine", WhatIfKind.RUNTIME, ())
+    assert found.how == "MXNET_ENGINE_TYPE=ThreadedEnginePerDevice, the default of MXNet"
+    assert (found.change, found.estimate_ms, found.gain.value) == (whole.execution, 6.2, pytest.approx(-1.0))
+    assert found.gain.low < -1.0 < found.gain.high
+
+
 def test_fusing_written_layers_saves_the_time_of_those_that_go() -> None:
     written = executed(at_level(GRAPH, Level.WRITTEN), {0: 2.0, 1: 1.0, 2: 1.0})
     fused = executed(at_level(GRAPH, Level.FUSED), {0: 2.2, 2: 1.0}, granularity=2)
@@ -226,3 +238,22 @@ def test_ids_are_unique() -> None:
     others = [executed(GRAPH, threads=threads) for threads in (2, 3, 4)]
     ids = [it.id for it in what_ifs_of(executed(GRAPH, threads=4), others)]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("kind", "gain", "doubt"),
+    [
+        (WhatIfKind.PARALLEL, 0.4, Doubt.PARALLEL),
+        (WhatIfKind.PARALLEL, -0.4, Doubt.PARALLEL),
+        (WhatIfKind.THREADS, 0.06, Doubt.SMALL_GAIN),
+        (WhatIfKind.KERNELS, -0.6, Doubt.LOSS),
+        (WhatIfKind.THREADS, 0.1, None),
+    ],
+)
+def test_small_gains_losses_and_parallel_layers_are_not_trusted(
+    kind: WhatIfKind, gain: float, doubt: Doubt | None
+) -> None:
+    baseline = Execution(RUNTIME, Level.FUSED)
+    found = WhatIf("it", kind, baseline, baseline, 1.0, Gain(gain, gain, gain), (), "")
+    assert found.doubt is doubt
+    assert replace(found, change=None).doubt is None

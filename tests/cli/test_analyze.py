@@ -12,6 +12,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
@@ -123,6 +124,25 @@ def test_layers_of_a_model_in_two_formats_are_compared_with_each_other(analyze: 
     assert found["best_ms"] == pytest.approx(mix["estimate_ms"])
     assert found["best_ms"] < min(found["sequential_ms"], whole["estimate_ms"])
     assert found["roofline_ms"] > 0
+
+
+def test_the_default_engine_of_mxnet_is_a_what_if_once_the_whole_model_was_timed_with_it(analyze: Analyze) -> None:
+    where = {"system": "c5.xlarge", "protocol": Method.INSIDE.id}
+    by_default = f"{MXNET_2} MXNET_ENGINE_TYPE=ThreadedEnginePerDevice"
+    bricks = [
+        replace(it, protocol=Method.INSIDE.id, context="") if isinstance(it, Measurement) else it
+        for it in results(MXNET_2)
+    ]
+    measured = [*bricks, model_record(SQUEEZENET, 30.0, **where, runtime=MXNET_2)]
+    _, out, _ = analyze(measured, "table1:16", "--runtime", MXNET_2, "--json")
+    assert document(out)["what_ifs"] == []
+    other = [runtime(by_default, framework="mxnet"), model_record(SQUEEZENET, 45.0, **where, runtime=by_default)]
+    _, out, _ = analyze([*measured, *other], "table1:16", "--runtime", MXNET_2, "--json")
+    (found,) = document(out)["what_ifs"]
+    assert (found["id"], found["kind"], found["possible"]) == ("runtime-default-engine", "runtime", True)
+    assert (found["estimate_ms"], found["gain"]) == (pytest.approx(45.0), pytest.approx(-0.5))
+    # The other record changes nothing else.
+    assert document(out)["measured_ms"] == pytest.approx(30.0)
 
 
 def test_without_an_end_to_end_latency_the_gap_is_that_of_the_estimate(analyze: Analyze) -> None:

@@ -139,3 +139,29 @@ def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:
     state = execute(folder, replace(request, time_budget_seconds=1e3), place, site.lock, listen).state
     assert state.bricks == Tally(BRICKS, unfinished=BRICKS)
     assert len(site.contents().measurements) == 21
+
+
+def test_a_run_of_whole_models_times_no_brick(site: Site) -> None:
+    state = site.run(site.request(**INSIDE, bricks=False))
+    assert (state.state, state.bricks.total, state.whole_models) == (State.FINISHED, 0, Tally(1, measured=1))
+    contents = site.contents()
+    assert (len(contents.measurements), len(contents.end_to_end)) == (0, 1)
+
+
+def test_whole_models_are_timed_with_the_engine_that_a_runtime_names(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FACTOR_TO_PROFILE", "3")
+    by_default = FAKE.with_default_engine()
+    assert by_default is not None
+    for runtime in (FAKE, by_default):
+        site.run(site.request(**INSIDE, runtime=runtime))
+    contents = site.contents()
+    whole = {it.runtime: it.statistics.trimmed_mean_ms for it in contents.end_to_end}
+    assert whole[FAKE.identity] == pytest.approx(3 * whole[by_default.identity], rel=0.1)
+    # Bricks need the engine of the profiler.
+    usual, other = (
+        {it.brick: it.statistics.trimmed_mean_ms for it in contents.measurements if it.runtime == runtime.identity}
+        for runtime in (FAKE, by_default)
+    )
+    assert usual == pytest.approx(other, rel=0.1)

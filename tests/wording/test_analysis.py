@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.analysis.bounds import best_measured, over_best, times_of_groups
 from dlbricks_tui.analysis.gap import gap_of
 from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.what_if import Gain, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
@@ -17,6 +18,7 @@ from dlbricks_tui.wording.analysis import (
     headline,
     layer_lines,
     named_layers,
+    remarks_on,
     uneven_lines,
     what_if_lines,
 )
@@ -91,6 +93,29 @@ def test_what_ifs_show_gain_proof_setting_and_layers() -> None:
     assert lines[1].split()[:2] == ["threads-2", "+33.3"]
     assert lines[1].endswith("+31.0 %")
     assert [line.strip() for line in lines[2:]] == ["OMP_NUM_THREADS=2 MXNET_ENGINE_TYPE=NaiveEngine", "layer0"]
+
+
+def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
+    found = replace(what_ifs_of(BASELINE, [FASTER])[0], layers=())
+    small, loss = (replace(found, id=str(gain), gain=Gain(gain, gain, gain)) for gain in (0.05, -0.5))
+    parallel = replace(found, id="parallel-2", kind=WhatIfKind.PARALLEL)
+    unproved = what_if_lines([loss, small, found, parallel], {}.get, 80)
+    told = "do not trust unproved parallel (never gained), gains below 10 %, sizes of losses"
+    assert (len(unproved), unproved[-1]) == (10, told)
+    assert len(told) <= 80
+    assert what_if_lines([loss, small], {"0.05": 0.04}.get, 80)[-1] == "do not trust unproved sizes of losses"
+    proofs = {"0.05": 0.04, "-0.5": -0.6, "parallel-2": -0.6}
+    assert len(what_if_lines([loss, small, found, parallel], proofs.get, 80)) == 9
+    assert "do not trust" not in "".join(what_if_lines([found, replace(parallel, change=None)], {}.get, 80))
+
+
+def test_a_what_if_that_is_not_to_be_trusted_says_so_until_it_is_proved() -> None:
+    (found,) = what_ifs_of(BASELINE, [FASTER])
+    small = replace(found, gain=Gain(0.05, 0.01, 0.09))
+    remark = "A predicted gain below 10 % can be a loss: prove it first."
+    assert remark in remarks_on(small, FASTER, None)
+    assert remark not in remarks_on(small, FASTER, 0.05)
+    assert remark not in remarks_on(found, FASTER, None)
 
 
 def test_an_execution_that_was_measured_at_another_speed_of_the_host_is_named() -> None:
