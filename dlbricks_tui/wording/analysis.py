@@ -28,9 +28,9 @@ NO_WHAT_IFS = "none, as no other execution of the model was measured"
 _AGREE_WITHIN = 0.10
 # Why unproved what-ifs are not to be trusted: in a list, and as a sentence about one of them.
 _DOUBTS = {
-    Doubt.PARALLEL: ("parallel (never gained)", "No proof of parallel layers has gained time yet: prove it first."),
-    Doubt.SMALL_GAIN: ("gains below 10 %", "A predicted gain below 10 % can be a loss: prove it first."),
-    Doubt.LOSS: ("sizes of losses", "The size of a predicted loss is often off by more than 10 points."),
+    Doubt.PARALLEL: ("parallel (never gained)", "Parallel layers gained in no proof so far."),
+    Doubt.SMALL_GAIN: ("gains below 10 %", "A gain below 10 % can be a loss: prove it."),
+    Doubt.LOSS: ("sizes of losses", "Sizes of losses are often wrong: prove it."),
 }
 # The gain of a proof by the id of its what-if.
 Proved = Callable[[str], float | None]
