@@ -1,18 +1,26 @@
 """The best measured latency of a model: each group of layers in the execution that was fastest, without conversions."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, Winner, fastest, groups_of, paid_ps
+from dlbricks_tui.analysis.groups import (
+    Groups,
+    MeasuredExecution,
+    Winner,
+    fastest,
+    groups_of,
+    latency_of,
+    layer_names,
+    paid_ps,
+)
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.models.digraphs import digraph_of, topological_order
-from dlbricks_tui.models.graph import LayerGraph
 
 # The interval of a latency may reach down to zero. Ratios take no more than this share off.
 _MOST_BELOW = 0.999
@@ -111,11 +119,8 @@ def best_measured(executions: Sequence[MeasuredExecution]) -> BestMeasured:
 
 def over_best(baseline: MeasuredExecution, best: BestMeasured) -> Ratio | None:
     """Return the end-to-end latency, or without one the estimate, over the best; None for a best that takes no time."""
-    composed = baseline.estimate.composed
-    latency = baseline.found.end_to_end
-    if latency is None and composed is not None:
-        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-    return None if latency is None or not best.latency_ps else ratio_of(latency, best.latency)
+    latency = baseline.found.end_to_end or latency_of(baseline)
+    return ratio_of(latency, best.latency) if best.latency_ps else None
 
 
 class GroupTimes(NamedTuple):
@@ -132,8 +137,7 @@ def times_of_groups(best: BestMeasured) -> Iterator[GroupTimes]:
     baseline = best.executions[0]
     for group, winners in zip(best.groups.groups, best.by_group, strict=True):
         number = 0 if group.parts[0] else winners[0].execution
-        shown = best.executions[number]
-        layers = layers_of(shown.graph, [shown.parts[part] for part in group.parts[number]])
+        layers = layer_names(best.executions[number], group.parts[number])
         reached = tuple([best.executions[it.execution] for it in winners if it.parts])
         if layers and reached:
             here_ps = paid_ps(baseline, group.parts[0])
@@ -174,16 +178,3 @@ def _without_cycles(after: Sequence[set[int]]) -> list[list[int]]:
 
     condensed = nx.condensation(digraph_of(after))
     return [sorted(condensed.nodes[number]["members"]) for number in nx.topological_sort(condensed)]
-
-
-def uses_of(winners: Iterable[Winner]) -> dict[int, int]:
-    """Return the number of groups that each execution has won, by its number."""
-    found: dict[int, int] = {}
-    for winner in winners:
-        found[winner.execution] = found.get(winner.execution, 0) + 1
-    return found
-
-
-def layers_of(graph: LayerGraph, parts: Iterable[Part]) -> tuple[str, ...]:
-    """Return the names of the layers of some parts, each once."""
-    return tuple(dict.fromkeys(graph.layers[index].name for part in parts for index in part.layers))

@@ -10,6 +10,7 @@ from pathlib import Path
 from dlbricks_tui.analysis.counterparts import common_layers, have_common_layers
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.estimate.estimate import Estimate
+from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
@@ -85,10 +86,9 @@ class Covers:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups in the order of the file, and for each execution the numbers of the parts that convert layouts."""
+    """The groups of several executions in the order of the file, and the covers that they are made of."""
 
     groups: tuple[Group, ...]
-    conversions: tuple[tuple[int, ...], ...]
     covers: Covers
 
 
@@ -118,8 +118,7 @@ def groups_of(executions: Sequence[MeasuredExecution]) -> Groups:
     covers = _covers_of(executions)
     held = covers.among(range(len(executions)))
     everything = {number: range(len(cover)) for number, cover in enumerate(held)}
-    conversions = [tuple(part for part, nodes in enumerate(cover) if not nodes) for cover in held]
-    return Groups(tuple(split(everything, held)), tuple(conversions), covers)
+    return Groups(tuple(split(everything, held)), covers)
 
 
 def are_comparable(one: MeasuredExecution, other: MeasuredExecution) -> bool:
@@ -188,6 +187,20 @@ def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
 def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
     """Return the time that some parts take in an inference."""
     return sum(one.parts[number].paid_ps for number in parts)
+
+
+def layer_names(one: MeasuredExecution, parts: Iterable[int]) -> tuple[str, ...]:
+    """Return the names of the layers of some parts, each once."""
+    layers = one.graph.layers
+    return tuple(dict.fromkeys(layers[index].name for number in parts for index in one.parts[number].layers))
+
+
+def latency_of(one: MeasuredExecution) -> Latency:
+    """Return the sequential estimate with its interval; zeros without one."""
+    composed = one.estimate.composed
+    if composed is None:
+        return Latency(0.0, 0.0, 0.0)
+    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
 
 
 class _Contest:

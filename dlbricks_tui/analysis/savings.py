@@ -1,37 +1,37 @@
 """The differences between two measured executions of a model: their gain, and what each layer saves."""
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import ratio_of
-from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, groups_of, is_conversion, paid_ps, split
+from dlbricks_tui.analysis.groups import (
+    MeasuredExecution,
+    are_comparable,
+    groups_of,
+    is_conversion,
+    latency_of,
+    layer_names,
+    paid_ps,
+    split,
+)
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.knowledge import Latency
 
 
-def latency_of(one: MeasuredExecution) -> Latency:
-    """Return the sequential estimate with its interval."""
-    composed = one.estimate.composed
-    if composed is None:
-        return Latency(0.0, 0.0, 0.0)
-    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-
-
-def gain_between(before: Latency, after: Latency, hours: float = 0.0) -> Gain:
+def gain_between(before: Latency, after: Latency, speed_difference: float = 0.0) -> Gain:
     """Return the gain of a change, given both latencies.
 
-    Their errors count as independent. `hours` is the share by which the speed of the host differed between the two.
+    Their errors count as independent. The speed of the host differed between the two by a share.
     """
-    half = hours * after.value_ms
+    half = speed_difference * after.value_ms
     ratio = ratio_of(Latency(after.value_ms, max(0.0, after.low_ms - half), after.high_ms + half), before)
     return Gain(1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low)
 
 
-def hours_between(one: MeasuredExecution, other: MeasuredExecution) -> float:
-    """Return the share by which the reference ran slower or faster during one measurement; 0 if it is not known.
+def speed_difference(one: MeasuredExecution, other: MeasuredExecution) -> float:
+    """Return the share by which the host was slower or faster during one measurement; 0 if it is not known.
 
-    The latency of the reference depends on the runtime and its settings, so it tells nothing about two of them.
+    The reference shows it. Its latency depends on the runtime and its settings, so it tells nothing about two of them.
     """
     if one.found.way.runtime != other.found.way.runtime:
         return 0.0
@@ -59,8 +59,7 @@ def savings(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Saving
             for each, parts, size in zip((before, after), group.parts, (one, other), strict=True)
         )
         shown, numbers = (before, group.parts[0]) if group.parts[0] else (after, group.parts[1])
-        names = [shown.graph.layers[index].name for number in numbers for index in shown.parts[number].layers]
-        found.append(Saving(tuple(dict.fromkeys(names)), first, first - second))
+        found.append(Saving(layer_names(shown, numbers), first, first - second))
     return tuple(found)
 
 
@@ -78,7 +77,7 @@ def by_layer_name(before: MeasuredExecution, after: MeasuredExecution) -> tuple[
         first, second = group.parts
         if first and second:
             before_ms, after_ms = milliseconds(paid_ps(before, first)), milliseconds(paid_ps(after, second))
-            found.append(Saving(tuple(dict.fromkeys(names_of(before, first))), before_ms, before_ms - after_ms))
+            found.append(Saving(layer_names(before, first), before_ms, before_ms - after_ms))
     return tuple(found)
 
 
@@ -93,11 +92,6 @@ def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[
         is_own = not any(map(is_conversion, layers))
         cover.append(tuple([numbers.setdefault(name, len(numbers)) for name in names]) if is_own else ())
     return cover
-
-
-def names_of(one: MeasuredExecution, parts: Iterable[int]) -> list[str]:
-    """Return the names of the layers of some parts."""
-    return [one.graph.layers[index].name for number in parts for index in one.parts[number].layers]
 
 
 def latencies_per_item(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Latency, Latency]:

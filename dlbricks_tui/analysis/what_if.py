@@ -43,11 +43,6 @@ class Gain:
     high: float
 
 
-def gain_of(before_ms: float, after_ms: float) -> float:
-    """Return the share of a latency that is saved."""
-    return 1.0 - after_ms / before_ms
-
-
 class Doubt(Enum):
     """A reason not to trust a prediction without a proof, as proofs have shown: see docs/proofs.md."""
 

@@ -5,16 +5,21 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from dlbricks_tui.analysis.bounds import best_measured
-from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, is_conversion, paid_ps
+from dlbricks_tui.analysis.groups import (
+    MeasuredExecution,
+    are_comparable,
+    is_conversion,
+    latency_of,
+    layer_names,
+    paid_ps,
+)
 from dlbricks_tui.analysis.savings import (
     Saving,
     by_layer_name,
     gain_between,
-    hours_between,
     latencies_per_item,
-    latency_of,
-    names_of,
     savings,
+    speed_difference,
 )
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import Task, milliseconds
@@ -139,14 +144,14 @@ class _Changes:
             how = f"{traits.parallel_setting}={workers} {traits.threads_setting}={threads}"
         beside = _beside([(it.begin_ps, it.end_ps) for it in planned.placed])
         ranked = sorted(beside, key=lambda number: -narrow.parts[number].paid_ps)
-        names = [narrow.graph.layers[index].name for number in ranked for index in narrow.parts[number].layers]
+        names = layer_names(narrow, ranked)
         return self._what_if(WhatIfKind.PARALLEL, str(workers), change, latency, names, how, narrow)
 
     def kernels(self) -> Iterator[WhatIf]:
         """Yield the same runtime with other instructions or optimisations."""
         for axes, other in self.others:
             if axes.environment != self.axes.environment and self._alike(axes, environment=axes.environment):
-                changed = _changed_variables(self.axes.environment, axes.environment)
+                changed = sorted(axes.environment - self.axes.environment)
                 name = "-".join(value.lower() for _, value in changed) or "default"
                 how = " ".join(f"{variable}={value}" for variable, value in changed) or "no limit on kernels"
                 yield self._to(WhatIfKind.KERNELS, name, other, how)
@@ -173,10 +178,9 @@ class _Changes:
             best = best_measured([self.baseline, *comparable])
             won = [it for it in best.winners if it.execution]
             names = [
-                best.executions[it.execution].graph.layers[index].name
+                name
                 for it in sorted(won, key=lambda winner: -winner.latency_ps)
-                for part in it.parts
-                for index in best.executions[it.execution].parts[part].layers
+                for name in layer_names(best.executions[it.execution], it.parts)
             ]
             how = "each layer in its fastest runtime, without conversions between them: a bound only"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
@@ -210,7 +214,7 @@ class _Changes:
                 latency = latency_of(self.baseline)
                 kept = 1.0 - milliseconds(saved_ps) / latency.value_ms
                 ranked = sorted(left, key=lambda number: -self.baseline.parts[number].paid_ps)
-                names = names_of(self.baseline, ranked)
+                names = layer_names(self.baseline, ranked)
                 how = "compute these layers in the pass of the layer before: a bound only"
                 changed = Latency(*(kept * each for each in latency))
                 yield self._what_if(WhatIfKind.FUSION, "", None, changed, names, how, self.baseline)
@@ -289,7 +293,7 @@ class _Changes:
             self.baseline.execution,
             change,
             latency.value_ms,
-            gain_between(before, latency, hours_between(self.baseline, measured)),
+            gain_between(before, latency, speed_difference(self.baseline, measured)),
             tuple(dict.fromkeys(layers))[:MOST_LAYERS],
             how,
         )
@@ -330,10 +334,6 @@ def _is_newer(one: MeasuredExecution, other: MeasuredExecution) -> bool:
 
 def _version(runtime: Runtime) -> list[int]:
     return [int(word) for word in runtime.version.split(".") if word.isdecimal()]
-
-
-def _changed_variables(before: frozenset[tuple[str, str]], after: frozenset[tuple[str, str]]) -> list[tuple[str, str]]:
-    return sorted(after - before)
 
 
 def _beside(placed: Sequence[tuple[int, int]]) -> list[int]:

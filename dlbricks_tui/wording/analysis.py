@@ -6,7 +6,7 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes, Ratio
 from dlbricks_tui.analysis.gap import Gap
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.analysis.savings import hours_between
+from dlbricks_tui.analysis.savings import speed_difference
 from dlbricks_tui.analysis.what_if import Doubt, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.system_estimate import Way
@@ -111,7 +111,7 @@ def uneven_lines(baseline: MeasuredExecution, best: BestMeasured) -> list[str]:
     won = {winner.execution for winner in best.winners if winner.latency_ps}
     found = []
     for number, one in enumerate(best.executions):
-        share = hours_between(baseline, one)
+        share = speed_difference(baseline, one)
         if number in won and share > _ANOTHER_SPEED:
             speed = f"the host was {percent(share)} faster or slower"
             found.append(f"{_GAP}{short_name(one)} was measured when {speed}: measure both in one run")

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, fastest, groups_of, paid_ps
+from dlbricks_tui.analysis.groups import MeasuredExecution, fastest, groups_of, nodes_of_parts, paid_ps
 from dlbricks_tui.models.graph import TensorType
 from tests.analysis.executions import as_conversion, executed, in_file, renamed, some_executions, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
@@ -13,7 +13,8 @@ def test_each_part_belongs_to_one_group_or_converts_a_layout(executions: list[Me
     found = groups_of(executions)
     for number, one in enumerate(executions):
         held = [part for group in found.groups for part in group.parts[number]]
-        assert sorted([*held, *found.conversions[number]]) == list(range(len(one.parts)))
+        converting = [part for part, nodes in enumerate(nodes_of_parts(one)) if not nodes]
+        assert sorted([*held, *converting]) == list(range(len(one.parts)))
 
 
 @given(some_executions())
@@ -41,7 +42,7 @@ def test_conversions_belong_to_no_group() -> None:
     layers = [as_conversion(it) if it.index == 1 else it for it in graph.layers]
     found = groups_of([executed(replace(graph, layers=tuple(layers)))])
     assert [group.nodes for group in found.groups] == [(0,), (2,)]
-    assert found.conversions == ((1,),)
+    assert [group.parts for group in found.groups] == [((0,),), ((2,),)]
 
 
 def test_nodes_that_an_execution_has_optimised_away_take_no_time_in_it() -> None:

@@ -12,6 +12,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
@@ -206,7 +207,10 @@ def test_the_kernels_of_another_host_are_refused_in_one_line(analyze: Analyze) -
     assert "was measured on c5.xlarge, and only that host tells its kernels" in told
 
 
-def test_the_kernels_of_this_host_are_those_of_the_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_kernels_of_this_host_are_those_of_the_runtime(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     data = tmp_path / "data"
     ours = Registry(data).find("onnxruntime")
     (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")
