@@ -3,12 +3,12 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.plot import LogAxis, in_lines
 
 # The letter of each kind of layer; a capital letter takes a large share of the time.
 _LETTERS: Mapping[Kind, str] = {
@@ -48,24 +48,6 @@ _LOWEST_SHARE, _LEAST_INTENSITY, _MOST_INTENSITY = 1e-3, 2.0**-6, 2.0**14
 _TICK_GAP = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """A logarithmic axis from its first to its last cell."""
-
-    low: float
-    high: float
-    cells: int
-
-    def cell(self, value: float) -> int:
-        """Return the cell of a value; values beyond an end are in the last cell there."""
-        share = math.log(min(max(value, self.low), self.high) / self.low) / math.log(self.high / self.low)
-        return round(share * (self.cells - 1))
-
-    def value(self, cell: int) -> float:
-        """Return the value in the middle of a cell."""
-        return self.low * math.exp(math.log(self.high / self.low) * cell / (self.cells - 1))
-
-
 def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, width: int, height: int) -> list[str]:
     """Return a picture of this size at most: the roofs, the layers below them, and what the signs mean."""
     # Views compute and move nothing.
@@ -77,9 +59,9 @@ def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, 
     ridge = roof.highest / roof.memory
     low, high = min([*intensities, ridge / 8]), max([*intensities, ridge * 4])
     margin = max(len(_number(value)) for value in (roof.highest, *roof.arithmetic.values())) + 2
-    across = _Axis(low, high, max(_LEAST_WIDTH, width - margin - 1))
+    across = LogAxis(low, high, max(_LEAST_WIDTH, width - margin - 1))
     speeds = [max(it.billions_per_second, roof.highest * _LOWEST_SHARE) for it in drawn]
-    up = _Axis(min([*speeds, roof.memory * low]), roof.highest * 1.3, rows)
+    up = LogAxis(min([*speeds, roof.memory * low]), roof.highest * 1.3, rows)
     cells = [[" "] * across.cells for _ in range(rows)]
     _draw_roofs(cells, roof, across, up)
     for (row, column), letter in _marks(drawn, graph, total_ms, across, up).items():
@@ -92,7 +74,7 @@ def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, 
     return [*lines, *below]
 
 
-def _draw_roofs(cells: list[list[str]], roof: Roof, across: _Axis, up: _Axis) -> None:
+def _draw_roofs(cells: list[list[str]], roof: Roof, across: LogAxis, up: LogAxis) -> None:
     slopes = [(_CACHE, roof.shared_cache or 0.0), (_MEMORY, roof.memory)]
     for column in range(across.cells):
         intensity = across.value(column)
@@ -106,7 +88,7 @@ def _draw_roofs(cells: list[list[str]], roof: Roof, across: _Axis, up: _Axis) ->
 
 
 def _marks(
-    points: Sequence[LayerPoint], graph: LayerGraph, total_ms: float, across: _Axis, up: _Axis
+    points: Sequence[LayerPoint], graph: LayerGraph, total_ms: float, across: LogAxis, up: LogAxis
 ) -> dict[tuple[int, int], str]:
     """Return the letter of each cell: that of the layers that take most of the time there."""
     spent: defaultdict[tuple[int, int], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
@@ -133,7 +115,7 @@ def _legend(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, width: 
     roofs = [f"{_ARITHMETIC} arithmetic ({peaks})", f"{_MEMORY} memory ({_number(roof.memory)} GB/s)"]
     if roof.shared_cache is not None:
         roofs.append(f"{_CACHE} shared cache ({_number(roof.shared_cache)} GB/s)")
-    return [*_wrapped(signs, width), *_wrapped(roofs, width)]
+    return [*in_lines(signs, width), *in_lines(roofs, width)]
 
 
 def _summary(points: Sequence[LayerPoint], roof: Roof, total_ms: float) -> list[str]:
@@ -149,23 +131,12 @@ def _summary(points: Sequence[LayerPoint], roof: Roof, total_ms: float) -> list[
     ]
 
 
-def _wrapped(words: Sequence[str], width: int) -> list[str]:
-    lines = [""]
-    for word in words:
-        text = f"{lines[-1]}; {word}" if lines[-1] else word
-        if len(text) > width and lines[-1]:
-            lines.append(word)
-        else:
-            lines[-1] = text
-    return lines
-
-
 def _tick_rows(rows: int, taken: Mapping[int, str]) -> list[int]:
     """Return the rows between the labels of the roofs that get a number."""
     return [row for row in range(rows - 1, 0, -_TICK_GAP) if all(abs(row - it) > 1 for it in taken)]
 
 
-def _ticks(across: _Axis) -> str:
+def _ticks(across: LogAxis) -> str:
     """Return the ground line with powers of two under their cells."""
     line = ["-"] * across.cells
     end = -1

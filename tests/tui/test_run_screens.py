@@ -25,10 +25,10 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.dialogs.commands import HelpScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.dialogs.writing import WritingScreen
 from dlbricks_tui.tui.messages import RunSeen
 from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
-from dlbricks_tui.tui.run.numbers import NumbersScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.settings import RunSetting
 from dlbricks_tui.tui.run.start import StartRunScreen
@@ -368,7 +368,7 @@ async def test_threads_and_batch_sizes_of_a_run_can_be_written(measured: DataFol
     cores = fingerprint().cores
     async with running(app_on(measured)) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.BATCH), "e")
-        assert isinstance(pilot.app.screen, NumbersScreen)
+        assert isinstance(pilot.app.screen, WritingScreen)
         await press(pilot, '"1, 3,x"', "enter")
         assert "Write whole numbers from 1 to" in screen_text(pilot)
         await press(pilot, *["backspace"] * 7, '"1,3,0"', "enter")

@@ -145,6 +145,14 @@ PATH = Scope(
     typing=True,
 )
 
+NUMBERS = Scope(
+    "numbers",
+    "While you write a value",
+    (Action("numbers.submit", ("enter",), "use", "Use what is written.", footer=True),),
+    (DIALOG,),
+    typing=True,
+)
+
 ERROR = Scope(
     "error",
     "With this error",
@@ -193,4 +201,4 @@ CONFIG = Scope(
 )
 
 # The outermost first.
-SCOPES = (EVERYWHERE, LIST, DIALOG, SEARCH, BOX, FORM, PATH, ERROR, WELCOME, PALETTE, HIDDEN_MARKS, CONFIG)
+SCOPES = (EVERYWHERE, LIST, DIALOG, SEARCH, BOX, FORM, PATH, NUMBERS, ERROR, WELCOME, PALETTE, HIDDEN_MARKS, CONFIG)

@@ -43,14 +43,6 @@ START_RUN = Scope(
     IN_DIALOG,
 )
 
-NUMBERS = Scope(
-    "numbers",
-    "While you write numbers",
-    (Action("numbers.submit", ("enter",), "use", "Use these numbers.", footer=True),),
-    (DIALOG,),
-    typing=True,
-)
-
 CANCEL_RUN = Scope(
     "cancel_run",
     "Before a run is cancelled",
@@ -62,4 +54,4 @@ CANCEL_RUN = Scope(
     IN_DIALOG,
 )
 
-SCOPES = (RUN, RUNS, START_RUN, NUMBERS, CANCEL_RUN)
+SCOPES = (RUN, RUNS, START_RUN, CANCEL_RUN)

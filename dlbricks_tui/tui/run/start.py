@@ -70,11 +70,17 @@ class StartRunScreen(Dialog[RunSettings]):
         if setting is None or setting.numbers is None:
             self.notify("Only threads and batch sizes are written; the other settings have a next value.")
             return
-        from dlbricks_tui.tui.run.numbers import NumbersScreen
+        from dlbricks_tui.tui.dialogs.writing import WritingScreen, whole_numbers
 
         field, most = setting.numbers
         self.ask(
-            NumbersScreen(setting.label.capitalize(), getattr(self._rows.settings, field), most),
+            WritingScreen(
+                setting.label.capitalize(),
+                ",".join(map(str, getattr(self._rows.settings, field))),
+                "1,2,4",
+                "Several numbers are measured one after another, in one run.",
+                partial(whole_numbers, most=most),
+            ),
             lambda numbers: self._take(self._rows.settings.with_value(field, numbers)),
         )
 
