@@ -3,11 +3,17 @@
 from dataclasses import dataclass
 from enum import Enum
 
+from dlbricks_tui.errors import UserError
+
 # LoadGen decides with this confidence whether a percentile is within its bound, with one slower query allowed.
 CONFIDENCE = 0.99
 _SLOWER_QUERIES_ALLOWED = 1
 # The samples of a query of multi stream in MLPerf.
 SAMPLES_PER_QUERY = 8
+
+
+class ScenarioError(UserError):
+    """A scenario that contradicts itself, or that nothing can fulfil."""
 
 
 class Kind(str, Enum):
@@ -58,3 +64,9 @@ def fewest_queries(percentile: float) -> int:
     while within**queries + queries * (1 - within) * within ** (queries - 1) > 1 - CONFIDENCE:
         queries += 1
     return queries
+
+
+def batch_sizes_up_to(largest: int) -> tuple[int, ...]:
+    """Return the sizes of batches of at most so many requests for which there are programs: 1, 2, 4, ..., largest."""
+    powers = (1 << power for power in range(largest.bit_length()))
+    return (*(size for size in powers if size < largest), largest)

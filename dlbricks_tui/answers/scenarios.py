@@ -1,0 +1,323 @@
+"""How much load a model can serve, predicted from stored results, beside the stored load tests of the same scenario."""
+
+import math
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from tinydb import where
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers.analysing import Missing
+from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.estimate.inquiry import Inquiry
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, stated_threads
+from dlbricks_tui.scenarios.messages import ScenarioOrder
+from dlbricks_tui.scenarios.outcome import PredictedLoad
+from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict
+from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to, usual_percentile
+from dlbricks_tui.scenarios.service import (
+    BrickSamples,
+    ServiceTime,
+    ServiceTimes,
+    composed_service,
+    filled,
+    timed_service,
+    with_load_tests,
+)
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.wording.numbers import too_many_threads
+
+# Batches of more requests than this are refused: each size is a program of its own in each instance.
+MOST_REQUESTS_IN_A_BATCH = 256
+# The largest batch that an offline scenario tries, unless the options say another.
+_USUAL_OFFLINE_BATCH = 8
+# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
+_MOST_PREDICTED = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioOptions:
+    """A scenario as a user asks for it; how the model is executed is said by the options of its estimator.
+
+    Their batch size is the largest batch of waiting requests.
+    """
+
+    kind: Kind
+    bound_ms: float | None = None
+    # None: that of MLPerf.
+    percentile: float | None = None
+    # Requests per second of a server; None: the highest rate within the bound.
+    rate: float | None = None
+    instances: int = 1
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value in (("bound-ms", self.bound_ms), ("rate", self.rate)):
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ScenarioError(f"{name} {value:g}: give a number above 0")
+        if self.percentile is not None and not 0.0 < self.percentile < 100.0:
+            raise ScenarioError(f"percentile {self.percentile:g}: give a number between 0 and 100, such as 99")
+        if self.instances < 1:
+            raise ScenarioError(f"instances {self.instances}: at least one instance is needed")
+        if self.rate is not None and self.kind is not Kind.SERVER:
+            raise ScenarioError(f"kind {self.kind.value} has no rate: leave --rate out, or choose --kind server")
+        if self.kind is Kind.SERVER and self.bound_ms is None and self.rate is None:
+            raise ScenarioError("a server needs a bound of its latency (--bound-ms), or a rate (--rate)")
+
+    def scenario(self, batch: int | None) -> Scenario:
+        """Return the scenario with batches of at most so many requests; None leaves it to the kind."""
+        if batch is not None and batch > MOST_REQUESTS_IN_A_BATCH:
+            raise ScenarioError(f"batch {batch:,}: a server batches at most {MOST_REQUESTS_IN_A_BATCH} requests")
+        if batch not in (None, 1) and self.kind is Kind.SINGLE:
+            raise ScenarioError(f"batch {batch}: a single stream has one request at a time; leave --batch out")
+        usual = _USUAL_OFFLINE_BATCH if self.kind is Kind.OFFLINE else 1
+        return Scenario(
+            kind=self.kind,
+            percentile=usual_percentile(self.kind) if self.percentile is None else self.percentile,
+            bound_ms=self.bound_ms,
+            rate=self.rate,
+            batch_sizes=batch_sizes_up_to(usual if batch is None else batch),
+            instances=self.instances,
+            full=self.full,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioAnswer:
+    """A scenario of a model on a system: what is predicted, what was measured, and the order to measure it."""
+
+    source: ModelSource
+    system: str
+    # None if no runtime is known that runs the model.
+    execution: Execution | None
+    scenario: Scenario
+    # None if the service times are not known, or the bound is impossible.
+    prediction: PredictedLoad | None
+    service: ServiceTimes | None
+    # The reason why there is no prediction, in one line; empty if there is one.
+    refusal: str
+    # What the prediction lacks, and the command that measures it.
+    missing: Missing | None
+    # None if the scenario cannot be measured on this host.
+    order: ScenarioOrder | None
+    # The newest first.
+    load_tests: tuple[LoadTest, ...]
+    # Lines that a user should know before believing the prediction.
+    notes: tuple[str, ...]
+
+    def curve(self, points: int = 20) -> tuple[CurvePoint, ...]:
+        """Return the predicted percentile against the rate of a server; nothing without service times."""
+        return () if self.service is None else load_curve(self.scenario, self.service, points)
+
+
+def scenario_answer(estimator: Estimator, source: ModelSource, options: ScenarioOptions) -> ScenarioAnswer:
+    """Return what is known of a scenario of a model; nothing is measured."""
+    scenario = options.scenario(estimator.options.batch)
+    return _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario).answer()
+
+
+def _sharing_cores(estimator: Estimator, instances: int) -> Estimator:
+    """Return the estimator for one of several instances, which share the cores unless the options say the threads."""
+    options = estimator.options
+    if instances == 1 or options.threads is not None or options.system is not None:
+        return estimator
+    return replace(estimator, options=replace(options, threads=max(1, fingerprint().cores // instances)))
+
+
+class _Scenarios:
+    """The results of a model for a scenario."""
+
+    def __init__(self, estimator: Estimator, source: ModelSource, scenario: Scenario) -> None:
+        self._estimator = estimator
+        self._source = source
+        self._scenario = scenario
+        self._scope = estimator.scope_of([source])
+        self._runtimes = MeasuredRuntimes(estimator.data, estimator.store, self._scope.system)
+        # The file's own batch size is not a choice, so that the results of a plain run count.
+        own = self._at(None)
+        self._own_size = own.decomposition.graph.batch_size
+        self._model = own if self._own_size == 1 else self._at(1)
+
+    def answer(self) -> ScenarioAnswer:
+        """Return what is known of the scenario."""
+        model, scenario, store = self._model, self._scenario, self._estimator.store
+        way = model.found.way
+        runtime = self._runtimes.of(way.runtime) if way.runtime else None
+        execution = None if runtime is None else Execution(runtime, way.level)
+        by_size = self._service_times()
+        service: ServiceTimes | None = None
+        prediction: PredictedLoad | None = None
+        refusal, missing = "", None
+        known = {it.batch_size for it in by_size}
+        lacking = [size for size in scenario.batch_sizes if size not in known]
+        if lacking:
+            missing = self._missing(runtime, lacking)
+            refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {missing.command}"
+        else:
+            tests = sorted(store.records(LoadTest, equal(system=way.system)), key=lambda it: it.when, reverse=True)
+            service = with_load_tests(ServiceTimes(by_size), tests, way.runtime, scenario.instances)
+            try:
+                prediction = predict(scenario, service)
+            except ScenarioError as error:
+                refusal = str(error)
+        return ScenarioAnswer(
+            source=model.source,
+            system=way.system,
+            execution=execution,
+            scenario=scenario,
+            prediction=prediction,
+            service=service,
+            refusal=refusal,
+            missing=missing,
+            order=self._order(execution, prediction),
+            load_tests=self._load_tests(),
+            notes=tuple(self._notes(service)),
+        )
+
+    def _at(self, size: int | None) -> ModelWithEstimate:
+        """Return the model with its estimate at a batch size; None is that of its file."""
+        estimator = self._estimator
+        (found,) = replace(estimator, options=replace(estimator.options, batch=size)).estimates(
+            [self._source], self._scope
+        )
+        return found
+
+    def _service_times(self) -> tuple[ServiceTime, ...]:
+        """Return the service times of all batch sizes for which there are results, or results of those around."""
+        known: dict[int, ServiceTime] = {}
+        doubtful: dict[int, ServiceTime] = {}
+        for size in self._scenario.batch_sizes:
+            decomposition, found = self._model.decomposition, self._model.found
+            if size != 1:
+                estimator = self._estimator
+                options = replace(estimator.options, batch=None if size == self._own_size else size)
+                (asked,) = replace(estimator, options=options).inquiries(
+                    [self._model.source], found.way.level, self._model.source.format, estimator.predictors
+                )
+                decomposition = asked.inquiry.decomposition
+                found = asked.inquiry.on(found.way.system, found.way.runtime) or asked.inquiry.empty(
+                    found.way.system, found.way.runtime
+                )
+            inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
+            service = self._service_of(size, inquiry, found)
+            if service is not None:
+                is_known = found.end_to_end is not None or found.estimate.predicted_share <= _MOST_PREDICTED
+                (known if is_known else doubtful)[size] = service
+        certain = {it.batch_size: it for it in filled(known, self._scenario.batch_sizes)}
+        return filled({**doubtful, **certain}, self._scenario.batch_sizes)
+
+    def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
+        """Return the service time from end-to-end samples, else from a complete estimate; None without either."""
+        if found.end_to_end is not None:
+            samples = inquiry.end_to_end_samples_ms(found.way)
+            if samples:
+                return timed_service(size, samples, found.end_to_end, PLACEMENT_SHARE)
+        composed = found.estimate.composed
+        if composed is None or found.estimate.is_partial:
+            return None
+        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+        return composed_service(size, latency, self._brick_samples(found))
+
+    def _brick_samples(self, found: SystemEstimate) -> Iterator[BrickSamples]:
+        """Yield the samples of each measured brick of an estimate."""
+        times: dict[str, int] = {}
+        for part in found.estimate.parts:
+            for result in part.measured.results[:1] if part.measured is not None else ():
+                times[result] = times.get(result, 0) + part.times
+        selection = self._estimator.store.select(where("id").one_of(list(times)), order=())
+        for place, summary in enumerate(selection):
+            record = selection.result(place)
+            # The reference is timed in each round: its latency tells the rounds apart.
+            yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)
+
+    def _missing(self, runtime: Runtime | None, sizes: Sequence[int]) -> Missing:
+        words = ["dlbricks", "run", self._source.name]
+        if runtime is not None:
+            words += ["--runtime", runtime.name]
+            if runtime.settings.threads is not None:
+                words += ["--threads", str(runtime.settings.threads)]
+            if runtime.settings.precision is not Precision.F32:
+                words += ["--precision", runtime.settings.precision.value]
+            kernels = runtime.kernels
+            if kernels.instructions is not InstructionSet.ALL:
+                words += ["--instructions", kernels.instructions.value]
+            if kernels.optimisation is not Optimisation.ALL:
+                words += ["--optimisation", kernels.optimisation.value]
+        if list(sizes) != [1] or self._own_size != 1:
+            words += ["--batch", ",".join(map(str, sizes))]
+        return Missing(f"results {_at_sizes(sizes)}", shlex.join([*words, "--end-to-end"]))
+
+    def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:
+        """Return the order to measure the scenario; None if the runtime is not on this host."""
+        if execution is None or not self._scope.is_host or not execution.runtime.python:
+            return None
+        scenario, options = self._scenario, self._estimator.options
+        sought = scenario.kind is Kind.SERVER and scenario.rate is None
+        return ScenarioOrder(
+            source=self._model.source,
+            execution=execution,
+            scenario=scenario,
+            first_rate=prediction.per_second.value if sought and prediction is not None else None,
+            inputs=options.inputs,
+            values=options.values,
+        )
+
+    def _load_tests(self) -> tuple[LoadTest, ...]:
+        """Return the stored tests of the scenario in this execution, the newest first."""
+        way, store = self._model.found.way, self._estimator.store
+        keys = end_to_end_keys(self._model.decomposition.graph).values()
+        found = [test for key in keys for test in store.load_tests_of(key, way.system)]
+        return tuple(it for it in found if (it.runtime, it.level) == (way.runtime, way.level) and self._is_same(it))
+
+    def _is_same(self, test: LoadTest) -> bool:
+        scenario = self._scenario
+        if (test.kind, test.percentile, test.instances) != (
+            scenario.kind.value,
+            scenario.percentile,
+            scenario.instances,
+        ):
+            return False
+        if scenario.kind is Kind.OFFLINE:
+            return test.batch_size in scenario.batch_sizes
+        sought = scenario.kind is Kind.SERVER and scenario.rate is None
+        is_same_rate = test.sought if sought else not test.sought and test.rate == scenario.rate
+        return is_same_rate and (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+
+    def _notes(self, service: ServiceTimes | None) -> Iterator[str]:
+        """Yield what a user should know before believing the prediction."""
+        scenario, way = self._scenario, self._model.found.way
+        system = by_id(self._estimator.store.systems()).get(way.system)
+        cores = fingerprint().cores if self._scope.is_host else 0 if system is None else system.cores
+        threads = stated_threads(way.runtime)
+        if cores and threads is not None and (warning := too_many_threads([threads * scenario.instances], cores)):
+            yield warning
+        if service is None:
+            return
+        fewest = min(len(it.samples_ms) for it in service.by_size)
+        if fewest < 100:
+            yield (
+                f"service times from {fewest} samples of runs that follow one another: they do not show how long the "
+                "slowest of many requests take"
+            )
+        if scenario.instances > 1 and service.slowdown is None:
+            yield (
+                "it is not known how much the instances slow one another down: an offline test of one instance and one "
+                f"of {scenario.instances} would show it"
+            )
+        if not service.passing_is_measured:
+            yield f"{service.passing_ms:g} ms are assumed for passing a request to the worker: no load test measured it"
+
+
+def _at_sizes(sizes: Sequence[int]) -> str:
+    return f"at batch size{'' if len(sizes) == 1 else 's'} {', '.join(map(str, sizes))}"

@@ -1,0 +1,175 @@
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.scenarios.queueing import (
+    Numbers,
+    capacity_of,
+    highest_rates,
+    latencies_of,
+    percentiles_of,
+    slower_allowed,
+    unit_schedule,
+)
+from dlbricks_tui.scenarios.scenario import fewest_queries
+
+
+def served(arrivals: Sequence[float], service: Numbers, sizes: Sequence[int], instances: int) -> list[float]:
+    """The latencies of a queue, simulated request by request."""
+    free, latencies, first = [0.0] * instances, [], 0
+    while first < len(arrivals):
+        instance = free.index(min(free))
+        start = max(free[instance], arrivals[first])
+        waiting = sum(arrival <= start for arrival in arrivals[first:])
+        size = max((it for it in sizes if it <= waiting), default=min(sizes))
+        free[instance] = start + float(service[list(sizes).index(size), first])
+        taken = arrivals[first : first + size]
+        latencies += [free[instance] - arrival for arrival in taken]
+        first += len(taken)
+    return latencies
+
+
+@given(
+    st.lists(st.floats(0.0, 5.0), min_size=1, max_size=25),
+    st.lists(st.floats(0.1, 3.0), min_size=25, max_size=25),
+    st.sampled_from([(1,), (1, 2), (1, 2, 4), (1, 2, 4, 6), (2,)]),
+    st.integers(1, 3),
+    st.floats(0.5, 2.0),
+)
+def test_many_tests_at_once_are_served_like_each_by_itself(
+    gaps: list[float], times: list[float], sizes: tuple[int, ...], instances: int, rate: float
+) -> None:
+    schedule = np.cumsum(gaps)
+    drawn = np.array(times[: len(gaps)])
+    # Two tests, the second with a host of half the speed.
+    service = np.stack([np.stack([drawn, 2 * drawn]) * size**0.5 for size in sizes])
+    rates = np.array([[rate, rate], [2 * rate, rate / 2]])
+    found = latencies_of(schedule, rates, service, sizes, instances)
+    for row, test in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        alone = served((schedule / rates[row, test]).tolist(), service[:, test], sizes, instances)
+        assert found[row, test] == pytest.approx(alone)
+
+
+def poisson(tests: int, requests: int, seed: int = 1) -> Numbers:
+    """Random arrivals at a rate of one, different ones in each test."""
+    return np.random.default_rng(seed).exponential(1.0, (tests, requests)).cumsum(axis=1)
+
+
+def mean_latency(schedule: Numbers, rate: float, service: Numbers, instances: int = 1) -> float:
+    """The mean latency of the second half of each test, when the queue is in equilibrium."""
+    found = latencies_of(schedule, np.full((1, len(schedule)), rate), service[np.newaxis], instances=instances)
+    return float(found[..., schedule.shape[1] // 2 :].mean())
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6, 0.8])
+def test_a_queue_with_constant_service_waits_as_the_formula_says(load: float) -> None:
+    schedule = poisson(100, 4000)
+    waiting = load / (2 * (1 - load))
+    assert mean_latency(schedule, load, np.ones(schedule.shape)) == pytest.approx(1 + waiting, rel=0.05)
+
+
+@pytest.mark.parametrize("load", [0.3, 0.6])
+def test_a_queue_with_random_service_waits_as_the_formula_says(load: float) -> None:
+    schedule = poisson(100, 4000)
+    service = np.random.default_rng(2).exponential(1.0, schedule.shape)
+    assert mean_latency(schedule, load, service) == pytest.approx(1 / (1 - load), rel=0.05)
+
+
+def test_two_instances_wait_as_the_formula_says() -> None:
+    load, schedule = 0.7, poisson(60, 1500)
+    service = np.random.default_rng(2).exponential(1.0, schedule.shape)
+    # Erlang's formula for two servers.
+    waits = 2 * load**2 / (1 + load)
+    assert mean_latency(schedule, 2 * load, service, instances=2) == pytest.approx(1 + waits / (2 - 2 * load), rel=0.06)
+
+
+def test_requests_that_never_wait_take_their_service_times() -> None:
+    service = np.random.default_rng(3).uniform(1.0, 2.0, (1, 5, 100))
+    found = latencies_of(unit_schedule(100), np.full((1, 5), 1e-6), service)
+    assert found[0] == pytest.approx(service[0], abs=1e-6)
+
+
+@given(st.integers(0, 1000), st.floats(0.05, 3.0), st.floats(1.0, 2.0), st.integers(1, 3))
+def test_more_requests_per_second_never_shorten_a_wait(seed: int, rate: float, factor: float, instances: int) -> None:
+    service = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 1, 60))
+    rates = np.array([[rate], [rate * factor]])
+    slow, fast = latencies_of(poisson(1, 60, seed), rates, service, instances=instances)
+    assert (fast >= slow - 1e-9).all()
+
+
+@given(st.integers(0, 1000), st.floats(1.5, 10.0), st.integers(0, 5), st.integers(1, 2))
+def test_the_highest_rate_passes_and_a_higher_one_fails(seed: int, bound: float, allowed: int, instances: int) -> None:
+    schedule = unit_schedule(200)
+    service = np.random.default_rng(seed).uniform(0.9, 1.1, (1, 4, 200))
+    found = highest_rates(schedule, service, bound, allowed, instances=instances)
+    capacity = capacity_of(service, (1,), instances)
+    assert (found > 0).all()
+    assert (found <= capacity).all()
+    slower = (
+        latencies_of(schedule, np.stack([found, found + 0.001 * capacity]), service, instances=instances) > bound
+    ).sum(-1)
+    assert (slower[0] <= allowed).all()
+    assert ((slower[1] > allowed) | (found == capacity)).all()
+
+
+def test_a_bound_below_the_service_time_has_no_rate() -> None:
+    assert highest_rates(unit_schedule(64), np.ones((1, 3, 64)), 0.9, 1).tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("instances", [1, 2])
+def test_batches_serve_no_more_than_their_service_allows(instances: int) -> None:
+    sizes = (1, 2, 4)
+    service = np.stack([np.full((3, 400), 0.4 + 0.6 * size) for size in sizes])
+    found = highest_rates(unit_schedule(400), service, 1e9, 0, sizes, instances)
+    assert found == pytest.approx(instances * 4 / 2.8)
+    assert (highest_rates(unit_schedule(400), service, 12.0, 4, sizes, instances) <= found).all()
+
+
+def test_loadgen_sends_requests_when_the_schedule_says(tmp_path: Path) -> None:
+    loadgen = pytest.importorskip("mlperf_loadgen")
+    queries, rate = 64, 5000.0
+
+    def answer(samples: Sequence[object]) -> None:
+        responses = [loadgen.QuerySampleResponse(it.id, 0, 0) for it in samples]  # type: ignore[attr-defined]
+        loadgen.QuerySamplesComplete(responses)
+
+    settings, logs = loadgen.TestSettings(), loadgen.LogSettings()
+    settings.scenario, settings.mode = loadgen.TestScenario.Server, loadgen.TestMode.PerformanceOnly
+    settings.server_target_qps, settings.server_target_latency_ns = rate, 10**10
+    settings.min_query_count, settings.min_duration_ms = queries, 0
+    logs.log_output.outdir = str(tmp_path)
+    logs.log_output.copy_summary_to_stdout = False
+    library = loadgen.ConstructQSL(1, 1, lambda _: None, lambda _: None)
+    server = loadgen.ConstructSUT(answer, lambda: None)
+    loadgen.StartTestWithLogSettings(server, library, settings, logs, str(tmp_path / "no-audit.config"))
+    loadgen.DestroySUT(server)
+    loadgen.DestroyQSL(library)
+    (ends_ns,) = re.findall(
+        r'"generated_query_duration", "value": (\d+)', (tmp_path / "mlperf_log_detail.txt").read_text()
+    )
+    # When the next request would have been due. LoadGen cuts each gap to whole nanoseconds.
+    assert float(unit_schedule(queries + 1)[-1]) / rate * 1e9 == pytest.approx(int(ends_ns), abs=queries)
+
+
+def test_percentiles_are_those_of_loadgen() -> None:
+    latencies = np.arange(662, 0, -1, dtype=float)[np.newaxis]
+    # The number at place 655 of 662 sorted ones, counted from 0.
+    assert percentiles_of(latencies, [50.0, 99.0, 99.9]).tolist() == [[332.0], [656.0], [662.0]]
+
+
+@pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9])
+def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
+    queries = fewest_queries(percentile)
+    assert slower_allowed(queries, percentile) == 1
+    assert slower_allowed(queries - 1, percentile) == 0
+
+
+def test_too_few_queries_allow_none_at_all() -> None:
+    assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)) - 1, 99.0) == -1
+    assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)), 99.0) == 0
