@@ -88,6 +88,9 @@ class Analysis:
     missing: tuple[MissingPart, ...]
     # The newest proof of each what-if, by its id.
     proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
+    # The most threads of the executions that count for the best, and whether the peaks with so many are missing.
+    threads: int = 1
+    lacks_peaks: bool = False
 
     @cached_property
     def times(self) -> WrittenTimes | None:
@@ -170,6 +173,7 @@ class Analyser:
             points = points_of(baseline, works_of(baseline, written), roof)
             if best is not None:
                 least_ms = _roofline_ms(best, roof)
+        doubt = _doubt_about(roof, least_ms, best) if applies_to(found.way.runtime) else ""
         lacking = _lacking_instructions() if scope.is_host else {}
         by_default = self._by_default(baseline)
         what_ifs = what_ifs_of(baseline, others, lacking, by_default) if is_known else ()
@@ -186,8 +190,10 @@ class Analyser:
             points,
             what_ifs,
             written,
-            tuple(self._missing(answer, baseline, threads, _doubt_about(roof, least_ms, best))),
+            tuple(self._missing(answer, baseline, threads, doubt)),
             self._proofs(scope.system, graph, what_ifs),
+            threads,
+            bool(doubt),
         )
 
     def _by_default(self, baseline: MeasuredExecution) -> WholeModel | None:
@@ -326,7 +332,7 @@ class Analyser:
             yield MissingPart(counted(missing, "layer"), shlex.join(run))
         if baseline.found.end_to_end is None:
             yield MissingPart("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
-        if peaks and applies_to(baseline.found.way.runtime):
+        if peaks:
             command = ["dlbricks", "doctor", "--peaks", "--threads", str(threads)]
             yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", shlex.join(command))
 

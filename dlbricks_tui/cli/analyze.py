@@ -89,7 +89,8 @@ def _add_measuring_options(parser: Parser) -> None:
     parser.add_argument(
         "--measure",
         action="store_true",
-        help="first measure what the what-ifs lack: other threads, kernels, runtimes, levels, precisions, batch sizes",
+        help="first measure what is missing: other threads, kernels, runtimes, levels, precisions and batch sizes for "
+        "the what-ifs, and the peaks of this host for the roofline",
     )
     parser.add_argument(
         "--prove",

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import WhatIf
 from dlbricks_tui.answers.analysing import Analysis
-from dlbricks_tui.answers.proving import MeasuringPlan, asked_what_ifs, plan_of, refuse_other_system
+from dlbricks_tui.answers.proving import (
+    MeasuringPlan,
+    asked_what_ifs,
+    lacks_in_words,
+    measure_peaks_of_host,
+    plan_of,
+    refuse_other_system,
+)
 from dlbricks_tui.cli.options import shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, narration_console
 from dlbricks_tui.cli.parser import Status
@@ -19,6 +26,7 @@ from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.control import RunStopped, StopSignals
@@ -36,18 +44,19 @@ _SECONDS_PER_LINE = 10.0
 
 
 def measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Status:
-    """Measure what the what-ifs of these models lack, and narrate it before it starts."""
+    """Measure what the analyses of these models lack, and narrate it before it starts."""
     refuse_other_system(found)
     inputs, values = shapes_of(args), values_given(args)
     plans = [plan_of(each, args.kinds, args.data, inputs, values) for each in found]
-    plans = [plan for plan in plans if plan.lacks]
+    plans = [plan for plan in plans if not plan.is_empty]
     if not plans:
         narrate("the what-ifs lack nothing that this host can measure")
         return Status.DONE
     for plan in plans:
-        narrate(f"{plan.model} lacks {counted(len(plan.lacks), 'execution')}, about {duration(plan.seconds)}:")
-        for lack in plan.lacks:
-            narrate(f"  {'baseline' if lack.kind is None else lack.kind.value}: {lack.in_words}")
+        lacking = counted(len(plan.lacks), "execution") if plan.lacks else "peaks"
+        narrate(f"{plan.model} lacks {lacking}, about {duration(plan.seconds)}:")
+        for kind, words in lacks_in_words(plan):
+            narrate(f"  {kind}: {words}")
     if len(plans) > 1:
         narrate(f"all of them take about {duration(sum(plan.seconds for plan in plans))}")
     return _measure_all(plans, args.data)
@@ -55,6 +64,13 @@ def measure_lacking(args: argparse.Namespace, found: Sequence[Analysis]) -> Stat
 
 def _measure_all(plans: Sequence[MeasuringPlan], data: DataFolder) -> Status:
     status = Status.DONE
+    # Models have the same peaks.
+    for threads in dict.fromkeys(plan.peaks_threads for plan in plans if plan.peaks_threads is not None):
+        try:
+            measure_peaks_of_host(threads, data)
+        except PeaksError as refusal:
+            narrate(str(refusal))
+            status = Status.DONE_WITH_FAILURES
     for request in (request for plan in plans for request in plan.requests):
         folder = create_run(request, data)
         with shown() as progress:

@@ -20,6 +20,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System, utc_now
 
 MEMORY, SHARED_CACHE = "memory", "shared cache"
+# About how long it takes to measure them.
+PEAKS_SECONDS = 4.0
 
 _PROGRAM = Path(__file__).with_name("peak_program.py")
 _SECONDS_EACH = 0.3

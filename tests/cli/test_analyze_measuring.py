@@ -16,11 +16,13 @@ from rich.console import Console
 from dlbricks_tui.analysis.paired_rounds import ProofError, ProofRule
 from dlbricks_tui.analysis.proving import ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.answers import proving
 from dlbricks_tui.answers.proving import ProvingError, asked_what_ifs
 from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host import peaks
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
-from dlbricks_tui.store.records import Proof
+from dlbricks_tui.store.records import Peaks, Proof
 from tests.models.onnx_models import saved, small
 from tests.store.samples import system
 
@@ -96,6 +98,26 @@ def test_what_is_to_be_measured_is_told_with_its_time_before_it_starts(
     assert "net lacks 5 executions, about 2 min:" in told
     assert "kernels: default-onnx, 1 thread, optimisation extended" in told
     assert "batch: default-onnx, 1 thread, batch 4" in told
+
+
+def test_peaks_that_the_roofline_lacks_are_measured_once(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    def measure(system: str, threads: int) -> Peaks:
+        measured.append(threads)
+        when = "2026-11-27T00:00:00+00:00"
+        speeds = (("avx2", 1e6),), (("memory", 1e6),)
+        return Peaks(when=when, system=system, threads=threads, arithmetic=speeds[0], bandwidth=speeds[1])
+
+    monkeypatch.setattr(peaks, "measure_peaks", measure)
+    monkeypatch.setattr(proving, "lacks_of", lambda *_: ())
+    assert json.loads(analyze("--json")[1])[0]["roofline_ms"] is None
+    status, out, told = analyze("--measure", "--json")
+    assert status == 0, told
+    assert json.loads(out)[0]["roofline_ms"] > 0
+    assert "net lacks peaks, about 4 s:\n" in told and "roofline: the peaks of this host with 1 thread" in told
+    assert "lack nothing" in analyze("--measure")[2]
+    assert measured == [1]
 
 
 def test_an_unknown_what_if_is_refused_with_the_known_ones(analyze: Analyze) -> None:

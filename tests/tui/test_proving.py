@@ -4,6 +4,7 @@ import json
 import os
 import re
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +12,19 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Gain
+from dlbricks_tui.answers import proving as answers_proving
 from dlbricks_tui.answers.analysing import MeasuredGain
 from dlbricks_tui.answers.proof_process import ProofDone, ProofWaits, RoundsDone, encode
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Peaks
 from dlbricks_tui.tui.analysis import proving
+from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
@@ -198,6 +205,7 @@ async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
         return f"r{len(started)}"
 
     monkeypatch.setattr(Runs, "start", start)
+    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", lambda *_: None)
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", followed.append)
     async with running(app, WIDE) as pilot:
@@ -220,11 +228,73 @@ async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
         assert len({json.dumps(str(it)) for it in started}) == several
 
 
+PEAKS = Peaks(
+    when="2026-11-27T00:00:00+00:00",
+    system="",
+    threads=2,
+    arithmetic=(("avx2", 1e5),),
+    bandwidth=(("memory", 1e5),),
+)
+
+
+def store_peaks(threads: int, data: DataFolder) -> None:
+    with ResultsDatabase(data.store) as store:
+        store.add(replace(PEAKS, system=fingerprint().id, threads=threads))
+
+
+async def test_a_key_measures_the_peaks_for_the_roofline(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_proving, "lacks_of", lambda *_: ())
+    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", store_peaks)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "x")
+        assert told(pilot)[-1].endswith("m measures them.")
+        assert "Missing: the peaks with 2 threads" in screen_text(pilot)
+        await press(pilot, "m")
+        shown = screen_text(pilot)
+        assert "The peaks of this host are not known; that takes about 4 s." in shown
+        assert "the peaks of this host with 2 threads" in shown and "run" not in shown.split("4 s.")[1].split("esc")[0]
+        await press(pilot, "enter")
+        assert "Missing:" not in screen_text(pilot)
+        await press(pilot, "m")
+        assert told(pilot)[-1] == "The what-ifs lack nothing that this host can measure."
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, RooflineScreen)
+
+
+async def test_the_head_tells_that_peaks_are_measured_and_runs_follow_them(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end, started = threading.Event(), threading.Event(), list[RunRequest]()
+
+    def measure(threads: int, data: DataFolder) -> None:
+        begun.set()
+        may_end.wait()
+        raise PeaksError("a colleague measures now: try again when it has ended")
+
+    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", measure)
+    monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
+    app = app_on(faster)
+    monkeypatch.setattr(app._runs, "follow", lambda _: None)
+    async with running(app, WIDE) as pilot:
+        await press(pilot, *OPEN, "m")
+        assert re.search(r"roofline +the peaks of this host with \d+ thread", screen_text(pilot))
+        await pilot.press("enter")
+        await eventually(pilot, begun.is_set)
+        await shows(pilot, "The peaks of this host are measured, for about 4 s.")
+        await pilot.press("m")
+        await tells(pilot, "The peaks are measured: what is missing can be measured once that has ended.")
+        assert not started
+        may_end.set()
+        await eventually(pilot, lambda: started)
+        assert "a colleague measures now: try again when it has ended" in told(pilot)
+
+
 async def test_a_cancelled_run_ends_the_measurement_of_what_is_missing(
     faster: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
+    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", lambda *_: None)
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", lambda _: None)
     async with running(app, WIDE) as pilot:

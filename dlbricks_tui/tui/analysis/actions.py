@@ -8,7 +8,7 @@ ANALYSIS = Scope(
     (
         Action("analysis.prove", ("p",), "prove", "Carry out the selected what-if, and measure its gain.", footer=True),
         Action("analysis.prove_all", ("P",), "prove all", "Carry out all what-ifs that have no proof yet."),
-        Action("analysis.measure", ("m",), "measure", "Measure what the what-ifs lack.", footer=True),
+        Action("analysis.measure", ("m",), "measure", "Measure what the what-ifs and the roofline lack.", footer=True),
         Action(
             "analysis.show_roofline",
             ("x",),

@@ -1,9 +1,10 @@
-"""The box that asks before the executions are measured that what-ifs lack."""
+"""The box that asks before the executions and peaks are measured that an analysis lacks."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.proving import lacks_in_words
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.lines import BLANK, NAME_WIDTH, Line, Span, column, line
@@ -19,23 +20,28 @@ class MeasureScreen(ConfirmingScreen):
     """Returns True if the user confirms."""
 
     scope = actions.MEASURE
-    HEADING = "Measure what the what-ifs lack"
-    ABOUT = "The executions are measured in runs that you can watch, pause and cancel like any other."
+    HEADING = "Measure what is missing"
+    ABOUT = (
+        "The executions are measured in runs that you can watch, pause and cancel like any other. The peaks are the "
+        "most arithmetic and the highest bandwidths that this host reaches; the roofline needs them."
+    )
 
     def __init__(self, plan: MeasuringPlan) -> None:
         super().__init__()
         self._plan = plan
 
     def paragraphs(self) -> Iterator[Line]:
-        some = counted(len(self._plan.lacks), "execution")
-        yield line(f"{self._plan.model} was not measured in {some}; that takes about ", _time(self._plan.seconds))
+        plan = self._plan
+        some = counted(len(plan.lacks), "execution")
+        lacking = f"{plan.model} was not measured in {some}" if plan.lacks else "The peaks of this host are not known"
+        yield line(f"{lacking}; that takes about ", _time(plan.seconds))
         yield BLANK
-        for lack in self._plan.lacks:
-            kind = "baseline" if lack.kind is None else lack.kind.value
-            yield line(column(kind, NAME_WIDTH, "muted"), lack.in_words)
-        yield BLANK
-        several = counted(len(self._plan.requests), "run")
-        yield line(Span(f"{several}, one after the other while this screen is open.", "muted"))
+        for kind, words in lacks_in_words(plan):
+            yield line(column(kind, NAME_WIDTH, "muted"), words)
+        if plan.requests:
+            yield BLANK
+            several = counted(len(plan.requests), "run")
+            yield line(Span(f"{several}, one after the other while this screen is open.", "muted"))
 
 
 def _time(seconds: float) -> Span:

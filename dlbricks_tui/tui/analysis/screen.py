@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
+from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis import actions, work
@@ -19,7 +20,7 @@ from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.analysis import execution_line, headline, largest_gain
-from dlbricks_tui.wording.numbers import capitalised, percent
+from dlbricks_tui.wording.numbers import capitalised, duration, percent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +50,7 @@ class AnalysisScreen(PanelledScreen[None]):
         "How fast the open model could be, from everything that was measured of it on the system of the estimate, and "
         "what is worth changing: parallel layers, kernels, runtimes, fusion, precision, threads and batch size. "
         "{analysis.prove} carries out the selected change and measures its gain, in a minute at most; "
-        "{analysis.measure} measures what the what-ifs lack."
+        "{analysis.measure} measures what the what-ifs and the roofline lack."
     )
 
     def __init__(
@@ -69,6 +70,7 @@ class AnalysisScreen(PanelledScreen[None]):
         # The runs that measure what is missing, of which one follows the other.
         self._measuring_next: tuple[RunRequest, ...] = ()
         self._measured_by = ""
+        self._measures_peaks = False
         self._run = run
         # True if there are results that the analysis does not have yet.
         self._is_outdated = True
@@ -96,6 +98,10 @@ class AnalysisScreen(PanelledScreen[None]):
 
     @property
     def _measuring(self) -> bool:
+        return self._measures_peaks or self._run_measures
+
+    @property
+    def _run_measures(self) -> bool:
         return self._run is not None and self._run.active and self._run.state is not State.PAUSED
 
     def show_run(self, run: RunSnapshot) -> None:
@@ -115,7 +121,9 @@ class AnalysisScreen(PanelledScreen[None]):
 
     def _run_line(self) -> Line:
         """Return how far a run is that measures; nothing without one."""
-        if self._run is None or not self._measuring:
+        if self._measures_peaks:
+            return line(Span(f" The peaks of this host are measured, for about {duration(PEAKS_SECONDS)}.", "warn"))
+        if self._run is None or not self._run_measures:
             return ()
         share = "" if self._run.share is None else f", {percent(self._run.share)} done"
         return line(Span(f" A run measures{share}; its end brings the analysis up to date.", "warn"))
@@ -161,7 +169,8 @@ class AnalysisScreen(PanelledScreen[None]):
 
             self.app.push_screen(RooflineScreen(found, found.roof))
         else:
-            self.notify("The peaks of the system are not known for this number of threads and precision.")
+            measures = f": {key('analysis.measure')} measures them" if found is not None and found.lacks_peaks else ""
+            self.notify(f"The peaks of the system are not known for this number of threads and precision{measures}.")
 
     def action_show_kernels(self) -> None:
         if self._proving is not None:
@@ -258,7 +267,8 @@ class AnalysisScreen(PanelledScreen[None]):
         if self._proving is not None:
             self._say_proving()
         elif self._measuring:
-            self.notify("A run is measuring: what is missing can be measured once it has ended.")
+            measuring = "The peaks are measured" if self._measures_peaks else "A run is measuring"
+            self.notify(f"{measuring}: what is missing can be measured once that has ended.")
         elif self._view is not None:
             plan = partial(work.plan_measuring, self._view.found, self._session.data, self._spec.shapes)
             self.run_in_thread(plan, "plan", self._planned)
@@ -269,11 +279,27 @@ class AnalysisScreen(PanelledScreen[None]):
         if isinstance(plan, str):
             self.notify(plan)
         else:
-            self.ask(MeasureScreen(plan), lambda _: self._measure(plan.requests))
+            self.ask(MeasureScreen(plan), lambda _: self._measure(plan))
 
-    def _measure(self, requests: tuple[RunRequest, ...]) -> None:
-        self._measuring_next = requests
-        self._measure_next()
+    def _measure(self, plan: MeasuringPlan) -> None:
+        self._measuring_next = plan.requests
+        if plan.peaks_threads is None:
+            self._measure_next()
+            return
+        self._measures_peaks = True
+        self._head.refresh(layout=True)
+        measure = partial(work.measure_peaks, plan.peaks_threads, self._session.data)
+        self.run_in_thread(measure, "peaks", self._peaks_measured)
+
+    def _peaks_measured(self, refusal: str) -> None:
+        self._measures_peaks = False
+        self._head.refresh(layout=True)
+        if refusal:
+            self.notify(refusal, severity="warning")
+        if self._measuring_next:
+            self._measure_next()
+        else:
+            self._look_unless_measuring()
 
     def _measure_next(self) -> None:
         request, *others = self._measuring_next

@@ -106,7 +106,18 @@ def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape
         plan = plan_of(found, tuple(WhatIfKind), data, inputs, {})
     except UserError as error:
         return str(error)
-    return plan if plan.lacks else "The what-ifs lack nothing that this host can measure."
+    return "The what-ifs lack nothing that this host can measure." if plan.is_empty else plan
+
+
+def measure_peaks(threads: int, data: DataFolder) -> str:
+    """Measure the peaks of this host, and store them; return the reason where that is not possible, else nothing."""
+    from dlbricks_tui.answers.proving import measure_peaks_of_host
+
+    try:
+        measure_peaks_of_host(threads, data)
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
