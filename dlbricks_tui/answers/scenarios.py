@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from tinydb import where
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers.analysing import Missing
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.bricks.identity import end_to_end_keys
@@ -38,7 +37,7 @@ from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import too_many_threads
 
-# Batches of more requests than this are refused: each size is a program of its own in each instance.
+# Each size is a program of its own in each instance.
 MOST_REQUESTS_IN_A_BATCH = 256
 # The largest batch that an offline scenario tries, unless the options say another.
 _USUAL_OFFLINE_BATCH = 8
@@ -48,10 +47,7 @@ _MOST_PREDICTED = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioOptions:
-    """A scenario as a user asks for it; how the model is executed is said by the options of its estimator.
-
-    Their batch size is the largest batch of waiting requests.
-    """
+    """A scenario as a user asks for it; how the model is executed is said by the options of its estimator."""
 
     kind: Kind
     bound_ms: float | None = None
@@ -59,6 +55,9 @@ class ScenarioOptions:
     percentile: float | None = None
     # Requests per second of a server; None: the highest rate within the bound.
     rate: float | None = None
+    # The largest batch of waiting requests, or several sizes: these ones. Without any, the options of the estimator or
+    # the kind decide.
+    batch_sizes: tuple[int, ...] = ()
     instances: int = 1
     full: bool = False
 
@@ -75,19 +74,23 @@ class ScenarioOptions:
         if self.kind is Kind.SERVER and self.bound_ms is None and self.rate is None:
             raise ScenarioError("a server needs a bound of its latency (--bound-ms), or a rate (--rate)")
 
-    def scenario(self, batch: int | None) -> Scenario:
-        """Return the scenario with batches of at most so many requests; None leaves it to the kind."""
-        if batch is not None and batch > MOST_REQUESTS_IN_A_BATCH:
-            raise ScenarioError(f"batch {batch:,}: a server batches at most {MOST_REQUESTS_IN_A_BATCH} requests")
-        if batch not in (None, 1) and self.kind is Kind.SINGLE:
-            raise ScenarioError(f"batch {batch}: a single stream has one request at a time; leave --batch out")
+    def scenario(self, batch: int | None = None) -> Scenario:
+        """Return the scenario; without batch sizes, with batches of at most so many requests."""
         usual = _USUAL_OFFLINE_BATCH if self.kind is Kind.OFFLINE else 1
+        given = self.batch_sizes or (usual if batch is None else batch,)
+        for size in given:
+            if not 1 <= size <= MOST_REQUESTS_IN_A_BATCH:
+                raise ScenarioError(f"batch {size:,}: give a whole number from 1 to {MOST_REQUESTS_IN_A_BATCH}")
+            if size != 1 and self.kind is Kind.SINGLE:
+                raise ScenarioError(f"batch {size}: a single stream has one request at a time; leave --batch out")
+        # A request that waits alone is served alone.
+        single = () if self.kind is Kind.OFFLINE else (1,)
         return Scenario(
             kind=self.kind,
             percentile=usual_percentile(self.kind) if self.percentile is None else self.percentile,
             bound_ms=self.bound_ms,
             rate=self.rate,
-            batch_sizes=batch_sizes_up_to(usual if batch is None else batch),
+            batch_sizes=batch_sizes_up_to(*given) if len(given) == 1 else tuple(sorted({*given, *single})),
             instances=self.instances,
             full=self.full,
         )
@@ -107,8 +110,8 @@ class ScenarioAnswer:
     service: ServiceTimes | None
     # The reason why there is no prediction, in one line; empty if there is one.
     refusal: str
-    # What the prediction lacks, and the command that measures it.
-    missing: Missing | None
+    # The command that measures the missing service times; empty if none is missing.
+    cure: str
     # None if the scenario cannot be measured on this host.
     order: ScenarioOrder | None
     # The newest first.
@@ -158,12 +161,12 @@ class _Scenarios:
         by_size = self._service_times()
         service: ServiceTimes | None = None
         prediction: PredictedLoad | None = None
-        refusal, missing = "", None
+        refusal = cure = ""
         known = {it.batch_size for it in by_size}
         lacking = [size for size in scenario.batch_sizes if size not in known]
         if lacking:
-            missing = self._missing(runtime, lacking)
-            refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {missing.command}"
+            cure = self._cure(runtime, lacking)
+            refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
         else:
             tests = sorted(store.records(LoadTest, equal(system=way.system)), key=lambda it: it.when, reverse=True)
             service = with_load_tests(ServiceTimes(by_size), tests, way.runtime, scenario.instances)
@@ -179,7 +182,7 @@ class _Scenarios:
             prediction=prediction,
             service=service,
             refusal=refusal,
-            missing=missing,
+            cure=cure,
             order=self._order(execution, prediction),
             load_tests=self._load_tests(),
             notes=tuple(self._notes(service)),
@@ -241,7 +244,8 @@ class _Scenarios:
             # The reference is timed in each round: its latency tells the rounds apart.
             yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)
 
-    def _missing(self, runtime: Runtime | None, sizes: Sequence[int]) -> Missing:
+    def _cure(self, runtime: Runtime | None, sizes: Sequence[int]) -> str:
+        """Return the command that measures the model at these batch sizes."""
         words = ["dlbricks", "run", self._source.name]
         if runtime is not None:
             words += ["--runtime", runtime.name]
@@ -256,7 +260,7 @@ class _Scenarios:
                 words += ["--optimisation", kernels.optimisation.value]
         if list(sizes) != [1] or self._own_size != 1:
             words += ["--batch", ",".join(map(str, sizes))]
-        return Missing(f"results {_at_sizes(sizes)}", shlex.join([*words, "--end-to-end"]))
+        return shlex.join([*words, "--end-to-end"])
 
     def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:
         """Return the order to measure the scenario; None if the runtime is not on this host."""

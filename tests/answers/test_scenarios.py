@@ -115,7 +115,8 @@ def test_without_results_one_line_names_the_command_that_measures_them(ask: Ask)
     assert answer.prediction is None
     assert "\n" not in answer.refusal
     assert "at batch sizes 2, 4" in answer.refusal
-    assert "--threads 1 --batch 2,4 --end-to-end" in answer.refusal
+    assert answer.refusal.endswith(answer.cure)
+    assert answer.cure.endswith("--threads 1 --batch 2,4 --end-to-end")
     assert answer.curve() == ()
 
 
@@ -193,14 +194,23 @@ def test_options_that_make_no_scenario_get_one_line(wrong: dict[str, Any], messa
 def test_batches_that_no_scenario_has_get_one_line() -> None:
     with pytest.raises(ScenarioError, match="a single stream has one request at a time"):
         ScenarioOptions(kind=Kind.SINGLE).scenario(4)
-    with pytest.raises(ScenarioError, match="batches at most 256 requests"):
-        SERVER.scenario(100_000)
+    for size in (0, 100_000):
+        with pytest.raises(ScenarioError, match="give a whole number from 1 to 256"):
+            replace(SERVER, batch_sizes=(size,)).scenario()
 
 
 def test_the_batch_sizes_are_those_up_to_the_largest() -> None:
-    assert SERVER.scenario(None).batch_sizes == (1,)
+    assert SERVER.scenario().batch_sizes == (1,)
     assert SERVER.scenario(6).batch_sizes == (1, 2, 4, 6)
-    assert ScenarioOptions(kind=Kind.OFFLINE).scenario(None).batch_sizes == (1, 2, 4, 8)
+    assert replace(SERVER, batch_sizes=(4,)).scenario(6).batch_sizes == (1, 2, 4)
+    assert ScenarioOptions(kind=Kind.OFFLINE).scenario().batch_sizes == (1, 2, 4, 8)
+
+
+def test_batch_sizes_that_are_given_one_by_one_are_these() -> None:
+    offline = ScenarioOptions(kind=Kind.OFFLINE, batch_sizes=(8, 2, 8))
+    assert offline.scenario(6).batch_sizes == (2, 8)
+    # A request that waits alone is served alone.
+    assert replace(SERVER, batch_sizes=(8, 2, 8)).scenario(6).batch_sizes == (1, 2, 8)
 
 
 def test_an_unknown_model_gets_one_line(ask: Ask) -> None:
