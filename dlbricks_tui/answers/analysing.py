@@ -2,10 +2,9 @@
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, over_best
 from dlbricks_tui.analysis.gap import Gap, gap_of
@@ -14,14 +13,11 @@ from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_
 from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
 from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
-from dlbricks_tui.answers.batch_sizes import measured_batch_sizes
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.measured_executions import MeasuredExecutions
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
-from dlbricks_tui.answers.opening import open_loader
 from dlbricks_tui.answers.scope import MeasurementScope
-from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
-from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.host import processor
@@ -30,10 +26,8 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import InstructionSet, Precision, stated_precision
+from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, stated_precision
 from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted
@@ -113,31 +107,19 @@ class Analysis:
         return min(found, key=lambda it: it.found.variant.threads != threads, default=None)
 
 
-class _Reading(NamedTuple):
-    """A model as a runtime reads it: the file, the runtime, the level and the batch size."""
-
-    form: Format
-    # None: the usual one of the format.
-    runtime: Runtime | None
-    level: Level
-    batch: int | None
-
-
 class Analyser:
     """Analyses models from one store; nothing is measured."""
 
     def __init__(self, estimator: Estimator, named: Sequence[str] = ()) -> None:
         self._estimator = estimator
         self._named = named
-        self._open = ExitStack()
-        self._loaders: dict[Runtime | None, Loader] = {}
-        self._usual_sizes: dict[object, int] = {}
+        self._executions = MeasuredExecutions(estimator)
 
     def __enter__(self) -> "Analyser":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self._executions.close()
 
     def analyses(self, sources: Sequence[ModelSource]) -> Iterator[Analysis]:
         """Yield the analysis of each model."""
@@ -155,7 +137,7 @@ class Analyser:
         baseline = MeasuredExecution(execution, graph, found)
         written = self._written(answer.source, baseline)
         baseline = replace(baseline, written=written)
-        found_others = self._executions(answer.source, runtimes, baseline)
+        found_others = self._executions.others(answer.source, runtimes, baseline)
         others = [it for it in found_others if not _is_same(it, baseline)]
         composed = found.estimate.composed
         # Predictions of all layers tell nothing about what could be better.
@@ -223,75 +205,6 @@ class Analyser:
         known = by_id(store.systems()).get(system)
         return None if known is None else roof_of(store.peaks(), known, threads)
 
-    def _executions(
-        self, source: ModelSource, runtimes: MeasuredRuntimes, baseline: MeasuredExecution
-    ) -> Iterator[MeasuredExecution]:
-        """Yield the model in each other execution with results of its bricks.
-
-        Batch sizes are those of the file and of the options. For the runtime and the level of the baseline, those at
-        which its bricks were measured, or the model was timed end to end, come on top.
-        """
-        usual = [None, self._estimator.options.batch]
-        way, size = baseline.found.way, baseline.graph.batch_size
-        measured = measured_batch_sizes(self._estimator.store, way, baseline.parts, size)
-        others = [*runtimes.batch_sizes(source.name), *measured]
-        inquiries: dict[_Reading, Inquiry | None] = {}
-        written: dict[_Reading, LayerGraph | None] = {}
-        for identity in runtimes.measured:
-            runtime = runtimes.of(identity)
-            if runtime.traits.format not in source.formats:
-                continue
-            batches = [(level, batch) for level in runtimes.levels(identity) for batch in usual]
-            batches += [(way.level, batch) for batch in others] if identity == way.runtime else []
-            for level, batch in dict.fromkeys(batches):
-                if (identity, level, batch) == _choices_of(baseline):
-                    continue
-                key = _Reading(runtime.traits.format, runtimes.loading(runtime), level, batch)
-                if key not in inquiries:
-                    inquiries[key] = self._inquiry(source, key)
-                inquiry = inquiries[key]
-                found = None if inquiry is None else inquiry.on(runtimes.system, identity)
-                if inquiry is not None and found is not None and any(it.measured for it in found.estimate.parts):
-                    graph = inquiry.decomposition.graph
-                    # Layers at other batch sizes are compared within one file only.
-                    if graph.batch_size == baseline.graph.batch_size and key not in written:
-                        is_other = graph.file != baseline.file
-                        written[key] = self._as_in_file(source, key) if is_other else baseline.written
-                    yield MeasuredExecution(Execution(runtime, level, batch), graph, found, written.get(key))
-
-    def _inquiry(self, named: ModelSource, reading: _Reading) -> Inquiry | None:
-        """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
-        form, runtime, level, batch = reading
-        source = named.in_format(form)
-        estimator, loader = self._estimator, self._loader(runtime)
-        options = estimator.options
-        with suppress(*UNLOADABLE):
-            if batch is not None and batch == self._usual_size(source, runtime, level):
-                return None
-            graph = loader.load(source, level, options.inputs, options.values, batch)
-            if batch is None:
-                self._usual_sizes[_network(source, runtime, level)] = graph.batch_size
-            decomposition = decompose(graph.named(source.name), options.cutting, loader.cache)
-            return Inquiry(estimator.store, decomposition, replace(estimator.compositions, measured_only=True))
-        return None
-
-    def _as_in_file(self, source: ModelSource, reading: _Reading) -> LayerGraph | None:
-        """Return the layers of the file that a runtime runs; None if it cannot be read so."""
-        form, runtime, _, batch = reading
-        options = self._estimator.options
-        with suppress(*UNLOADABLE):
-            own = source.in_format(form)
-            return self._loader(runtime).load(own, Level.WRITTEN, options.inputs, options.values, batch)
-        return None
-
-    def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
-        key = _network(source, runtime, level)
-        if key not in self._usual_sizes:
-            options = self._estimator.options
-            graph = self._loader(runtime).load(source, level, options.inputs, options.values)
-            self._usual_sizes[key] = graph.batch_size
-        return self._usual_sizes[key]
-
     def _written(self, source: ModelSource, baseline: MeasuredExecution) -> LayerGraph | None:
         """Return the layers of the file of the baseline; None if it cannot be read so."""
         if baseline.graph.level is Level.WRITTEN:
@@ -304,14 +217,6 @@ class Analyser:
             )
             return found.named(source.name)
         return None
-
-    def _loader(self, runtime: Runtime | None) -> Loader:
-        if runtime not in self._loaders:
-            data, inputs_used = self._estimator.data, self._estimator.remarks.inputs_used
-            self._loaders[runtime] = self._open.enter_context(
-                open_loader(data, inputs_used, *([] if runtime is None else [runtime]))
-            )
-        return self._loaders[runtime]
 
     def _missing(
         self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, peaks: str
@@ -327,6 +232,11 @@ class Analyser:
             run += ["--level", Level.WRITTEN.value]
         if stated_precision(baseline.found.way.runtime) is not Precision.F32:
             run += ["--precision", stated_precision(baseline.found.way.runtime).value]
+        kernels = runtime.kernels
+        if kernels.instructions is not InstructionSet.ALL:
+            run += ["--instructions", kernels.instructions.value]
+        if kernels.optimisation is not Optimisation.ALL:
+            run += ["--optimisation", kernels.optimisation.value]
         missing = estimate.coverage.missing
         if missing:
             yield MissingPart(counted(missing, "layer"), shlex.join(run))
@@ -383,15 +293,6 @@ def measured_gain(proof: records.Proof) -> MeasuredGain:
         proof.before.trimmed_mean_ms / before,
         proof.when,
     )
-
-
-def _choices_of(one: MeasuredExecution) -> tuple[str, Level, int | None]:
-    return one.found.way.runtime, one.graph.level, one.execution.batch_size
-
-
-def _network(source: ModelSource, runtime: Runtime | None, level: Level) -> object:
-    """Return what models have in common whose files and layers are the same."""
-    return source.path, *source.inputs.items(), runtime, level
 
 
 def _is_same(one: MeasuredExecution, other: MeasuredExecution) -> bool:

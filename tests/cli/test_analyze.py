@@ -155,6 +155,13 @@ def test_without_an_end_to_end_latency_the_gap_is_that_of_the_estimate(analyze: 
     assert "--end-to-end" in err
 
 
+def test_the_command_that_measures_what_is_missing_has_the_limits_on_kernels(analyze: Analyze) -> None:
+    limited = f"{MXNET_1} DNNL_MAX_CPU_ISA=AVX2"
+    _, out, _ = analyze(results(limited), "table1:16", "--runtime", limited, "--json")
+    (end_to_end, *_) = document(out)["missing"]
+    assert end_to_end["command"].endswith("--threads 1 --level written --instructions avx2 --end-to-end")
+
+
 def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(analyze: Analyze) -> None:
     status, out, err = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--json")
     assert (status, document(out)["roofline_ms"]) == (0, None)
