@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import IO
 
@@ -19,7 +19,7 @@ class LoadProcessError(UserError):
     """The process that measures a scenario cannot be started, or ended before the scenario was measured."""
 
 
-def follow(command: Sequence[str], order: ScenarioOrder, data: DataFolder) -> Iterator[LoadMessage]:
+def follow(command: Sequence[str], order: ScenarioOrder, data: DataFolder) -> Generator[LoadMessage, None, None]:
     """Start the process that measures a scenario, and yield its messages.
 
     If the iterator is closed, or an exception such as KeyboardInterrupt is raised in it, the process ends with all of

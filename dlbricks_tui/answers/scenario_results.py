@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.scenarios.outcome import (
@@ -12,7 +13,7 @@ from dlbricks_tui.scenarios.outcome import (
     meets_bound,
     percentile_ms,
 )
-from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, Scenario, fewest_queries
+from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, fewest_queries
 from dlbricks_tui.store.records import LoadTest
 
 
@@ -60,7 +61,7 @@ class MeasuredScenario:
     reasons: tuple[str, ...]
     queries: int
     batch_size: int
-    # The latency of the percentile of the scenario; None without a bound to meet.
+    # The latency of the percentile of the scenario, and whether it is within the bound; null without a bound.
     percentile_ms: float
     bound_met: bool | None
     # The requests per second that a server was sent; null for other kinds.
@@ -93,10 +94,11 @@ class ScenarioResult:
 
     model: str
     system: str
-    runtime: str
-    level: Level
+    # None if no runtime is known that runs the model.
+    runtime: str | None
+    level: Level | None
     threads: int | None
-    precision: Precision
+    precision: Precision | None
     kind: Kind
     percentile: float
     bound_ms: float | None
@@ -115,39 +117,30 @@ class ScenarioResult:
     difference: LoadDifference | None
     # The reason why there is no prediction.
     obstacle: str | None
-    # What one should know before believing the measurement.
+    # What one should know before believing the prediction or the measurement.
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ScenarioPlace:
-    """The model, the system and the runtime of a scenario."""
-
-    model: str
-    system: str
-    runtime: str
-    level: Level
-
-
 def scenario_result(
-    place: ScenarioPlace,
-    scenario: Scenario,
+    answer: ScenarioAnswer,
     *,
-    predicted: PredictedLoad | None = None,
+    predicts: bool,
     measured: MeasuredScenario | None = None,
     stored: MeasuredScenario | None = None,
-    obstacle: str | None = None,
     warnings: tuple[str, ...] = (),
 ) -> ScenarioResult:
-    """Return the outcome of a scenario as a document."""
+    """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for."""
+    scenario, execution = answer.scenario, answer.execution
+    predicted = answer.prediction if predicts else None
+    runtime = None if execution is None else execution.runtime.identity
     beside = measured or stored
     return ScenarioResult(
-        model=place.model,
-        system=place.system,
-        runtime=place.runtime,
-        level=place.level,
-        threads=stated_threads(place.runtime),
-        precision=stated_precision(place.runtime),
+        model=answer.source.name,
+        system=answer.system,
+        runtime=runtime,
+        level=None if execution is None else execution.level,
+        threads=None if runtime is None else stated_threads(runtime),
+        precision=None if runtime is None else stated_precision(runtime),
         kind=scenario.kind,
         percentile=scenario.percentile,
         bound_ms=scenario.bound_ms,
@@ -160,8 +153,8 @@ def scenario_result(
         measured=measured,
         stored=stored,
         difference=None if predicted is None or beside is None else _difference(predicted, beside),
-        obstacle=obstacle,
-        warnings=warnings,
+        obstacle=(answer.refusal or None) if predicts else None,
+        warnings=(*(answer.notes if predicted is not None else ()), *warnings),
     )
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from dlbricks_tui.answers.documents import document
@@ -12,10 +13,11 @@ from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import ExchangeError, QueryError
 from dlbricks_tui.store.exporting import export_all, export_format, export_selection
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import BrickForm
+from dlbricks_tui.store.records import BrickForm, LoadTest, Proof
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, checked_columns, parse_order
 from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.numbers import counted
@@ -41,11 +43,9 @@ def register(parser: Parser) -> None:
     listing.add_argument("--limit", metavar="N", type=int, help="show the first N only")
     add_format_options(listing, lines=True)
 
-    about = "show one result with its samples, or all of one brick"
+    about = "show one result or load test with its samples, or all results of one brick"
     showing = add_action(actions, "show", about, show_result)
-    showing.add_argument(
-        "result", metavar="RESULT", help="the first characters of the id of a result or of a brick key"
-    )
+    showing.add_argument("result", metavar="RESULT", help="the first characters of an id or of a brick key")
 
     about = "write results to a file that `import` reads"
     exporting = add_action(actions, "export", about, export_results, epilog=FILTERS)
@@ -63,7 +63,7 @@ def register(parser: Parser) -> None:
     about = "delete the results that pass the filters"
     deleting = add_action(actions, "delete", about, delete_results, epilog=FILTERS)
     _add_filters(deleting)
-    deleting.add_argument("--all", action="store_true", help="delete every result")
+    deleting.add_argument("--all", action="store_true", help="delete every result, proof and load test")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
 
     add_action(actions, "verify", "read all results and name the damaged ones", verify_store)
@@ -119,7 +119,14 @@ def show_result(args: argparse.Namespace) -> int:
             output.show_brick(brick, form, history, args.json)
             _tell_unchecked(history)
         else:
-            raise QueryError(f"no result id and no brick key begins with {args.result}")
+            tests = [it for it in store.records(LoadTest) if it.uuid.startswith(args.result)]
+            if len(tests) != 1:
+                raise QueryError(
+                    f"{len(tests)} load tests begin with {args.result}: give more characters"
+                    if tests
+                    else f"no id of a result or load test and no brick key begins with {args.result}"
+                )
+            output.show_load_test(tests[0], args.json)
     return Status.DONE
 
 
@@ -150,15 +157,24 @@ def delete_results(args: argparse.Namespace) -> int:
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
     with open_store(args.data) as store:
-        found = store.select(*args.filters)
-        everything = store.select()
+        found = [*store.select(*args.filters).values("id"), *_apart(store, args.filters)]
+        everything = len(store.select()) + len(_apart(store, ()))
         deleted = 0
-        if len(found) and (args.yes or _confirmed(f"Delete {len(found)} of {counted(len(everything), 'result')}?")):
-            deleted = store.delete(found.values("id"))
+        if found and (args.yes or _confirmed(f"Delete {len(found)} of {counted(everything, 'result')}?")):
+            deleted = store.delete(found)
     narrate(f"{counted(deleted, 'result')} deleted")
     if args.json:
         write_json({"deleted": deleted})
     return Status.DONE
+
+
+def _apart(store: ResultsDatabase, filters: Sequence[str]) -> list[str]:
+    """Return the ids of load tests and proofs, which are listed by other commands; filters find them by their id."""
+    known = [it.uuid for it in (*store.records(Proof), *store.records(LoadTest))]
+    for text in filters:
+        wanted = tuple(text.removeprefix("id=").split(",")) if text.startswith("id=") else ()
+        known = [uuid for uuid in known if any(each and uuid.startswith(each) for each in wanted)]
+    return known
 
 
 def verify_store(args: argparse.Namespace) -> int:

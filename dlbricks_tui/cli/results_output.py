@@ -10,7 +10,7 @@ from dlbricks_tui.cli.output import data_console, write, write_json, write_lines
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.records import BrickForm, Result
+from dlbricks_tui.store.records import BrickForm, LoadTest, Result
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import in_ms, milliseconds
@@ -85,6 +85,17 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
     write_as_table(found, _OF_A_BRICK, _OF_A_BRICK_GIVES_WAY)
     newest = found.result(len(found) - 1)
     write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
+
+
+def show_load_test(test: LoadTest, as_json: bool) -> None:
+    """Show a measured scenario: its percentiles, its verdict, and its latencies as a histogram."""
+    if as_json:
+        write_json(to_document(test))
+        return
+    # Loaded here: other results need no scenarios.
+    from dlbricks_tui.wording.scenarios import load_test_details
+
+    write_lines(map(printable, load_test_details(test, min(_HISTOGRAM_WIDTH, data_console().width))))
 
 
 def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:

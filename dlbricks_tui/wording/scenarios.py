@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.scenarios.messages import LoadReady, LoadTestDone, LoadTestStarted
 from dlbricks_tui.scenarios.outcome import (
     MeasuredLoad,
     PredictedLoad,
     Range,
     latencies_ms,
+    measured_load,
     meets_bound,
     percentile_ms,
 )
@@ -47,6 +49,13 @@ def rate_in_words(rate: float) -> str:
     return f"{milliseconds(rate, precise=rate < 1000)}/s"
 
 
+def execution_line(model: str, execution: Execution | None) -> str:
+    """Return a model with the runtime that executes it: `resnet50_v1 by onnxruntime-1.20 threads-2, fused`."""
+    if execution is None:
+        return model
+    return f"{model} by {execution.runtime.identity}, {execution.level.value}"
+
+
 def scenario_line(scenario: Scenario) -> str:
     """Return a scenario as a sentence: `server: the highest rate with p99 within 50 ms, batches of up to 4`."""
     latency = percentile_name(scenario.percentile)
@@ -71,17 +80,15 @@ def scenario_line(scenario: Scenario) -> str:
     return ", ".join(words)
 
 
-def scenario_of(test: LoadTest) -> str:
-    """Return the scenario of a stored load test as a sentence."""
-    return scenario_line(
-        Scenario(
-            kind=Kind(test.kind),
-            percentile=test.percentile,
-            bound_ms=test.bound_ms,
-            rate=None if test.sought else test.rate,
-            batch_sizes=(test.batch_size,),
-            instances=test.instances,
-        )
+def scenario_of(test: LoadTest) -> Scenario:
+    """Return the scenario of a stored load test."""
+    return Scenario(
+        kind=Kind(test.kind),
+        percentile=test.percentile,
+        bound_ms=test.bound_ms,
+        rate=None if test.sought else test.rate,
+        batch_sizes=(test.batch_size,),
+        instances=test.instances,
     )
 
 
@@ -187,15 +194,31 @@ def latency_histogram(test: LoadTest, width: int) -> list[str]:
     return histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)
 
 
+def load_test_details(test: LoadTest, width: int) -> list[str]:
+    """Return everything about a stored load test: where it ran, its scenario, percentiles, verdict and histogram."""
+    scenario = scenario_of(test)
+    return [
+        test.name,
+        f"{test.runtime}, {test.level.value}, on {test.system}, {test.when[:16].replace('T', ' ')} UTC",
+        scenario_line(scenario),
+        "",
+        *outcome_lines(scenario, None, measured_load(test), test),
+        "",
+        *verdict_lines(test),
+        "",
+        *latency_histogram(test, width),
+    ]
+
+
 def load_test_lines(tests: Sequence[LoadTest]) -> list[str]:
     """Return stored load tests as a table with a line for each."""
     columns: list[Column[LoadTest]] = [
-        Column("ID", lambda it: it.uuid[:12], holds_names=True),
-        Column("SCENARIO", scenario_of, holds_names=True),
+        Column("WHEN (UTC)", lambda it: it.when[:16].replace("T", " "), holds_names=True),
         Column("PER SECOND", lambda it: milliseconds(it.per_second)),
         Column("PERCENTILE", lambda it: f"{percentile_name(it.percentile)} {in_us(percentile_ms(it))}"),
+        Column("REQUESTS", lambda it: f"{it.queries:,}"),
         Column("VERDICT", lambda it: "VALID" if it.valid else "INVALID", holds_names=True),
-        Column("WHEN", lambda it: it.when[:16].replace("T", " "), holds_names=True),
+        Column("ID", lambda it: it.uuid[:12], holds_names=True),
     ]
     cells = [[it.title for it in columns], *([it.cell(test) for it in columns] for test in tests)]
     return [line.rstrip() for line in justified(columns, cells)]

@@ -12,7 +12,18 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.results_output import table_lines
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import to_document
-from tests.store.samples import brick, end_to_end, form, line_of_record, measurement, one_of_each, runtime, system
+from tests.store.samples import (
+    brick,
+    end_to_end,
+    form,
+    line_of_record,
+    load_test,
+    measurement,
+    one_of_each,
+    proof,
+    runtime,
+    system,
+)
 
 FAST = measurement(0.5, when="2026-11-01T08:00:00.000000+00:00", uuid="0a" * 16)
 SLOW = measurement(8.0, brick=brick(1), when="2026-11-02T08:00:00.000000+00:00", uuid="0b" * 16, flags=("drift",))
@@ -127,7 +138,7 @@ def test_an_empty_store_has_an_empty_list(results: Command, tmp_path: Path) -> N
         (["list", "samples=x"], "needs a number"),
         (["show", "zz"], "'zz' is no id or brick key"),
         (["show", ""], "'' is no id or brick key"),
-        (["show", "ffff"], "no result id and no brick key begins with ffff"),
+        (["show", "ffff"], "no id of a result or load test and no brick key begins with ffff"),
         (["show", "0"], "give more characters"),
         (["delete"], "say which results to delete"),
         (["delete", "good=no"], "--yes deletes without a question"),
@@ -216,6 +227,28 @@ def test_deleting_asks_and_takes_no_for_an_answer(results: Command, monkeypatch:
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
     assert results("delete", "good=no")[2].endswith("1 result deleted\n")
     assert results("list", "--columns", "id", "--csv")[1] == f"id\n{MODEL.uuid}\n{FAST.uuid}\n"
+
+
+def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(results: Command, data: Path) -> None:
+    test = load_test(uuid="1d" * 16)
+    with ResultsDatabase(data / "store") as store:
+        store.add(test)
+    status, out, _ = results("show", "1d1d")
+    assert status == 0
+    assert "server: the highest rate with p99 within 20 ms" in out
+    assert "p99.9       12.001 ms" in out
+    assert "LoadGen: VALID" in out
+    assert "--- bound: 0 of 700 above it" in out
+    assert json.loads(results("show", "1d1d", "--json")[1]) == to_document(test)
+
+
+def test_load_tests_and_proofs_are_deleted_by_their_ids_or_with_everything(results: Command, data: Path) -> None:
+    with ResultsDatabase(data / "store") as store:
+        store.add(load_test(uuid="1d" * 16), load_test(uuid="1e" * 16), proof(uuid="1f" * 16))
+    assert results("delete", "id=1d,1f", "--yes")[2] == "2 results deleted\n"
+    assert results("delete", "good=yes", "--yes")[2] == "2 results deleted\n"
+    assert results("delete", "--all", "--yes")[2] == "2 results deleted\n"
+    assert json.loads(results("verify", "--json")[1])["records"]["load_tests"] == 0
 
 
 def test_deleting_with_yes_does_not_ask(results: Command) -> None:

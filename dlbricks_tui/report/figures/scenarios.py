@@ -18,7 +18,7 @@ from dlbricks_tui.scenarios.outcome import latencies_ms, measured_load, meets_bo
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.numbers import counted, milliseconds, model_label
-from dlbricks_tui.wording.scenarios import in_us, percentile_name, scenario_of
+from dlbricks_tui.wording.scenarios import in_us, percentile_name, scenario_line, scenario_of
 
 _NAME = "scenarios"
 _COLUMNS = (
@@ -97,9 +97,9 @@ def _histograms(system: str, tests: Sequence[LoadTest], numbers: Mapping[str, st
         for row, it in enumerate(shown):
             top = _LEGEND + row * (_ABOVE + _PANEL + _BELOW) + _ABOVE
             axes = drawing.axes(figure, _LEFT, top, WIDTH - _LEFT - _BETWEEN, _PANEL)
-            _panel(axes, it, f"{model_label(it.name, numbers.get(it.name), _LONGEST_TITLE)}: {scenario_of(it)}")
+            _panel(axes, it, f"{model_label(it.name, numbers.get(it.name), _LONGEST_TITLE)}: {_scenario(it)}")
         legend = [
-            Line2D([], [], color=Ink.BLUE.light, linewidth=3, label="requests"),
+            Line2D([], [], color=Ink.SKY.light, linewidth=3, label="requests"),
             Line2D([], [], color=Ink.GREEN.light, linestyle=":", label="percentile"),
             Line2D([], [], color=Ink.ORANGE.light, linestyle="--", label="bound"),
         ]
@@ -107,7 +107,7 @@ def _histograms(system: str, tests: Sequence[LoadTest], numbers: Mapping[str, st
         return figure
 
     about = f"{told} {' '.join(map(_in_words, shown))}"
-    rows = [(it.name, scenario_of(it), *each) for it in shown for each in _bins_of(it)]
+    rows = [(it.name, _scenario(it), *each) for it in shown for each in _bins_of(it)]
     numbers_shown = table(("model", "scenario", "from_ms", "to_ms", "requests"), rows)
     return Exhibit(name, title, told, numbers_shown, drawing.draw(name, title, about, paint))
 
@@ -116,7 +116,7 @@ def _panel(axes: Axes, it: LoadTest, title: str) -> None:
     bins = _bins_of(it)
     counts = [count for *_, count in bins]
     edges = [bins[0][0], *(end for _, end, _ in bins)]
-    axes.stairs(counts, edges, fill=True, color=Ink.BLUE.light)
+    axes.stairs(counts, edges, fill=True, color=Ink.SKY.light)
     axes.axvline(percentile_ms(it), color=Ink.GREEN.light, linestyle=":", linewidth=1.4)
     if it.bound_ms is not None:
         axes.axvline(it.bound_ms, color=Ink.ORANGE.light, linestyle="--", linewidth=1.2)
@@ -136,6 +136,10 @@ def _bins_of(it: LoadTest) -> list[tuple[float, float, int]]:
     return [(float(low), float(high), int(count)) for low, high, count in zip(edges, edges[1:], counts, strict=False)]
 
 
+def _scenario(it: LoadTest) -> str:
+    return scenario_line(scenario_of(it))
+
+
 def _in_words(it: LoadTest) -> str:
     name = percentile_name(it.percentile)
-    return f"{it.name}, {scenario_of(it)}: {name} {in_us(percentile_ms(it))}, {milliseconds(it.per_second)} per second."
+    return f"{it.name}, {_scenario(it)}: {name} {in_us(percentile_ms(it))}, {milliseconds(it.per_second)} per second."
