@@ -205,11 +205,9 @@ def _measure_inside(
     def inside(worker: SupervisedWorker) -> Inside:
         return Inside(worker, results, session.control, rule, session.tell, reference)
 
-    wholes, profiled, timed = (
-        [job for job in jobs if job.whole],
-        request.runtime.for_profiling(),
-        request.runtime.as_timed(),
-    )
+    wholes = [job for job in jobs if job.whole]
+    profiled, timed = request.runtime.for_profiling(), request.runtime.as_timed()
+    # Carriers need the engine of the profiler, and whole models the one that the runtime names.
     if wholes and timed.identity != profiled.identity:
         with session.worker(timed) as worker:
             inside(worker).time_models(wholes)

@@ -15,6 +15,7 @@ from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet
@@ -52,6 +53,18 @@ def on_c5(decomposition: Decomposition, **fields: Any) -> list[Record]:
 
 def sum_ms(decomposition: Decomposition) -> float:
     return sum(latency_of((it.brick.key, it.context)).value_ms for it in decomposition.occurrences)
+
+
+@pytest.mark.parametrize("models", [("table1:16",), ("table1:16", "table1:17")])
+def test_end_to_end_latencies_of_mxnet_on_several_threads_name_its_engine(
+    dlbricks: Command, models: tuple[str, ...]
+) -> None:
+    inside = {**ON_C5, "runtime": "mxnet-1.9.1 python-3.11 threads-2", "protocol": Method.INSIDE.id}
+    bricks = [it for model in (SQUEEZENET, VGG) for it in brick_records(model, **inside, context="")]
+    records = [system("c5.xlarge"), runtime(inside["runtime"]), *bricks, model_record(SQUEEZENET, 40.0, **inside)]
+    _, out, _ = dlbricks(records, "estimate", *models, "--system", "c5.xlarge")
+    told = "end to end with MXNET_ENGINE_TYPE=NaiveEngine; MXNet's default can be slower"
+    assert out.splitlines().count(told) == 1
 
 
 def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:

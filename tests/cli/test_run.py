@@ -15,8 +15,12 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE, HostLock
-from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, ROOT
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.run import execute
+from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, ROOT, Site
 
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
@@ -95,6 +99,14 @@ def test_standard_output_has_the_estimate_and_no_progress(dlbricks: Command) -> 
     assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" not in out
     assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" in told
     assert "\x1b" not in told
+
+
+def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site = Site(tmp_path / "site")
+    request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
+    outcome = execute(create_run(request, site.data), request, site.place, site.lock)
+    assert tell_end(outcome, quiet=False) == 0
+    assert "1 model timed end to end" in capsys.readouterr().err
 
 
 def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Command) -> None:

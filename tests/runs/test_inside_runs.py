@@ -19,6 +19,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.events import EstimateChanged, ProgramMeasured
 from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State, Tally
 from dlbricks_tui.store.database import ResultsDatabase
@@ -142,7 +143,9 @@ def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:
 
 
 def test_a_run_of_whole_models_times_no_brick(site: Site) -> None:
-    state = site.run(site.request(**INSIDE, bricks=False))
+    request = site.request(**INSIDE, bricks=False)
+    assert read_request(create_run(request, site.data).request_file) == request
+    state = site.run(request)
     assert (state.state, state.bricks.total, state.whole_models) == (State.FINISHED, 0, Tally(1, measured=1))
     contents = site.contents()
     assert (len(contents.measurements), len(contents.end_to_end)) == (0, 1)
