@@ -1,6 +1,5 @@
 """The analysis of models from stored results: bounds, what-ifs and the gap."""
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_executions import MeasuredExecutions
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.answers.run_command import run_command
 from dlbricks_tui.answers.scope import MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.knowledge import Latency
@@ -27,7 +27,7 @@ from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, stated_precision
+from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted
@@ -222,29 +222,16 @@ class Analyser:
         self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, peaks: str
     ) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
-        runtime, estimate = baseline.execution.runtime, baseline.estimate
-        run = ["dlbricks", "run", self._reference(answer.source), "--runtime", runtime.name]
-        if runtime.settings.threads is not None:
-            run += ["--threads", str(runtime.settings.threads)]
-        if baseline.execution.batch_size is not None:
-            run += ["--batch", str(baseline.execution.batch_size)]
-        if baseline.graph.level is Level.WRITTEN:
-            run += ["--level", Level.WRITTEN.value]
-        if stated_precision(baseline.found.way.runtime) is not Precision.F32:
-            run += ["--precision", stated_precision(baseline.found.way.runtime).value]
-        kernels = runtime.kernels
-        if kernels.instructions is not InstructionSet.ALL:
-            run += ["--instructions", kernels.instructions.value]
-        if kernels.optimisation is not Optimisation.ALL:
-            run += ["--optimisation", kernels.optimisation.value]
-        missing = estimate.coverage.missing
+        execution, missing = baseline.execution, baseline.estimate.coverage.missing
+        measured = self._reference(answer.source), execution.runtime, baseline.graph.level, execution.batch_size
         if missing:
-            yield MissingPart(counted(missing, "layer"), shlex.join(run))
+            yield MissingPart(counted(missing, "layer"), run_command(*measured, self._estimator.options))
         if baseline.found.end_to_end is None:
-            yield MissingPart("the end-to-end latency", shlex.join([*run, "--end-to-end"]))
+            command = run_command(*measured, self._estimator.options, "--end-to-end")
+            yield MissingPart("the end-to-end latency", command)
         if peaks:
-            command = ["dlbricks", "doctor", "--peaks", "--threads", str(threads)]
-            yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", shlex.join(command))
+            command = f"dlbricks doctor --peaks --threads {threads}"
+            yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", command)
 
     def _reference(self, source: ModelSource) -> str:
         if source.table1_id:

@@ -1,9 +1,8 @@
 """The comparison of one model in several combinations of runtime and variant."""
 
-import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
@@ -13,9 +12,9 @@ from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.measuring import several
 from dlbricks_tui.answers.opening import CutOptions, open_loader, require_batch_size
 from dlbricks_tui.answers.results import next_step
+from dlbricks_tui.answers.run_command import run_command
 from dlbricks_tui.answers.runtimes import RuntimesOnSystem, RuntimeVariants
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.errors import EstimateError
@@ -28,7 +27,6 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.models.input_shapes import spelled
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
@@ -70,8 +68,6 @@ class CompareOptions(CutOptions):
     # The settings that decide about a runtime and threads without results.
     usual_runtime: str | None = None
     usual_threads: int | None = None
-    # The cutting of runs whose command does not name it.
-    usual_cutting: Cutting = field(default_factory=Cutting)
 
     def __post_init__(self) -> None:
         for threads in several(self.threads):
@@ -301,28 +297,8 @@ class _Comparison:
         runtime = each.runtime.variant(each.threads, each.precision, each.kernels)
         if runtime is None or runtime.identity != each.identity:
             return ""
-        options, usual = self._options, self._options.usual_cutting
-        given = {
-            "--runtime": runtime.name,
-            "--threads": None if each.threads is None else str(each.threads),
-            "--batch": None if each.batch is None else str(each.batch),
-            "--precision": None if each.precision is Precision.F32 else each.precision.value,
-            "--instructions": _unless_all(each.kernels.instructions),
-            "--optimisation": _unless_all(each.kernels.optimisation),
-            "--level": None if one.way.level is Level.FUSED else one.way.level.value,
-            "--granularity": None if options.granularity == usual.granularity else str(options.granularity),
-            "--cut": None if options.cut is usual.cut else options.cut.value,
-            "--order": None if options.order is usual.order else options.order.value,
-        }
-        words = [word for option, value in given.items() if value is not None for word in (option, value)]
-        for option, numbers in (("--input", options.inputs), ("--value", options.values)):
-            words += [word for name, value in numbers.items() for word in (option, spelled({name: value}))]
         _, *more = (next_step(one) or "run").split()
-        return shlex.join(["dlbricks", "run", named, *words, *more])
-
-
-def _unless_all(limit: InstructionSet | Optimisation) -> str | None:
-    return None if limit.value == "all" else limit.value
+        return run_command(named, runtime, one.way.level, each.batch, self._options, *more)
 
 
 def _has_latency(one: SystemEstimate) -> bool:

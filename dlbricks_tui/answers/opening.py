@@ -33,6 +33,8 @@ class CutOptions:
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     # The numbers in inputs that are settings, such as a sampling rate, by input name.
     values: Mapping[str, Numbers] = field(default_factory=dict)
+    # The cutting of runs whose command does not name it.
+    usual_cutting: Cutting = field(default_factory=Cutting)
 
     @property
     def cutting(self) -> Cutting:

@@ -5,9 +5,6 @@ import argparse
 from dlbricks_tui.answers.comparing import CompareOptions, compare
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import comparison
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting
-from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_kernel_options,
@@ -17,6 +14,7 @@ from dlbricks_tui.cli.options import (
     names,
     precisions,
     shapes_of,
+    usual_cutting_of,
     values_given,
     whole_numbers,
 )
@@ -87,7 +85,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
         measured_only=args.measured_only or not config.predicts,
         usual_runtime=config.runtime,
         usual_threads=config.threads,
-        usual_cutting=Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order)),
+        usual_cutting=usual_cutting_of(config),
     )
     with open_store(args.data) as store:
         ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)

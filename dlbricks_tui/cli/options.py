@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
 
@@ -290,6 +291,11 @@ def given_options(args: argparse.Namespace) -> list[str]:
     return [word for option, texts in given.items() for text in texts for word in (option, text)]
 
 
+def usual_cutting_of(config: Config) -> Cutting:
+    """Return the cutting of the settings, which commands use unless they name another one."""
+    return Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order))
+
+
 def estimate_options_of(
     args: argparse.Namespace, system: str | None = None, runtime: str | None = None
 ) -> EstimateOptions:
@@ -306,6 +312,7 @@ def estimate_options_of(
         order=cutting.order,
         inputs=shapes_of(args),
         values=values_given(args),
+        usual_cutting=usual_cutting_of(args.config),
         system=system,
         runtime=runtime,
         usual_runtime=args.config.runtime,

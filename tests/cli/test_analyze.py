@@ -159,7 +159,12 @@ def test_the_command_that_measures_what_is_missing_has_the_limits_on_kernels(ana
     limited = f"{MXNET_1} DNNL_MAX_CPU_ISA=AVX2"
     _, out, _ = analyze(results(limited), "table1:16", "--runtime", limited, "--json")
     (end_to_end, *_) = document(out)["missing"]
-    assert end_to_end["command"].endswith("--threads 1 --level written --instructions avx2 --end-to-end")
+    assert end_to_end["command"].endswith("--threads 1 --instructions avx2 --level written --end-to-end")
+
+
+def test_the_command_that_measures_what_is_missing_cuts_models_alike(analyze: Analyze) -> None:
+    _, _, err = analyze(results(MXNET_1), "table1:16", "--runtime", MXNET_1, "-g", "2", "--cut", "runnable")
+    assert "--threads 1 --level written --granularity 2 --cut runnable`" in err
 
 
 def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(analyze: Analyze) -> None:

@@ -123,12 +123,16 @@ def measure_peaks(threads: int, data: DataFolder) -> str:
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:
     """Return the options of the estimates that the workbench shows."""
     from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.bricks.cutting import Cut
+    from dlbricks_tui.bricks.decomposition import Cutting
+    from dlbricks_tui.bricks.ordering import LayerOrder
 
     return EstimateOptions(
         granularity=choices.granularity,
         cut=choices.cut,
         order=choices.order,
         inputs=spec.shapes,
+        usual_cutting=Cutting(config.granularity, Cut(config.cut), LayerOrder(config.order)),
         level=choices.level,
         system=choices.system,
         runtime=choices.runtime,
