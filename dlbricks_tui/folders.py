@@ -45,6 +45,11 @@ class DataFolder:
         return self.path / "runs"
 
     @property
+    def scenarios(self) -> Path:
+        """A folder per load test: the logs of LoadGen."""
+        return self.path / "scenarios"
+
+    @property
     def config(self) -> Path:
         """The config file."""
         return self.path / "config.toml"

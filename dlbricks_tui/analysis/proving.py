@@ -5,7 +5,6 @@
 3. Time both in alternating rounds, and store the proof.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,32 +20,24 @@ from dlbricks_tui.analysis.paired_rounds import (
     with_placement,
 )
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf
-from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock
-from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.carriers import COPIES
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.measure.jobs import CutModel, Job
-from dlbricks_tui.measure.known import Known
-from dlbricks_tui.measure.plan import plan
+from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.results import runtime_record
-from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import TimeLimits
-from dlbricks_tui.models.graph import Level, Numbers, Shape
-from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.graph import Numbers, Shape
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.control import StopSignals
-from dlbricks_tui.runs.events import LevelLowered
-from dlbricks_tui.runs.planning import cut_models
-from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen
-from dlbricks_tui.runs.work import Workplace, open_worker
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof, System, utc_now
 from dlbricks_tui.store.statistics import summarise
 
 _LOCKED_AS = "proof"
-_NAP_SECONDS = 0.25
+_LOG = "proofs.log"
 # Of the memory of the host, both models together may take this share.
 _MOST_MEMORY = 0.9
 
@@ -95,7 +86,7 @@ class Prover:
 
         No run measures meanwhile. `RunStopped` ends it early: the proofs until then are in the store.
         """
-        with self._turn(lock):
+        with turn_on_host(lock, _LOCKED_AS, self.place.data.path, self.signals, self.listener.waiting):
             for what_if in what_ifs:
                 self.signals.check()
                 try:
@@ -132,70 +123,22 @@ class Prover:
         return proof
 
     def _job(self, execution: Execution) -> Job:
-        """Return the whole model as an execution has it."""
-        traits, level = execution.runtime.traits, execution.level
-        if level is Level.WRITTEN and traits.always_fuses:
-            raise ProofError(f"{traits.title} always fuses layers: it cannot run the model as written")
-        lowered: list[str] = []
-
-        def note(event: Event) -> None:
-            if isinstance(event, LevelLowered):
-                lowered.append(event.reason)
-
-        data = self.place.data
-        library = Library(self.place.samples, data.path, traits.format)
-        request = RunRequest(
-            models=chosen([self.source.in_format(traits.format)]),
-            runtime=execution.runtime,
-            inputs=tuple(InputShape(name, shape) for name, shape in self.inputs.items()),
-            values=tuple(InputValue(name, value) for name, value in self.values.items()),
-            batch_sizes=() if execution.batch_size is None else (execution.batch_size,),
-            level=level,
-        )
-        (model,) = cut_models(request, library, data.cache, data.log / "proofs.log", note)
-        if lowered and model.file is None:
-            raise ProofError(f"{model.name} cannot be run fused: {lowered[0]}")
-        return _whole(model)
+        log = self.place.data.log / _LOG
+        return whole_model(self.source, execution, self.place, log, self.inputs, self.values)
 
     @contextmanager
     def _loaded(self, execution: Execution, job: Job, system: System, copies: int) -> Iterator[TimedModel]:
-        """Load a model into a new worker, in up to so many copies: its file, or else its layers."""
-        place, side_by_side = self.place, execution.runtime.at_once > 1
-        with open_worker(
-            # Measurements have these settings too; operators side by side need the usual ones.
-            execution.runtime if side_by_side else execution.runtime.as_timed(),
-            place.worker_program,
-            place.data.log / "proofs.log",
+        """Load a model into a new worker, in up to so many copies."""
+        with execution_worker(
+            execution,
+            self.place,
+            self.place.data.log / _LOG,
             self.signals.waiting,
             lambda _: None,
             system.memory_bytes,
             self.limits,
         ) as worker:
-            try:
-                program = program_of(job, with_file=True, side_by_side=side_by_side)
-                loaded = TimedModel(worker, program, job.expected_ms, copies)
-            except (ProgramError, ProofError):
-                if job.file is None or job.needs_file:
-                    raise
-                program = program_of(job, with_file=False, side_by_side=side_by_side)
-                loaded = TimedModel(worker, program, job.expected_ms, copies)
-            yield loaded
-
-    @contextmanager
-    def _turn(self, lock: HostLock) -> Iterator[None]:
-        """Wait until no run measures on this host, and keep others from it."""
-        told = None
-        while not lock.try_hold(_LOCKED_AS, self.place.data.path):
-            holder = lock.holder()
-            if holder is not None and holder != told:
-                told = holder
-                self.listener.waiting(str(holder))
-            with self.signals.waiting():
-                time.sleep(_NAP_SECONDS)
-        try:
-            yield
-        finally:
-            lock.release()
+            yield load_whole(job, execution, lambda program: TimedModel(worker, program, job.expected_ms, copies))
 
 
 def _proof(
@@ -227,10 +170,3 @@ def _proof(
         samples_ms=tuple(samples.before_ms),
         changed_samples_ms=tuple(samples.after_ms),
     )
-
-
-def _whole(model: CutModel) -> Job:
-    found = [job for job in plan((model,), Known(), Adaptive(), end_to_end=True).jobs if job.whole]
-    if not found:
-        raise ProofError(f"{model.name} computes nothing")
-    return found[0]

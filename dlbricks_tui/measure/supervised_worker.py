@@ -145,6 +145,11 @@ class SupervisedWorker:
             self._replace(error)
             return ()
 
+    def interrupt(self) -> None:
+        """Kill the worker from another thread, so that the thread that waits for its answer gets an error."""
+        if self._current is not None:
+            self._current.interrupt()
+
     def contention(self) -> Contention | None:
         """Return the contention counts of the worker so far; None where there are none."""
         pid = self._current.pid if self._current else None

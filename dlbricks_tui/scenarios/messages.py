@@ -55,7 +55,7 @@ class LoadTestStarted:
     # Requests per second of a server.
     rate: float | None
     batch_size: int
-    # At least.
+    # At least so many requests; those of a query with several samples count apart.
     queries: int
     seconds_left: float | None
 
@@ -65,6 +65,7 @@ class LoadProgress:
     """The requests of a test that were answered since the last message, about once a second."""
 
     number: int
+    # Answered since the start of the test, after so many seconds.
     queries: int
     seconds: float
     # Since each was handed to us.

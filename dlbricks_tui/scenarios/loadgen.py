@@ -1,0 +1,321 @@
+"""MLPerf LoadGen: the settings of its tests, a test in a thread, its verdict, and the latencies in its logs.
+
+LoadGen has no way to end a test early. A test that nobody needs any more goes on until all of its queries are answered.
+"""
+
+import gzip
+import importlib
+import os
+import re
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, ScenarioError
+
+_SUMMARY, _DETAIL, _TRACE = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_trace.json"
+# The logs of a short test have about one megabyte, those of ten minutes a hundred.
+_LEAST_FREE_BYTES = 256 << 20
+_NS_PER_SECOND, _NS_PER_MS, _NS_PER_US = 1e9, 1e6, 1e3
+# A server without a bound is never too slow.
+_NO_BOUND_MS = 1e7
+
+_VERDICT = re.compile(r"^Result is : (VALID|INVALID)$", re.MULTILINE)
+_CONSTRAINT = re.compile(r"^  (\w[\w ]*?) satisfied ?: NO$", re.MULTILINE)
+_MORE_QUERIES = re.compile(r"Would need to run at least (\d+)")
+_ERRORS = re.compile(r"^(\d+) ERRORS? encountered", re.MULTILINE)
+# The trace is no valid JSON. It has one event in each line.
+_SAMPLE = re.compile(
+    r'"name":"Sample","cat":"default","ph":"b",.*"ts":([\d.]+),.*"query_seq":(\d+),.*'
+    r'"issue_start_ns":(\d+),"complete_ns":(\d+)'
+)
+_LOGGED = re.compile(
+    r'"key": "(generated_query_count|generic_message|error_runtime)", "value": "?([^"]*?)"?, "time_ms"'
+)
+_FIRST_RATE = re.compile(r"Check validity of the base settings field: ([\d.]+)")
+_WIDER = re.compile(r"FindBoundaries: Checking fields \[([\d.]+), ([\d.]+)\)")
+_BETWEEN = re.compile(r"Testing the mid value of bounds \[([\d.]+), ([\d.]+)\): ([\d.]+)")
+_BOUNDARIES = re.compile(r"Found boundaries: \[([\d.]+), ([\d.]+)\)")
+_HIGHEST = re.compile(r"Found peak performance field: ([\d.]+)")
+_FIRST_FAILS = "Initial lower bound does not satisfy"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search for the highest rate within the bound: how far apart its first rates are, and how exact it is."""
+
+    # The share by which the next rate is higher, until one fails.
+    step: float
+    # Of requests per second.
+    decimals: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadSettings:
+    """A test, or a search that consists of several."""
+
+    kind: Kind
+    percentile: float
+    # At least so many, for at least so long.
+    queries: int
+    seconds: float
+    # Of a query: LoadGen prepares enough queries for the least duration.
+    expected_ms: float
+    # Of a server.
+    bound_ms: float | None = None
+    rate: float | None = None
+    search: Search | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """LoadGen's verdict on a test, why it is negative, and how many errors LoadGen met."""
+
+    valid: bool
+    reasons: tuple[str, ...]
+    errors: int
+
+
+@dataclass(slots=True)
+class LoggedTest:
+    """A test of a search, as far as LoadGen has logged it."""
+
+    rate: float | None
+    queries: int
+    # None: LoadGen has not decided yet.
+    passed: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """The latencies of a test by LoadGen's trace: of each query, or offline of each sample, since it was due."""
+
+    latencies_ns: Sequence[int]
+    # How much later than due queries were sent to us.
+    delays_ns: Sequence[int]
+    # From the first query to the last answer.
+    seconds: float
+
+
+class LoadGenTest:
+    """A test in a thread. Queries go to `issue`, and `changed` is set when LoadGen has returned."""
+
+    def __init__(
+        self, settings: LoadSettings, folder: Path, issue: Callable[[Sequence[int]], None], changed: threading.Event
+    ) -> None:
+        self.folder = folder
+        self.ended = False
+        # What LoadGen has raised.
+        self.error: Exception | None = None
+        self._module = require_loadgen()
+        self._settings = settings
+        self._issue = issue
+        self._changed = changed
+        # A daemon: the process may end while LoadGen still waits for the times of its queries.
+        self._thread = threading.Thread(target=self._run, name="LoadGen", daemon=True)
+
+    def start(self) -> None:
+        """Start the test; raise ScenarioError if its logs cannot be kept."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            free = shutil.disk_usage(self.folder).free
+        except OSError as error:
+            raise ScenarioError(f"the logs of LoadGen cannot be kept in {self.folder}: {error.strerror}") from error
+        if free < _LEAST_FREE_BYTES:
+            raise ScenarioError(
+                f"the logs of LoadGen need {_LEAST_FREE_BYTES >> 20} MiB in {self.folder}, and {free >> 20} MiB are "
+                "free there: make room, or choose another data folder"
+            )
+        self._thread.start()
+
+    def complete(self, queries: Sequence[int]) -> None:
+        """Tell LoadGen that these queries are answered."""
+        if queries:
+            response = self._module.QuerySampleResponse
+            self._module.QuerySamplesComplete([response(query, 0, 0) for query in queries])
+
+    def _run(self) -> None:
+        module = self._module
+        sut = module.ConstructFastSUT(lambda ids, _: self._issue(ids), _ignore)
+        library = module.ConstructQSL(1, 1, _ignore, _ignore)
+        try:
+            # LoadGen would read an audit.config in the working folder: name one that does not exist.
+            audit = str(self.folder / "no-audit.config")
+            module.StartTestWithLogSettings(sut, library, self._test_settings(), self._log_settings(), audit)
+        except Exception as error:  # noqa: BLE001 - the main thread tells it
+            self.error = error
+        finally:
+            module.DestroyQSL(library)
+            module.DestroySUT(sut)
+            self.ended = True
+            self._changed.set()
+
+    def _test_settings(self) -> Any:
+        asked, module = self._settings, self._module
+        found = module.TestSettings()
+        found.scenario = getattr(module.TestScenario, _SCENARIOS[asked.kind])
+        found.mode = module.TestMode.FindPeakPerformance if asked.search else module.TestMode.PerformanceOnly
+        found.min_query_count = asked.queries
+        found.min_duration_ms = round(asked.seconds * 1000)
+        share, expected_ns = asked.percentile / 100, asked.expected_ms * _NS_PER_MS
+        found.single_stream_target_latency_percentile = share
+        found.single_stream_expected_latency_ns = expected_ns
+        found.multi_stream_target_latency_percentile = share
+        found.multi_stream_expected_latency_ns = expected_ns
+        found.multi_stream_samples_per_query = SAMPLES_PER_QUERY
+        found.offline_expected_qps = 1000 / asked.expected_ms
+        found.server_target_latency_percentile = share
+        found.server_target_latency_ns = round((asked.bound_ms or _NO_BOUND_MS) * _NS_PER_MS)
+        if asked.rate is not None:
+            found.server_target_qps = asked.rate
+        if asked.search is not None:
+            found.server_find_peak_qps_boundary_step_size = asked.search.step
+            found.server_find_peak_qps_decimals_of_precision = asked.search.decimals
+        # The seeds stay LoadGen's own, which never change.
+        return found
+
+    def _log_settings(self) -> Any:
+        output = self._module.LogOutputSettings()
+        output.outdir = str(self.folder)
+        found = self._module.LogSettings()
+        found.log_output = output
+        found.enable_trace = True
+        return found
+
+
+_SCENARIOS = {
+    Kind.SINGLE: "SingleStream",
+    Kind.MULTI: "MultiStream",
+    Kind.SERVER: "Server",
+    Kind.OFFLINE: "Offline",
+}
+
+
+def require_loadgen() -> Any:
+    """Return the module of LoadGen; raise ScenarioError if it is not installed."""
+    try:
+        return importlib.import_module("mlperf_loadgen")
+    except ImportError as error:
+        raise ScenarioError(
+            "measuring a scenario needs MLPerf LoadGen, which is not installed: pip install 'dlbricks-tui[scenarios]'"
+        ) from error
+
+
+def read_verdict(folder: Path) -> Verdict:
+    """Return LoadGen's verdict on the test of a folder."""
+    text = _text(folder / _SUMMARY)
+    found = _VERDICT.search(text)
+    if found is None:
+        raise ScenarioError(f"LoadGen gave no verdict: its logs are in {folder}, on a disk that may be full")
+    reasons = [f"{constraint.lower()} not satisfied" for constraint in _CONSTRAINT.findall(text)]
+    if more := _MORE_QUERIES.search(text):
+        reasons.append(f"{more[1]} more queries within the bound would be needed to decide")
+    valid, errors = found[1] == "VALID", _ERRORS.search(text)
+    return Verdict(valid, () if valid else tuple(reasons), int(errors[1]) if errors else 0)
+
+
+def read_latencies(folder: Path, kind: Kind, first: int = 0, queries: int | None = None) -> Latencies:
+    """Return the latencies in the trace of a folder: of so many queries from the first one on, in their order."""
+    dues_ns: dict[int, float] = {}
+    answers_ns: dict[int, int] = {}
+    delays_ns: dict[int, int] = {}
+    try:
+        with (folder / _TRACE).open(encoding="utf-8", errors="replace") as trace:
+            for sample, line in enumerate(filter(None, map(_SAMPLE.search, trace))):
+                query = int(line[2]) if kind is not Kind.OFFLINE else sample
+                if query < first or (queries is not None and query >= first + queries):
+                    continue
+                dues_ns[query] = float(line[1]) * _NS_PER_US
+                delays_ns[query] = int(line[3])
+                answers_ns[query] = max(answers_ns.get(query, 0), int(line[4]))
+    except OSError as error:
+        raise ScenarioError(f"the trace of LoadGen cannot be read in {folder}: {error.strerror}") from error
+    if not answers_ns:
+        raise ScenarioError(f"LoadGen traced no queries: its logs are in {folder}, on a disk that may be full")
+    ends_ns = [dues_ns[query] + answer for query, answer in answers_ns.items()]
+    numbers = sorted(answers_ns)
+    return Latencies(
+        [answers_ns[query] for query in numbers],
+        [delays_ns[query] for query in numbers],
+        (max(ends_ns) - min(dues_ns.values())) / _NS_PER_SECOND,
+    )
+
+
+def compress_trace(folder: Path) -> None:
+    """Replace the trace of a folder by a compressed one, which viewers of traces open as well."""
+    trace = folder / _TRACE
+    with trace.open("rb") as plain, gzip.open(f"{trace}.gz", "wb", compresslevel=6) as packed:
+        shutil.copyfileobj(plain, packed)
+    trace.unlink()
+
+
+class TestLog:
+    """Follows the detailed log of LoadGen: which tests it has started, and which of them passed."""
+
+    def __init__(self, folder: Path, rate: float | None) -> None:
+        self.tests: list[LoggedTest] = []
+        self._path = folder / _DETAIL
+        self._rate = rate
+        self._read = 0
+
+    @property
+    def highest(self) -> LoggedTest | None:
+        """The test of the highest rate that passed."""
+        passed = [it for it in self.tests if it.passed]
+        return max(passed, key=lambda it: it.rate or 0.0, default=None)
+
+    def first_query_of(self, test: LoggedTest) -> int:
+        """Return the number of the first query of a test: LoadGen counts on from test to test."""
+        return sum(it.queries for it in self.tests[: self.tests.index(test)])
+
+    def follow(self) -> None:
+        """Read what LoadGen has logged since the last call."""
+        try:
+            with self._path.open("rb") as log:
+                log.seek(self._read)
+                written = log.read()
+        except OSError:
+            return
+        whole = written[: written.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for key, value in _LOGGED.findall(whole.decode(errors="replace")):
+            if key == "generated_query_count":
+                self.tests.append(LoggedTest(self._rate, int(value)))
+            else:
+                self._take(value)
+
+    def _take(self, message: str) -> None:
+        if found := _FIRST_RATE.search(message):
+            self._rate = float(found[1])
+        elif found := _WIDER.search(message):
+            self._decide(passed=True)
+            self._rate = float(found[2])
+        elif found := _BETWEEN.search(message):
+            self._decide_by_lower_bound(found[1])
+            self._rate = float(found[3])
+        elif _BOUNDARIES.search(message) or _FIRST_FAILS in message:
+            self._decide(passed=False)
+        elif found := _HIGHEST.search(message):
+            self._decide_by_lower_bound(found[1])
+
+    def _decide_by_lower_bound(self, bound: str) -> None:
+        """The rate that was tested last is the lower bound now if it passed."""
+        self._decide(passed=bool(self.tests) and self.tests[-1].rate == float(bound))
+
+    def _decide(self, *, passed: bool) -> None:
+        if self.tests and self.tests[-1].passed is None:
+            self.tests[-1].passed = passed
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ScenarioError(f"{path}, a log of LoadGen, cannot be read: {os.strerror(error.errno or 0)}") from error
+
+
+def _ignore(*_: object) -> None:
+    pass

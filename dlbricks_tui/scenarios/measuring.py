@@ -1,0 +1,246 @@
+"""A scenario, measured by MLPerf LoadGen from its order to its record in the store.
+
+1. Wait until no run measures on this host.
+2. Read the model at each batch size, and load it into a worker for each instance.
+3. Run it until it is warm, and measure what passing a request to a worker costs.
+4. Let LoadGen carry out its tests, each in a folder of its own.
+5. Store the latencies of the test that counts.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import NoReturn
+
+from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.measure.jobs import Job, untimed_runs
+from dlbricks_tui.measure.results import runtime_record
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.runs.control import StopSignals
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.protocol import Program
+from dlbricks_tui.scenarios.load_tests import Clocks, Finding, LoadTests
+from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
+from dlbricks_tui.scenarios.messages import LoadDone, LoadMessage, LoadReady, LoadWaits, ScenarioOrder
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
+from dlbricks_tui.scenarios.serving import Instance, Serving
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.packed_latencies import pack_latencies
+from dlbricks_tui.store.records import LoadTest, System, new_uuid, utc_now
+
+_LOCKED_AS = "scenario"
+_LOG = "scenarios.log"
+# Of the memory of the host, all instances together may take this share.
+_MOST_MEMORY = 0.9
+_NS_PER_MS = 1e6
+
+# Single requests before the tests.
+_FEWEST_WARM, _MOST_WARM = 5, 200
+_TIMED_BATCHES = 3
+# LoadGen prepares queries for the expected latency, and the model may be faster.
+_FASTER = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRule:
+    """The least durations of tests and of the single requests before them, and the time after which a model hangs."""
+
+    stream_seconds: float = 2.0
+    # A server gets the fewest queries that decide: those that a prediction simulates.
+    server_seconds: float = 0.0
+    offline_seconds: float = 3.0
+    offline_samples: int = 24
+    warm_seconds: float = 1.0
+    limits: TimeLimits = field(default_factory=TimeLimits)
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> "LoadRule":
+        """Return the rule of a scenario: MLPerf's durations if it asks for them."""
+        return cls(600.0, 600.0, 600.0, 24_576) if scenario.full else cls()
+
+
+def measure_scenario(
+    order: ScenarioOrder,
+    place: Workplace,
+    signals: StopSignals,
+    write: Callable[[LoadMessage], None],
+    lock: HostLock,
+    rule: LoadRule | None = None,
+    clocks: Clocks | None = None,
+) -> None:
+    """Measure a scenario and store its record; raise a UserError if it cannot be measured.
+
+    `RunStopped` ends it. All workers have ended when it returns. LoadGen may go on in its thread after an error.
+    """
+    require_loadgen()
+    with turn_on_host(lock, _LOCKED_AS, place.data.path, signals, lambda holder: write(LoadWaits(holder=holder))):
+        asked = rule or LoadRule.of(order.scenario)
+        _Measuring(order, place, signals, write, asked, clocks or Clocks()).measure()
+
+
+class _Measuring:
+    """The measurement of a scenario on a host that no other run uses."""
+
+    def __init__(
+        self,
+        order: ScenarioOrder,
+        place: Workplace,
+        signals: StopSignals,
+        write: Callable[[LoadMessage], None],
+        rule: LoadRule,
+        clocks: Clocks,
+    ) -> None:
+        self._order = order
+        self._scenario = order.scenario
+        self._place = place
+        self._signals = signals
+        self._write = write
+        self._rule = rule
+        self._clocks = clocks
+        self._uuid = new_uuid()
+        self._log = place.data.log / _LOG
+        # Milliseconds of a batch by its size, and what passing a request adds.
+        self._batch_ms: dict[int, float] = {}
+        self._passing_ms = 0.0
+
+    def measure(self) -> None:
+        """Carry out the scenario, and store its record."""
+        system, folder, changed = fingerprint(), self._place.data.scenarios / self._uuid, threading.Event()
+        with self._signals.waiting():
+            jobs = self._jobs()
+        self._refuse_too_large(jobs, system)
+        with ExitStack() as workers:
+            instances = [workers.enter_context(self._instance(jobs, system)) for _ in range(self._scenario.instances)]
+            self._warm_up(instances)
+            with Serving(instances, changed) as serving:
+                self._measure_passing(serving)
+                self._write(
+                    LoadReady(service_ms=self._batch_ms[1], passing_ms=self._passing_ms, logs=str(folder)),
+                )
+                tests = LoadTests(serving, folder, changed, self._write, self._signals.waiting, self._clocks)
+                found = self._carry_out(tests)
+        record = self._record(found, next(iter(jobs.values())), system)
+        with ResultsDatabase(self._place.data.store) as store:
+            store.add(system, runtime_record(self._order.execution.runtime, system), record)
+        self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys(tests.warnings))))
+
+    def _jobs(self) -> Mapping[int, Job]:
+        """Return the model at each batch size, the smallest first."""
+        order, execution = self._order, self._order.execution
+        # Single requests are measured too, and the last ones may not fill a batch.
+        sizes = sorted({1, *self._scenario.batch_sizes})
+        # Without batches, a request is a run of the model as the execution has it.
+        executions = {it: execution if sizes == [1] else replace(execution, batch_size=it) for it in sizes}
+        return {
+            size: whole_model(order.source, each, self._place, self._log, order.inputs, order.values)
+            for size, each in executions.items()
+        }
+
+    def _refuse_too_large(self, jobs: Mapping[int, Job], system: System) -> None:
+        needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
+        if needed > _MOST_MEMORY * system.memory_bytes:
+            raise ScenarioError(
+                f"{self._scenario.instances} instances, each with the model at {len(jobs)} batch sizes, need "
+                f"{needed / 2**30:.1f} GiB, and this host has {system.memory_bytes / 2**30:.1f} GiB: choose fewer "
+                "instances, or a smaller largest batch"
+            )
+
+    @contextmanager
+    def _instance(self, jobs: Mapping[int, Job], system: System) -> Iterator[Instance]:
+        """Start a worker, and load the model at each batch size."""
+        execution = self._order.execution
+        with execution_worker(
+            execution, self._place, self._log, self._waiting, _raise_loss, system.memory_bytes, self._rule.limits
+        ) as worker:
+            instance = Instance(worker)
+            for size, job in jobs.items():
+
+                def load(program: Program, size: int = size, job: Job = job) -> float:
+                    return instance.load(size, program, job.expected_ms)
+
+                self._batch_ms[size] = load_whole(job, execution, load)
+            yield instance
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        """Let a signal interrupt the main thread where it waits for a worker."""
+        is_main = threading.current_thread() is threading.main_thread()
+        return self._signals.waiting() if is_main else nullcontext()
+
+    def _warm_up(self, instances: Sequence[Instance]) -> None:
+        """Run each batch size in each instance until it is warm, and keep how long it takes."""
+        for size, first_run_ms in self._batch_ms.items():
+            untimed = untimed_runs(first_run_ms, whole=True)
+            self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
+
+    def _measure_passing(self, serving: Serving) -> None:
+        """Measure single requests, and what passing them to a worker and back adds to their inference."""
+        answered = threading.Event()
+        serving.respond = lambda _: answered.set()
+        began = self._clocks.steady()
+        for number in range(_MOST_WARM):
+            if number >= _FEWEST_WARM and self._clocks.steady() - began > self._rule.warm_seconds:
+                break
+            answered.clear()
+            serving.issue([number])
+            with self._signals.waiting():
+                answered.wait()
+            serving.raise_failure()
+        taken = serving.take_answered()
+        self._batch_ms[1] = median(it.inference_ms for it in taken)
+        self._passing_ms = median(it.latency_ns / _NS_PER_MS - it.inference_ms for it in taken)
+
+    def _carry_out(self, tests: LoadTests) -> Finding:
+        largest = max(self._scenario.batch_sizes)
+        if self._scenario.kind is Kind.SERVER:
+            settings = self._settings(self._batch_ms[1], self._rule.server_seconds)
+            return tests.run(replace(settings, rate=self._scenario.rate), largest)
+        samples = SAMPLES_PER_QUERY if self._scenario.kind is Kind.MULTI else 1
+        sample_ms = min(ms / size for size, ms in self._batch_ms.items()) / self._scenario.instances
+        expected_ms = self._batch_ms[1] if samples == 1 else samples * sample_ms
+        return tests.run(self._settings(expected_ms / _FASTER, self._rule.stream_seconds), largest)
+
+    def _settings(self, expected_ms: float, seconds: float) -> LoadSettings:
+        scenario = self._scenario
+        return LoadSettings(
+            kind=scenario.kind,
+            percentile=scenario.percentile,
+            queries=fewest_queries(scenario.percentile),
+            seconds=seconds,
+            expected_ms=expected_ms,
+            bound_ms=scenario.bound_ms,
+        )
+
+    def _record(self, found: Finding, job: Job, system: System) -> LoadTest:
+        scenario, settings = self._scenario, found.settings
+        return LoadTest(
+            when=utc_now(),
+            uuid=self._uuid,
+            model=job.key.model,
+            name=job.graph.name,
+            system=system.id,
+            runtime=self._order.execution.runtime.identity,
+            level=job.graph.level,
+            kind=scenario.kind.value,
+            percentile=scenario.percentile,
+            bound_ms=scenario.bound_ms,
+            rate=settings.rate,
+            sought=scenario.kind is Kind.SERVER and scenario.rate is None,
+            batch_size=found.batch_size,
+            instances=scenario.instances,
+            per_second=found.per_second,
+            valid=found.verdict.valid,
+            reasons=found.verdict.reasons,
+            queries=len(found.latencies.latencies_ns),
+            seconds=found.latencies.seconds,
+            passing_ms=max(0.0, self._passing_ms),
+            latencies=pack_latencies(found.latencies.latencies_ns),
+        )
+
+
+def _raise_loss(reason: str) -> NoReturn:
+    """Give up when a worker is lost: under load, nobody waits until another one has loaded the model."""
+    raise ScenarioError(reason)

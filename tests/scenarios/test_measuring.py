@@ -1,0 +1,274 @@
+"""Scenarios measured by the real LoadGen, with requests to the fake worker."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.scenarios.load_tests import Clocks
+from dlbricks_tui.scenarios.messages import (
+    LoadDone,
+    LoadFailed,
+    LoadMessage,
+    LoadProgress,
+    LoadReady,
+    LoadTestDone,
+    LoadTestStarted,
+    LoadWaits,
+)
+from dlbricks_tui.scenarios.outcome import measured_load
+from dlbricks_tui.scenarios.scenario import Kind, fewest_queries
+from dlbricks_tui.store.packed_latencies import unpack_latencies
+from dlbricks_tui.store.verification import verify
+from tests.runs.runs import MODEL, Site
+from tests.scenarios.load import PERCENTILE, QUERIES, Host, fake, logs_of, scenario, workers
+
+# The latency that the fake worker invents.
+INFERENCE_MS = 8.066
+
+pytest.importorskip("mlperf_loadgen")
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(Site(tmp_path / "data"))
+
+
+def why(host: Host) -> str:
+    """Return the one line that tells why a scenario was not measured, if nothing was left behind."""
+    assert isinstance(host.told[-1], LoadFailed)
+    assert workers() == []
+    with pytest.raises(ChildProcessError):
+        # No child is left, not even a zombie.
+        os.waitpid(-1, os.WNOHANG)
+    assert host.site.lock.try_hold("next", host.site.data.path)
+    assert "\n" not in host.told[-1].reason
+    return host.told[-1].reason
+
+
+def test_a_single_stream_is_stored_with_the_latency_of_each_query_and_the_verdict(host: Host) -> None:
+    assert fewest_queries(PERCENTILE) == QUERIES
+    assert host.measure(scenario(Kind.SINGLE))
+    (record,) = host.records()
+    assert (record.name, record.kind, record.valid, record.reasons) == (MODEL, "single", True, ())
+    assert (record.percentile, record.batch_size, record.instances) == (PERCENTILE, 1, 1)
+    assert len(unpack_latencies(record.latencies)) == record.queries >= QUERIES
+    assert (record.rate, record.sought) == (None, False)
+    assert host.told[-1] == LoadDone(uuid=record.uuid)
+    assert verify(host.site.data.store).implausible == ()
+
+
+def test_the_messages_tell_the_way_from_the_loaded_model_to_the_record(host: Host) -> None:
+    host.measure(scenario(Kind.SINGLE))
+    kinds = [type(it) for it in host.told]
+    assert kinds == [LoadReady, LoadTestStarted, LoadProgress, LoadTestDone, LoadDone]
+    ready, started, progress, done, _ = host.told
+    assert isinstance(ready, LoadReady) and isinstance(progress, LoadProgress) and isinstance(done, LoadTestDone)
+    assert isinstance(started, LoadTestStarted)
+    assert (started.number, started.rate, started.batch_size, started.queries) == (1, None, 1, QUERIES)
+    assert progress.queries == len(progress.latencies_ms) == host.records()[0].queries
+    assert done.passed
+    assert done.per_second == host.records()[0].per_second
+
+
+def test_a_server_gets_requests_at_the_rate_and_the_fewest_that_decide(host: Host) -> None:
+    assert host.measure(scenario(Kind.SERVER, rate=500.0, bound_ms=1000.0))
+    (record,) = host.records()
+    assert (record.rate, record.sought, record.queries, record.valid) == (500.0, False, QUERIES, True)
+    (started,) = host.messages(LoadTestStarted)
+    assert (started.rate, started.queries) == (500.0, QUERIES)
+    assert started.seconds_left == pytest.approx(QUERIES / 500.0)
+
+
+def test_a_server_over_its_bound_is_stored_with_the_verdict_of_loadgen(host: Host) -> None:
+    assert host.measure(scenario(Kind.SERVER, rate=500.0, bound_ms=0.001))
+    (record,) = host.records()
+    assert not record.valid
+    assert record.reasons[0] == "performance constraints not satisfied"
+    assert "more queries within the bound would be needed to decide" in record.reasons[-1]
+    (done,) = host.messages(LoadTestDone)
+    assert not done.passed
+    assert verify(host.site.data.store).implausible == ()
+
+
+def test_latency_counts_from_when_a_request_was_due(host: Host) -> None:
+    # Each request takes longer than the time between two of them: they wait for longer and longer.
+    host.measure(scenario(Kind.SERVER, rate=1000.0), fake(FAKE_NAP="0.02"))
+    (record,) = host.records()
+    latencies_ns = unpack_latencies(record.latencies)
+    assert min(latencies_ns) >= 20e6
+    assert latencies_ns[-1] >= 0.8 * QUERIES * 20e6
+    assert measured_load(record).p99_ms >= 0.8 * QUERIES * 20
+
+
+def test_the_logs_of_loadgen_are_kept(host: Host) -> None:
+    host.measure(scenario(Kind.SINGLE))
+    (record,) = host.records()
+    folder = logs_of(host.told)
+    assert folder == host.site.data.scenarios / record.uuid
+    kept = sorted(it.name for it in (folder / "loadgen-1").iterdir())
+    assert kept == [
+        "mlperf_log_accuracy.json",
+        "mlperf_log_detail.txt",
+        "mlperf_log_summary.txt",
+        "mlperf_log_trace.json.gz",
+    ]
+
+
+def test_passing_a_request_costs_what_the_round_trip_adds_to_the_inference(host: Host) -> None:
+    # The nap is no part of the inference that the worker reports.
+    host.measure(scenario(Kind.SINGLE), fake(FAKE_NAP="0.03"))
+    (ready,) = host.messages(LoadReady)
+    assert ready.service_ms == pytest.approx(INFERENCE_MS, rel=0.01)
+    assert ready.passing_ms >= 29.0 - INFERENCE_MS
+    assert host.records()[0].passing_ms == ready.passing_ms
+
+
+def test_requests_that_wait_are_served_in_batches(host: Host) -> None:
+    asked = scenario(Kind.SERVER, rate=10_000.0, batch_sizes=(1, 2, 4))
+    assert host.measure(asked, fake(FAKE_NAP="0.01"))
+    (record,) = host.records()
+    assert record.batch_size == 4
+    # One by one they would take 110 ms.
+    assert record.seconds < 0.1
+
+
+def test_several_instances_serve_at_the_same_time(host: Host) -> None:
+    host.measure(scenario(Kind.SERVER, rate=10_000.0, instances=3), fake(FAKE_NAP="0.05"))
+    (record,) = host.records()
+    assert record.instances == 3
+    # Eleven requests in four rounds.
+    assert 0.2 <= record.seconds < 0.5
+
+
+def test_a_scenario_waits_until_the_other_run_has_ended(host: Host) -> None:
+    other = host.site.lock
+    host.site.path.mkdir()
+    assert other.try_hold("20261126-0800-aa", host.site.data.path)
+    host.act = lambda message: other.release() if isinstance(message, LoadWaits) else None
+    assert host.measure(scenario(Kind.SINGLE))
+    assert "20261126-0800-aa" in host.messages(LoadWaits)[0].holder
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        ("crash on load", "was killed by SIGSEGV"),
+        ("unbuildable", "the operator is unbuildable"),
+        ("crash on sample", "was killed by SIGSEGV"),
+        ("garbage on sample", "wrote an invalid answer"),
+    ],
+)
+def test_a_model_that_does_not_run_is_told_in_one_line(host: Host, manner: str, reason: str) -> None:
+    assert not host.measure(scenario(Kind.SINGLE), fake(FAKE_MANNERS=json.dumps({"Convolution": manner})))
+    assert reason in why(host)
+    assert host.records() == []
+
+
+def test_a_worker_that_dies_under_load_ends_the_scenario_and_leaves_nothing(host: Host) -> None:
+    def kill(message: LoadMessage) -> None:
+        if isinstance(message, LoadTestStarted):
+            for pid in workers():
+                os.kill(pid, signal.SIGKILL)
+
+    host.act = kill
+    assert not host.measure(scenario(Kind.SERVER, rate=20.0, instances=2))
+    assert "was killed by SIGKILL" in why(host)
+
+
+def test_a_model_that_hangs_under_load_ends_the_scenario(host: Host, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+    host.act = lambda message: slow.touch() if isinstance(message, LoadReady) else None
+    host.hung_after(0.2)
+    assert not host.measure(scenario(Kind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
+    assert "did not answer within" in why(host)
+
+
+@pytest.mark.parametrize("moment", [LoadReady, LoadTestStarted])
+def test_the_keyboard_ends_a_scenario_and_its_workers(host: Host, moment: type[LoadMessage]) -> None:
+    host.act = lambda message: os.kill(os.getpid(), signal.SIGINT) if isinstance(message, moment) else None
+    assert not host.measure(scenario(Kind.SERVER, rate=20.0))
+    assert why(host) == "it was interrupted from the keyboard"
+    assert host.records() == []
+
+
+def test_a_worker_that_hangs_does_not_keep_a_scenario_from_being_cancelled(host: Host, tmp_path: Path) -> None:
+    slow = tmp_path / "slow"
+
+    def cancel(message: LoadMessage) -> None:
+        if isinstance(message, LoadReady):
+            slow.touch()
+        if isinstance(message, LoadTestStarted):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    host.act = cancel
+    assert not host.measure(scenario(Kind.SINGLE), fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
+    assert why(host) == "it was cancelled"
+
+
+class SetClock:
+    """A clock of a host that is set when a test has started."""
+
+    def __init__(self, step: float) -> None:
+        self.step = step
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return Clocks().host() + self.ahead
+
+    def set(self, message: LoadMessage) -> None:
+        if isinstance(message, LoadTestStarted):
+            self.ahead = self.step
+
+
+def test_a_clock_that_jumps_is_told(host: Host) -> None:
+    clock = SetClock(3600.0)
+    host.act, host.clocks = clock.set, Clocks(host=clock)
+    assert host.measure(scenario(Kind.SINGLE))
+    (done,) = host.messages(LoadDone)
+    (warning,) = done.warnings
+    assert warning.startswith("the clock of this host jumped by +3,600.0 s during a test")
+
+
+def test_a_clock_that_is_set_back_ends_the_scenario(host: Host) -> None:
+    clock = SetClock(-3600.0)
+    host.act, host.clocks = clock.set, Clocks(host=clock)
+    assert not host.measure(scenario(Kind.SERVER, rate=20.0))
+    assert "was set back by 3,600.0 s" in why(host)
+
+
+def test_without_loadgen_one_line_names_the_extra(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mlperf_loadgen", None)
+    assert not host.measure(scenario(Kind.SINGLE))
+    assert "pip install 'dlbricks-tui[scenarios]'" in why(host)
+
+
+def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage: Any = type("Usage", (), {"free": 1 << 20})
+    monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.shutil.disk_usage", lambda _: usage)
+    assert not host.measure(scenario(Kind.SINGLE))
+    assert "1 MiB are free there: make room, or choose another data folder" in why(host)
+
+
+def test_instances_that_the_memory_does_not_hold_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dlbricks_tui.host.fingerprint import fingerprint
+
+    small = replace(fingerprint(), memory_bytes=1 << 20)
+    monkeypatch.setattr("dlbricks_tui.scenarios.measuring.fingerprint", lambda: small)
+    assert not host.measure(scenario(Kind.SINGLE, instances=4))
+    assert "4 instances, each with the model at 1 batch sizes, need" in why(host)
+
+
+def test_loadgen_reads_no_settings_from_the_working_folder(
+    host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "audit.config").write_text("*.SingleStream.min_query_count = 100\n*.SingleStream.min_duration = 9000\n")
+    monkeypatch.chdir(tmp_path)
+    assert host.measure(scenario(Kind.SINGLE))
+    assert host.records()[0].queries < 100

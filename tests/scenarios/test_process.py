@@ -1,0 +1,121 @@
+"""The process that measures a scenario, with the real ONNX Runtime and the real LoadGen."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto
+from onnx.helper import make_node
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.scenarios.messages import (
+    LoadDone,
+    LoadFailed,
+    LoadMessage,
+    LoadReady,
+    LoadTestStarted,
+    ScenarioOrder,
+    decode,
+    encode,
+)
+from dlbricks_tui.scenarios.outcome import measured_load
+from dlbricks_tui.scenarios.process import scenario_command
+from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.verification import verify
+from tests.models.onnx_models import floats, model, saved
+from tests.runs.killing import all_are_gone, eventually, workers_of
+from tests.scenarios.load import PERCENTILE, scenario
+
+pytest.importorskip("mlperf_loadgen")
+
+
+def open_batch() -> ModelProto:
+    """Return two matrix products, for any number of rows."""
+    nodes = [make_node("MatMul", ["x", "u"], ["up"]), make_node("MatMul", ["up", "d"], ["y"])]
+    return model(nodes, {"x": ("batch", 16)}, ["y"], [floats("u", (16, 64)), floats("d", (64, 16))])
+
+
+class Process:
+    """The process, with its data folder."""
+
+    def __init__(self, folder: Path, asked: Scenario) -> None:
+        self.data = DataFolder(folder / "data")
+        runtime = Registry(self.data.path).find("onnxruntime").with_threads(1)
+        source = source_of(saved(folder, open_batch()))
+        order = ScenarioOrder(source=source, execution=Execution(runtime, Level.FUSED), scenario=asked)
+        self.process = subprocess.Popen(
+            scenario_command(self.data),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "DLBRICKS_HOST_LOCK": str(folder / "host.lock")},
+        )
+        assert self.process.stdin is not None
+        self.process.stdin.write(order.encoded())
+        self.process.stdin.close()
+
+    def messages(self) -> Iterator[LoadMessage]:
+        assert self.process.stdout is not None
+        return map(decode, self.process.stdout)
+
+
+def test_a_message_arrives_as_it_was_written() -> None:
+    for message in (LoadDone(uuid="ab", warnings=("the clock jumped",)), LoadFailed(reason="the worker was lost")):
+        line = encode(message)
+        assert line.endswith(b"\n") and line.count(b"\n") == 1
+        assert decode(line) == message
+
+
+def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) -> None:
+    process = Process(tmp_path, scenario(Kind.SERVER, rate=500.0, bound_ms=500.0, batch_sizes=(1, 2), instances=2))
+    *_, done = process.messages()
+    assert process.process.wait() == 0
+    assert isinstance(done, LoadDone)
+    with ResultsDatabase(process.data.store) as store:
+        (record,) = store.records(LoadTest)
+    assert record.uuid == done.uuid
+    assert (record.percentile, record.batch_size, record.instances, record.level) == (PERCENTILE, 2, 2, Level.FUSED)
+    assert record.valid
+    assert 0 < measured_load(record).p50_ms < 500
+    assert verify(process.data.store).implausible == ()
+
+
+def test_a_cancelled_process_ends_at_once_with_its_workers_and_says_so(tmp_path: Path) -> None:
+    # Its queries take hours.
+    process = Process(tmp_path, scenario(Kind.SERVER, rate=0.001))
+    told = process.messages()
+    next(it for it in told if isinstance(it, LoadTestStarted))
+    workers = workers_of(process.process.pid)
+    assert workers
+    process.process.send_signal(signal.SIGTERM)
+    assert list(told)[-1] == LoadFailed(reason="it was cancelled")
+    assert process.process.wait() == 1
+    assert all_are_gone(workers)
+
+
+def test_a_killed_process_takes_its_workers_with_it(tmp_path: Path) -> None:
+    process = Process(tmp_path, scenario(Kind.SERVER, rate=0.001))
+    next(it for it in process.messages() if isinstance(it, LoadTestStarted))
+    workers = workers_of(process.process.pid)
+    process.process.kill()
+    process.process.wait()
+    eventually(lambda: all_are_gone(workers))
+
+
+def test_the_process_ends_when_nobody_reads_its_messages(tmp_path: Path) -> None:
+    process = Process(tmp_path, scenario(Kind.SINGLE))
+    next(it for it in process.messages() if isinstance(it, LoadReady))
+    assert process.process.stdout is not None
+    process.process.stdout.close()
+    assert process.process.wait() == 1
+    assert process.process.stderr is not None
+    assert process.process.stderr.read() == b"the program that asked for the scenario has gone\n"
