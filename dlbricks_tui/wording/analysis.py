@@ -220,7 +220,8 @@ def largest_gain(found: Sequence[WhatIf], proved: Proved) -> str:
         return ""
     proof = proved(best.id)
     gain = gain_with_interval(best.gain) if proof is None else f"{signed_percent(proof)}, proved"
-    return f"largest gain: {best.id}, {gain}"
+    told = ", to be proved" if proof is None and best.doubt is not None else ""
+    return f"largest gain: {best.id}, {gain}{told}"
 
 
 def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: float | None) -> list[str]:

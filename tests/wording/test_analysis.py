@@ -16,6 +16,7 @@ from dlbricks_tui.wording.analysis import (
     common_beginning,
     gap_lines,
     headline,
+    largest_gain,
     layer_lines,
     named_layers,
     remarks_on,
@@ -111,6 +112,14 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
     proofs = {"0.05": 0.04, "-0.5": -0.6, "parallel-2": -0.6}
     assert len(what_if_lines([loss, small, found, parallel], proofs.get, 80)) == 9
     assert "do not trust" not in "".join(what_if_lines([found, replace(parallel, change=None)], none, 80))
+
+
+def test_the_largest_gain_is_to_be_proved_where_it_is_not_to_be_trusted() -> None:
+    (found,) = what_ifs_of(BASELINE, [FASTER])
+    parallel = replace(found, id="parallel-2", kind=WhatIfKind.PARALLEL)
+    assert largest_gain([parallel], lambda _: None).endswith("), to be proved")
+    assert largest_gain([parallel], lambda _: 0.2) == "largest gain: parallel-2, +20.0 %, proved"
+    assert largest_gain([found], lambda _: None).endswith(")")
 
 
 def test_a_what_if_that_is_not_to_be_trusted_says_so_until_it_is_proved() -> None:
