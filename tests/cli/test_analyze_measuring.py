@@ -16,7 +16,7 @@ from rich.console import Console
 from dlbricks_tui.analysis.paired_rounds import ProofError, ProofRule
 from dlbricks_tui.analysis.proving import ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
-from dlbricks_tui.answers import proving
+from dlbricks_tui.answers import lacking
 from dlbricks_tui.answers.proving import ProvingError, asked_what_ifs
 from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
@@ -110,7 +110,7 @@ def test_peaks_that_the_roofline_lacks_are_measured_once(analyze: Analyze, monke
         return Peaks(when=when, system=system, threads=threads, arithmetic=speeds[0], bandwidth=speeds[1])
 
     monkeypatch.setattr(peaks, "measure_peaks", measure)
-    monkeypatch.setattr(proving, "lacks_of", lambda *_: ())
+    monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
     assert json.loads(analyze("--json")[1])[0]["roofline_ms"] is None
     status, out, told = analyze("--measure", "--json")
     assert status == 0, told

@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers import proving as answers_proving
+from dlbricks_tui.answers import lacking
 from dlbricks_tui.answers.analysing import MeasuredGain
 from dlbricks_tui.answers.proof_process import ProofDone, ProofWaits, RoundsDone, encode
 from dlbricks_tui.folders import DataFolder
@@ -205,7 +205,7 @@ async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
         return f"r{len(started)}"
 
     monkeypatch.setattr(Runs, "start", start)
-    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", lambda *_: None)
+    monkeypatch.setattr(lacking, "measure_peaks_of_host", lambda *_: None)
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", followed.append)
     async with running(app, WIDE) as pilot:
@@ -243,8 +243,8 @@ def store_peaks(threads: int, data: DataFolder) -> None:
 
 
 async def test_a_key_measures_the_peaks_for_the_roofline(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answers_proving, "lacks_of", lambda *_: ())
-    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", store_peaks)
+    monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
+    monkeypatch.setattr(lacking, "measure_peaks_of_host", store_peaks)
     async with running(app_on(faster), WIDE) as pilot:
         await press(pilot, *OPEN, "x")
         assert told(pilot)[-1].endswith("m measures them.")
@@ -271,7 +271,7 @@ async def test_the_head_tells_that_peaks_are_measured_and_runs_follow_them(
         may_end.wait()
         raise PeaksError("a colleague measures now: try again when it has ended")
 
-    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", measure)
+    monkeypatch.setattr(lacking, "measure_peaks_of_host", measure)
     monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", lambda _: None)
@@ -294,7 +294,7 @@ async def test_a_cancelled_run_ends_the_measurement_of_what_is_missing(
 ) -> None:
     started: list[object] = []
     monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
-    monkeypatch.setattr(answers_proving, "measure_peaks_of_host", lambda *_: None)
+    monkeypatch.setattr(lacking, "measure_peaks_of_host", lambda *_: None)
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", lambda _: None)
     async with running(app, WIDE) as pilot:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.analysis.what_if import WhatIf
+    from dlbricks_tui.answers.lacking import MeasuringPlan
     from dlbricks_tui.answers.proof_process import ProofMessage
-    from dlbricks_tui.answers.proving import MeasuringPlan
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.tui.analysis.proving import Proving

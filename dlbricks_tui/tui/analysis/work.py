@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.what_if import WhatIf
     from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
-    from dlbricks_tui.answers.proving import MeasuringPlan
+    from dlbricks_tui.answers.lacking import MeasuringPlan
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
@@ -97,7 +97,7 @@ def reason_not_to_prove(found: Analysis) -> str:
 def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan | str:
     """Return what the what-ifs of a model lack on this host, or the reason why nothing can be measured."""
     from dlbricks_tui.analysis.what_if import WhatIfKind
-    from dlbricks_tui.answers.proving import plan_of
+    from dlbricks_tui.answers.lacking import plan_of
     from dlbricks_tui.host.fingerprint import fingerprint
 
     if found.system != fingerprint().id:
@@ -111,7 +111,7 @@ def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape
 
 def measure_peaks(threads: int, data: DataFolder) -> str:
     """Measure the peaks of this host, and store them; return the reason where that is not possible, else nothing."""
-    from dlbricks_tui.answers.proving import measure_peaks_of_host
+    from dlbricks_tui.answers.lacking import measure_peaks_of_host
 
     try:
         measure_peaks_of_host(threads, data)
