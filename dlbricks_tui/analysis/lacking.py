@@ -12,7 +12,14 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest, RuntimeChoice, chosen, usual_method
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, batch_in_words, threads_in_words
+from dlbricks_tui.runtime.variant import (
+    USUAL_KERNELS,
+    InstructionSet,
+    Optimisation,
+    Precision,
+    batch_in_words,
+    threads_in_words,
+)
 
 _BATCH_SIZES = (2, 4, 8)
 # Widths of vectors: sets in between have other instructions of the same width.
@@ -90,6 +97,8 @@ def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[
     for workers in range(2, threads + 1):
         if threads % workers == 0:
             yield by(runtime.with_threads(threads // workers), WhatIfKind.PARALLEL)
+    if runtime.kernels != USUAL_KERNELS:
+        yield by(runtime.with_kernels(USUAL_KERNELS.instructions, USUAL_KERNELS.optimisation), WhatIfKind.KERNELS)
     for instructions in _WIDTHS:
         # The widest set is the one without a limit.
         if instructions in host.instruction_sets[:-1] and runtime.has_kernels(instructions, None):

@@ -16,7 +16,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.probing import PROBE_RULE
 from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Combination, combinations
 from dlbricks_tui.wording.numbers import names_of
@@ -44,6 +44,9 @@ class ProbeOptions:
     # The number of images, sentences or rows in an inference. None: that of each model's file.
     batch: int | None = None
     precision: Precision | None = None
+    # The limits on the kernels of the runtime.
+    instructions: InstructionSet | None = None
+    optimisation: Optimisation | None = None
     # By input name: the shapes that the files of the models do not say, and the numbers in inputs that are settings.
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Numbers] = field(default_factory=dict)
@@ -70,6 +73,8 @@ def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: D
         threads=options.threads,
         batch=options.batch,
         precision=options.precision,
+        instructions=options.instructions,
+        optimisation=options.optimisation,
         time_budget_seconds=options.seconds,
         calibration=CalibrationPolicy.NEVER,
         end_to_end=False,

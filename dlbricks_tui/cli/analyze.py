@@ -169,7 +169,12 @@ def _narrate_missing(found: Sequence[Analysis]) -> None:
 def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
     sources = library(args.data).find_all(args.models)
     options = replace(
-        estimate_options_of(args, args.system), threads=args.threads, batch=args.batch, precision=args.precision
+        estimate_options_of(args, args.system),
+        threads=args.threads,
+        batch=args.batch,
+        precision=args.precision,
+        instructions=args.instructions,
+        optimisation=args.optimisation,
     )
     for runtime in args.runtime or (None,):
         with (

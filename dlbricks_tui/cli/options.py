@@ -18,7 +18,7 @@ from dlbricks_tui.models.input_values import parse_value_option
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, InstructionSet, Optimisation, Precision, numbers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
@@ -143,7 +143,7 @@ def given_runtime(args: argparse.Namespace) -> GivenRuntime:
 
 
 def add_variant_options(parser: Parser, *, many: bool = True) -> None:
-    """Take batch sizes, precisions and limits on kernels, or one batch size and one precision.
+    """Take batch sizes, precisions and limits on kernels, or one of each.
 
     The runtime and its threads are options of each command.
     """
@@ -163,47 +163,55 @@ def add_variant_options(parser: Parser, *, many: bool = True) -> None:
         help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy of the model"
         f"{', or several' * many} (default: f32; models that are quantised already run as they are)",
     )
-    if many:
-        add_kernel_options(parser, "all")
+    add_kernel_options(parser, "all", many=many)
 
 
-def add_kernel_options(parser: Parser, default: str) -> None:
-    """Take the limits on the kernels of a runtime."""
+def add_kernel_options(parser: Parser, default: str, *, many: bool = True) -> None:
+    """Take the limits on the kernels of a runtime, or one of each."""
     parser.add_argument(
         "--instructions",
         metavar="I",
-        type=_instruction_sets,
-        default=(),
-        help="the widest vector instructions for the kernels of MXNet or OpenVINO, or several: avx2,avx512_core,all "
-        f"(default: {default})",
+        type=_members_of(InstructionSet) if many else _member_of(InstructionSet),
+        default=() if many else None,
+        help=f"the widest vector instructions for the kernels of MXNet or OpenVINO{', or several' * many}, such as "
+        f"avx2{',avx512_core,all' * many} (default: {default})",
     )
     parser.add_argument(
         "--optimisation",
         metavar="O",
-        type=_optimisations,
-        default=(),
-        help="the level up to which ONNX Runtime optimises graphs, or several: all, extended (without NCHWc), basic or "
-        f"none (default: {default})",
+        type=_members_of(Optimisation) if many else _member_of(Optimisation),
+        default=() if many else None,
+        help=f"the level up to which ONNX Runtime optimises graphs{', or several' * many}: all, extended (without "
+        f"NCHWc), basic or none (default: {default})",
     )
-
-
-def _instruction_sets(text: str) -> tuple[InstructionSet, ...]:
-    return _members(InstructionSet, text)
-
-
-def _optimisations(text: str) -> tuple[Optimisation, ...]:
-    return _members(Optimisation, text)
 
 
 _Member = TypeVar("_Member", bound=Enum)
 
 
-def _members(kind: type[_Member], text: str) -> tuple[_Member, ...]:
+def _members_of(kind: type[_Member]) -> Callable[[str], tuple[_Member, ...]]:
+    """Return the type of an option that takes words of an enumeration between commas, each once."""
     known = {str(each.value): each for each in kind}
-    given = names(text)
-    if not set(given) <= known.keys():
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
-    return tuple([known[each] for each in given])
+
+    def members(text: str) -> tuple[_Member, ...]:
+        given = names(text)
+        if not set(given) <= known.keys():
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
+        return tuple([known[each] for each in given])
+
+    return members
+
+
+def _member_of(kind: type[_Member]) -> Callable[[str], _Member]:
+    """Return the type of an option that takes one word of an enumeration."""
+    known = {str(each.value): each for each in kind}
+
+    def member(text: str) -> _Member:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}")
+        return known[text]
+
+    return member
 
 
 def precision(text: str) -> Precision:

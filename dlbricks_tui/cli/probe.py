@@ -73,6 +73,8 @@ def probe(args: argparse.Namespace) -> int:
         threads=args.threads,
         batch=args.batch,
         precision=args.precision,
+        instructions=args.instructions,
+        optimisation=args.optimisation,
     )
     request = probe_request(options, library(args.data).find_all(args.models) if args.models else (), args.data)
     others = known_systems(request, args.data)

@@ -13,7 +13,15 @@ from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision, stated_precision, stated_threads
+from dlbricks_tui.runtime.variant import (
+    CHOSEN_PRECISIONS,
+    USUAL_KERNELS,
+    Kernels,
+    Precision,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +40,7 @@ Value = TypeVar("Value")
 Number = TypeVar("Number", bound=float)
 
 
-CutAt: TypeAlias = "tuple[Level, Cutting, Format | None, int | None, Precision]"
+CutAt: TypeAlias = "tuple[Level, Cutting, Format | None, int | None, Precision, Kernels]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +73,12 @@ class Choices:
     @property
     def cut_at(self) -> CutAt:
         """The choices on which the bricks of a model depend."""
-        return self.level, self.cutting, self.format, self.batch, self.precision
+        return self.level, self.cutting, self.format, self.batch, self.precision, self.kernels
+
+    @property
+    def kernels(self) -> Kernels:
+        """The limits on the kernels of the runtime."""
+        return USUAL_KERNELS if self.runtime is None else stated_kernels(self.runtime)
 
     def of_precision(self, precision: Precision) -> Choices:
         """Return the choices with a precision, and a format whose runtimes have it; a runtime has its own precision."""

@@ -16,7 +16,9 @@ from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, Precision
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, USUAL_KERNELS, Kernels, Precision
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, input_shapes
 from dlbricks_tui.tui.workbench.nesting import Nesting
 
@@ -28,22 +30,17 @@ class ModelReader:
     """Reads one model at a time, from any thread."""
 
     def __init__(self, data: DataFolder, samples: Path) -> None:
-        registry = Registry(data.path)
-        self.library = Library(samples, data.path, registry.preferred_format)
-        memory, most_bytes = ShapeMemory(data.path), fingerprint().memory_bytes
+        self._data = data
+        self._registry = Registry(data.path)
+        self.library = Library(samples, data.path, self._registry.preferred_format)
+        self._memory, self._most_bytes = ShapeMemory(data.path), fingerprint().memory_bytes
         # The runtimes that compute in each precision, and their workers, which start when a model needs them.
-        self._runtimes = {each: registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS}
-        usual, log = registry.one_of_each_format(), data.log / "framework.log"
-        self._frameworks = {
-            precision: Frameworks(
-                {**usual, **{form: it.with_precision(precision) for form, it in found.items()}},
-                data.cache,
-                log,
-                memory,
-                most_bytes,
-            )
-            for precision, found in self._runtimes.items()
+        self._runtimes = {
+            (each, USUAL_KERNELS): self._registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS
         }
+        self._frameworks = {graphs: self._frameworks_of(*graphs) for graphs in self._runtimes}
+        # Without those of limited kernels, which are the same frameworks.
+        self._identities = tuple(identity for each in self._frameworks.values() for identity in each.identities)
         self._cache = Cache(data.cache)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
@@ -51,11 +48,11 @@ class ModelReader:
     @property
     def frameworks(self) -> tuple[str, ...]:
         """The identities of the frameworks, which determine the fused layers of a model."""
-        return tuple(identity for each in self._frameworks.values() for identity in each.identities)
+        return self._identities
 
     def open(self, spec: ModelSpec) -> OpenModel:
         with self._lock:
-            self._frameworks[spec.precision].retry_missing()
+            self._workers(spec).retry_missing()
             graph = self._graph(spec)
             decomposition = decompose(graph, spec.cutting, self._cache)
             return OpenModel(spec, graph, decomposition, Nesting(decomposition.regions))
@@ -65,9 +62,9 @@ class ModelReader:
 
         They are read at the written level, so that a model that cannot be fused has them too.
         """
-        as_written = replace(spec, level=Level.WRITTEN, shapes={}, precision=Precision.F32)
+        as_written = replace(spec, level=Level.WRITTEN, shapes={}, precision=Precision.F32, kernels=USUAL_KERNELS)
         with self._lock:
-            self._frameworks[as_written.precision].retry_missing()
+            self._workers(as_written).retry_missing()
             try:
                 found = {
                     name: AskedShape(shape, shape) for name, shape in input_shapes(self._graph(as_written)).items()
@@ -81,7 +78,7 @@ class ModelReader:
         with self._lock:
             known = self._read.get(_key(spec))
             try:
-                graph = known or self._loaded(spec, self._frameworks[spec.precision].loader_from_cache())
+                graph = known or self._loaded(spec, self._workers(spec).loader_from_cache())
             except ModelError:
                 return None
             return decompose(graph, spec.cutting, self._cache)
@@ -89,32 +86,49 @@ class ModelReader:
     def decompose_model(self, spec: ModelSpec) -> Decomposition:
         """Return the decomposition of a model; the framework reads it if necessary."""
         with self._lock:
-            graph = self._read.get(_key(spec)) or self._loaded(spec, self._frameworks[spec.precision].loader())
+            graph = self._read.get(_key(spec)) or self._loaded(spec, self._workers(spec).loader())
             return decompose(graph, spec.cutting, self._cache)
 
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""
         with self._lock:
-            self._frameworks[Precision.F32].loader_from_cache().refuse_no_model(source_of(path))
+            self._frameworks[Precision.F32, USUAL_KERNELS].loader_from_cache().refuse_no_model(source_of(path))
         return self.library.add_model(path)
 
     def close(self) -> None:
         """End the processes of the frameworks."""
-        for each in self._frameworks.values():
+        # Another thread may be adding some.
+        for each in list(self._frameworks.values()):
             each.interrupt()
+
+    def _workers(self, spec: ModelSpec) -> Frameworks:
+        """Return the workers of the runtimes that have the precision of a model, and its kernels where one has them."""
+        graphs = spec.precision, spec.kernels
+        if graphs not in self._frameworks:
+            limits = spec.kernels.instructions, spec.kernels.optimisation
+            found = {form: self._registry.first_for({form}, lambda it: _can(it, spec)) for form in Format}
+            limited = {form: it.with_kernels(*limits) for form, it in found.items() if it is not None}
+            self._runtimes[graphs] = {**self._runtimes[spec.precision, USUAL_KERNELS], **limited}
+            self._frameworks[graphs] = self._frameworks_of(*graphs)
+        return self._frameworks[graphs]
+
+    def _frameworks_of(self, precision: Precision, kernels: Kernels) -> Frameworks:
+        found = {form: it.with_precision(precision) for form, it in self._runtimes[precision, kernels].items()}
+        usual, data = self._registry.one_of_each_format(), self._data
+        return Frameworks({**usual, **found}, data.cache, data.log / "framework.log", self._memory, self._most_bytes)
 
     def _graph(self, spec: ModelSpec) -> LayerGraph:
         key = _key(spec)
         found = self._read.get(key)
         if found is None:
-            found = self._read[key] = self._loaded(spec, self._frameworks[spec.precision].loader())
+            found = self._read[key] = self._loaded(spec, self._workers(spec).loader())
             if len(self._read) > MOST_KEPT:
                 self._read.popitem(last=False)
         self._read.move_to_end(key)
         return found
 
     def _loaded(self, spec: ModelSpec, loader: Loader) -> LayerGraph:
-        if spec.source.format not in self._runtimes[spec.precision]:
+        if spec.source.format not in self._runtimes[spec.precision, USUAL_KERNELS]:
             raise WrongRuntimeError(
                 f"no runtime here computes {spec.source.format.value} models in {spec.precision.value}: choose another "
                 "precision"
@@ -122,5 +136,11 @@ class ModelReader:
         return loader.load(spec.source, spec.level, spec.shapes, batch_size=spec.batch_size)
 
 
+def _can(runtime: Runtime, spec: ModelSpec) -> bool:
+    limits = spec.kernels.instructions, spec.kernels.optimisation
+    return runtime.computes_in(spec.precision) and runtime.has_kernels(*limits)
+
+
 def _key(spec: ModelSpec) -> object:
-    return spec.source.path, spec.level, spec.batch_size, spec.precision, tuple(sorted(spec.shapes.items()))
+    graphs = spec.precision, spec.kernels
+    return spec.source.path, spec.level, spec.batch_size, graphs, tuple(sorted(spec.shapes.items()))

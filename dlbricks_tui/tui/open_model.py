@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,7 @@ class ModelSpec:
     # None: that of the file.
     batch_size: int | None = None
     precision: Precision = Precision.F32
+    kernels: Kernels = USUAL_KERNELS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,7 +90,9 @@ class ListedModels:
         """Return the spec of a model under the current settings."""
         file = source if choices.format is None else source.in_format(choices.format)
         shapes = self.shapes.get(id_of(source), {})
-        return ModelSpec(file, choices.level, choices.cutting, shapes, choices.batch, choices.precision)
+        return ModelSpec(
+            file, choices.level, choices.cutting, shapes, choices.batch, choices.precision, choices.kernels
+        )
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
         return [self.spec(source, choices) for source in self.sources]

@@ -19,6 +19,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Optimisation
 from dlbricks_tui.store.records import Measurement, Peaks, Record
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
@@ -217,6 +218,28 @@ def test_the_kernels_of_another_host_are_refused_in_one_line(analyze: Analyze) -
     status, out, told = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--kernels", "--json")
     assert (status, document(out)["kernels"]) == (1, [])
     assert "was measured on c5.xlarge, and only that host tells its kernels" in told
+
+
+def test_the_limits_on_kernels_choose_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    ours = Registry(data).find("onnxruntime")
+    basic = ours.with_optimisation(Optimisation.BASIC).identity
+    (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")
+    model = decompose(Loader(data / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
+    bricks = [
+        *brick_records(model, system=fingerprint().id, runtime=ours.identity),
+        *brick_records(model, system=fingerprint().id, runtime=basic),
+    ]
+    store_of(data / "store", *bricks).close()
+    asked = ["--data-dir", str(data), "analyze", source.name, "--runtime", ours.name, "--level", "written"]
+    assert main([*asked, "--optimisation", "basic", "--json"]) == 0
+    found = document(capsys.readouterr().out)
+    assert [it["id"] for it in found["what_ifs"]] == ["kernels-default"]
+    assert " --optimisation basic " in found["missing"][0]["command"]
+    assert main([*asked, "--json"]) == 0
+    assert [it["id"] for it in document(capsys.readouterr().out)["what_ifs"]] == ["kernels-basic"]
+    assert main([*asked, "--instructions", "avx2"]) == 2
+    assert "ONNX Runtime" in capsys.readouterr().err
 
 
 def test_the_kernels_of_this_host_are_those_of_the_runtime(

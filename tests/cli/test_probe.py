@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, new_uuid
 from tests.runs.runs import FAKE_WORKER, MODEL, move_results
@@ -18,6 +20,7 @@ from tests.runs.runs import FAKE_WORKER, MODEL, move_results
 Command = Callable[..., tuple[int, str, str]]
 ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
 HOW = ("--runtime", "fake")
+MEASURING = ("--level", "written", "--method", "alone", "--calibrate", "never", "--fixed-runs", "5")
 
 
 @pytest.fixture
@@ -42,8 +45,7 @@ def dlbricks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
 @pytest.fixture
 def known(dlbricks: Command, tmp_path: Path) -> Path:
     """A store with the results of two other systems, and none of this host."""
-    measuring = ("--level", "written", "--method", "alone", "--calibrate", "never", "--fixed-runs", "5")
-    assert dlbricks("run", MODEL, *HOW, *measuring)[0] == 0
+    assert dlbricks("run", MODEL, *HOW, *MEASURING)[0] == 0
     folder = tmp_path / "data" / "store"
     move_results(folder, *ELSEWHERE)
     return folder
@@ -147,6 +149,37 @@ def test_a_probe_takes_a_batch_size_and_an_input_shape(dlbricks: Command, known:
     assert f"{MODEL} (batch 8)" in told
     shape = ("--input", "data=1,3,224,224")
     assert json.loads(dlbricks("probe", MODEL, *HOW, *shape, "--bricks", "6", "--json")[1])["bricks"] == 6
+
+
+def test_a_probe_limits_kernels_as_the_other_systems_did(
+    dlbricks: Command, known: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processor, "instruction_sets", lambda _: (InstructionSet.SSE41, InstructionSet.ALL))
+    limited = ("--instructions", "sse41")
+    status, _, told = dlbricks("probe", MODEL, *HOW, *limited)
+    assert status == 2 and "no other system has results by" in told and "DNNL_MAX_CPU_ISA=SSE41" in told
+    assert dlbricks("run", MODEL, *HOW, *MEASURING, *limited)[0] == 0
+    move_results(known, *ELSEWHERE)
+    found = json.loads(dlbricks("probe", MODEL, *HOW, *limited, "--bricks", "6", "--json")[1])
+    assert "DNNL_MAX_CPU_ISA=SSE41" in found["runtime"] and found["bricks"] == 6
+
+
+@pytest.mark.parametrize(
+    ("limit", "message"),
+    [
+        (("--optimisation", "basic"), "has no choice of optimisation levels: leave basic out"),
+        (("--instructions", "avx2"), "this processor has no avx2 instructions: choose from sse41, all"),
+        (("--instructions", "avx2,all"), "'avx2,all': give one of sse41, "),
+        (("--optimisation", "most"), "'most': give one of all, extended, basic, none"),
+    ],
+)
+def test_limits_on_kernels_that_are_not_possible_are_refused_in_one_line(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch, limit: tuple[str, str], message: str
+) -> None:
+    monkeypatch.setattr(processor, "instruction_sets", lambda _: (InstructionSet.SSE41, InstructionSet.ALL))
+    status, out, told = dlbricks("probe", MODEL, *HOW, *limit)
+    assert (status, out) == (2, "")
+    assert message in told.splitlines()[-1]
 
 
 @pytest.mark.parametrize(

@@ -24,11 +24,11 @@ from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, sparkline, width_of
-from dlbricks_tui.tui.open_model import id_of
+from dlbricks_tui.tui.open_model import ListedModels, id_of
 from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
@@ -250,6 +250,38 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
         "1,2",
         "1,8",
     ]
+
+
+def test_limits_on_kernels_are_measured_in_one_run_and_the_first_one_is_shown_after_it(data: DataFolder) -> None:
+    path = saved(data.path, small())
+    first = settings_for(Choices(), [source_of(path)], data, Config())
+    assert [it.shown(first) for it in (RunSetting.INSTRUCTIONS, RunSetting.OPTIMISATION)] == ["all", "all"]
+    several = replace(first, chosen=("default-onnx",), optimisations=(Optimisation.BASIC, Optimisation.ALL))
+    assert RunSetting.OPTIMISATION.shown(several) == "basic,all"
+    request = request_for([source_of(path)], {}, several, data)
+    assert [it.runtime.kernels.optimisation for it in request.parts] == [Optimisation.BASIC, Optimisation.ALL]
+    # The results in view are among those of the run.
+    assert choices_after(several, data).runtime is None
+    basic = replace(several, optimisations=(Optimisation.BASIC,))
+    (measured,) = request_for([source_of(path)], {}, basic, data).parts
+    shown = choices_after(basic, data)
+    assert (shown.runtime, shown.format) == (measured.runtime.identity, Format.ONNX)
+    assert ListedModels().spec(source_of(path), shown).kernels.optimisation is Optimisation.BASIC
+    # The limit in view is that of the next run.
+    assert settings_for(shown, [source_of(path)], data, Config(), first).optimisations == (Optimisation.BASIC,)
+    assert settings_for(Choices(), [source_of(path)], data, Config(), basic).optimisations == ()
+
+
+def test_limits_that_a_runtime_lacks_are_refused_with_one_line(data: DataFolder) -> None:
+    path = saved(data.path, small())
+    settings = settings_for(Choices(), [source_of(path)], data, Config())
+    narrow = replace(settings, chosen=("default-onnx",), instructions=(InstructionSet.AVX2,))
+    with pytest.raises(RegistryError, match="has no choice of instruction sets: leave avx2 out"):
+        request_for([source_of(path)], {}, narrow, data)
+    assert choices_after(narrow, data).runtime is None
+    few = replace(settings, chosen=("default-onnx",), probe_seconds=20.0, optimisations=tuple(Optimisation))
+    with pytest.raises(RunError, match="a probe measures one combination"):
+        request_for([source_of(path)], {}, few, data)
 
 
 def test_precisions_are_measured_in_one_run_and_the_first_one_is_shown_after_it(data: DataFolder) -> None:

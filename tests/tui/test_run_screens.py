@@ -31,7 +31,7 @@ from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.settings import RunSetting
-from dlbricks_tui.tui.run.start import StartRunScreen
+from dlbricks_tui.tui.run.start import StartRunScreen, _SettingRows
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -54,7 +54,7 @@ from tests.runs.live_runs import (
 )
 from tests.runs.runs import Site
 from tests.store.samples import calibration, system
-from tests.tui.application import SIZES, WRITTEN, app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, SIZES, WRITTEN, app_on, eventually, press, running, screen_text
 from tests.tui.results import graph_of
 
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
@@ -470,6 +470,26 @@ async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder, s
         await press(pilot, "h")
         assert "the store has no results of another system" not in screen_text(pilot)
         assert "bricks to run" in screen_text(pilot)
+
+
+async def test_the_start_box_limits_kernels_and_says_which_runtime_lacks_the_choice(
+    measured: DataFolder, launched: list[RunFolder]
+) -> None:
+    async with running(app_on(measured), NARROW) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "r")
+        shown = screen_text(pilot)
+        assert all(f"{setting.label} " in shown for setting in RunSetting)
+        assert " to run " in shown
+        await press(pilot, *"j" * list(RunSetting).index(RunSetting.OPTIMISATION), "l")
+        shown = " ".join(screen_text(pilot).replace("┃", " ").split())
+        assert "optimisation extended" in shown
+        assert "has no choice of optimisation levels: leave extended out, or choose another runtime" in shown
+        await press(pilot, "h", "k", "l")
+        assert "no choice of" not in screen_text(pilot) and " to run " in screen_text(pilot)
+        chosen = RunSetting.INSTRUCTIONS.shown(pilot.app.screen.query_one(_SettingRows).settings)
+        await press(pilot, "enter")
+        request = read_request(launched[0].request_file)
+        assert request.runtime.kernels.instructions.value == chosen != "all"
 
 
 @pytest.mark.parametrize("launched", [0.01], indirect=True)

@@ -170,7 +170,7 @@ class RunHostScreen(PanelledScreen[None]):
         def specs_of(part: RunRequest) -> list[ModelSpec]:
             form, precision = part.runtime.traits.format, part.runtime.settings.precision
             return [
-                replace(spec, batch_size=batch_size, precision=precision)
+                replace(spec, batch_size=batch_size, precision=precision, kernels=part.runtime.kernels)
                 for spec in (
                     ModelSpec(it.in_format(form), choices.level, choices.cutting, shapes.get(id_of(it), {}))
                     for it in sources

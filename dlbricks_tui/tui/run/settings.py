@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -11,14 +12,25 @@ from dlbricks_tui.answers.probing import ProbeOptions, probe_request
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host import processor
+from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource, shared_formats
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import MOST_THREADS
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, MOST_IN_A_BATCH, Precision, stated_threads
+from dlbricks_tui.runtime.variant import (
+    CHOSEN_PRECISIONS,
+    MOST_IN_A_BATCH,
+    USUAL_KERNELS,
+    InstructionSet,
+    Optimisation,
+    Precision,
+    stated_threads,
+)
 from dlbricks_tui.tui.choices import BATCH_SIZES, Choices, next_of, with_own
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.wording.numbers import duration, percent
@@ -29,6 +41,8 @@ PRECISIONS = (
     *((each,) for each in CHOSEN_PRECISIONS),
     *((Precision.F32, each) for each in CHOSEN_PRECISIONS if each is not Precision.F32),
 )
+# No limit, each level, and all of them together.
+OPTIMISATIONS = ((), *((each,) for each in Optimisation if each is not Optimisation.ALL), tuple(Optimisation))
 _CORES = os.cpu_count() or 1
 PROBES_SECONDS = (20.0, 60.0)
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
@@ -52,6 +66,9 @@ class RunSettings:
     threads: tuple[int, ...] = ()
     batch_sizes: tuple[int, ...] = ()
     precisions: tuple[Precision, ...] = (Precision.F32,)
+    # The limits on the kernels; none: without a limit.
+    instructions: tuple[InstructionSet, ...] = ()
+    optimisations: tuple[Optimisation, ...] = ()
     retry_failed: bool = False
     again: bool = False
 
@@ -145,6 +162,18 @@ class RunSetting(Enum):
         lambda it: ",".join(each.value for each in it.precisions),
         lambda it, step: it.stepped("precisions", PRECISIONS, step),
     )
+    INSTRUCTIONS = (
+        "instructions",
+        "widest vectors of MXNet, OpenVINO",
+        lambda it: _listed_values(it.instructions),
+        lambda it, step: it.stepped("instructions", _instruction_sets(), step),
+    )
+    OPTIMISATION = (
+        "optimisation",
+        "of graphs in ONNX Runtime",
+        lambda it: _listed_values(it.optimisations),
+        lambda it, step: it.stepped("optimisations", OPTIMISATIONS, step),
+    )
     KNOWN = (
         "known before",
         "bricks that were measured before",
@@ -172,6 +201,18 @@ class RunSetting(Enum):
         self.changed = changed
         # The field of a setting that takes several numbers, and the largest of them.
         self.numbers = numbers
+
+
+def _listed_values(limits: Sequence[InstructionSet | Optimisation]) -> str:
+    return ",".join(each.value for each in limits) or InstructionSet.ALL.value
+
+
+def _instruction_sets() -> tuple[tuple[InstructionSet, ...], ...]:
+    """Return no limit, each set of this processor, and the widths of its vectors together."""
+    found = [it for it in processor.instruction_sets(HostFiles()) if it is not InstructionSet.ALL]
+    widths = tuple([it for it in (InstructionSet.AVX2, InstructionSet.AVX512_CORE) if it in found])
+    together = ((*widths, InstructionSet.ALL),) if widths else ()
+    return ((), *((each,) for each in found), *together)
 
 
 def _listed(numbers: Sequence[int]) -> str:
@@ -230,6 +271,14 @@ def _in_view(settings: RunSettings) -> RunSettings:
         settings = replace(settings, threads=(threads,))
     if batch not in (settings.batch_sizes or (None,)):
         settings = replace(settings, batch_sizes=() if batch is None else (batch,))
+    kernels = settings.choices.kernels
+    instructions, optimisation = kernels.instructions, kernels.optimisation
+    if instructions not in (settings.instructions or (USUAL_KERNELS.instructions,)):
+        limits = () if instructions is USUAL_KERNELS.instructions else (instructions,)
+        settings = replace(settings, instructions=limits)
+    if optimisation not in (settings.optimisations or (USUAL_KERNELS.optimisation,)):
+        levels = () if optimisation is USUAL_KERNELS.optimisation else (optimisation,)
+        settings = replace(settings, optimisations=levels)
     return settings
 
 
@@ -245,7 +294,25 @@ def choices_after(settings: RunSettings, data: DataFolder) -> Choices:
     if shown.batch not in sizes:
         shown = replace(shown, batch=sizes[0])
     of_runtime = shown.threads if shown.runtime is None else stated_threads(shown.runtime)
-    return shown if of_runtime in threads else replace(shown, threads=threads[0], runtime=None)
+    if of_runtime not in threads:
+        shown = replace(shown, threads=threads[0], runtime=None)
+    return _with_kernels(shown, settings, registry)
+
+
+def _with_kernels(shown: Choices, settings: RunSettings, registry: Registry) -> Choices:
+    """Return choices with the first limits on kernels that a run measures, unless they have some of these limits."""
+    instructions = settings.instructions or (USUAL_KERNELS.instructions,)
+    optimisations = settings.optimisations or (USUAL_KERNELS.optimisation,)
+    kernels = shown.kernels
+    if kernels.instructions in instructions and kernels.optimisation in optimisations:
+        return shown
+    limits = settings.instructions[:1] or (None,), settings.optimisations[:1] or (None,)
+    # The run itself refuses what its runtime lacks.
+    with suppress(RegistryError):
+        usual = registry.find(settings.chosen[0]).with_precision(shown.precision).with_threads(shown.threads)
+        runtime = usual.with_kernels(limits[0][0], limits[1][0])
+        shown = replace(shown, runtime=runtime.identity, threads=None, format=runtime.traits.format)
+    return shown
 
 
 def request_for(
@@ -269,6 +336,8 @@ def request_for(
         threads=settings.threads,
         batch=settings.batch_sizes,
         precision=settings.precisions,
+        instructions=settings.instructions,
+        optimisation=settings.optimisations,
         target_interval=settings.target,
         time_budget_seconds=settings.budget_seconds,
         retry_failed=settings.retry_failed,
@@ -293,8 +362,11 @@ def _probe_request(
     if choices.granularity > 1:
         raise RunError("a probe measures single layers: choose granularity 1")
     axes = (settings.chosen, settings.threads, settings.batch_sizes, settings.precisions)
-    if any(len(values) > 1 for values in axes):
-        raise RunError("a probe measures one combination: choose one runtime, threads, batch size and precision")
+    if any(len(values) > 1 for values in (*axes, settings.instructions, settings.optimisations)):
+        raise RunError(
+            "a probe measures one combination: choose one runtime, threads, batch size, precision, instructions and "
+            "optimisation"
+        )
     options = ProbeOptions(
         seconds=seconds,
         level=choices.level,
@@ -303,6 +375,8 @@ def _probe_request(
         threads=next(iter(settings.threads), None),
         batch=next(iter(settings.batch_sizes), None),
         precision=settings.precisions[0],
+        instructions=next(iter(settings.instructions), None),
+        optimisation=next(iter(settings.optimisations), None),
         inputs=_inputs(sources, shapes),
     )
     return probe_request(options, sources, data)
