@@ -23,7 +23,7 @@ _MARKS = {"slower layers": "#", "conversions": "=", "calls": "c", "unexplained":
 _LEAST_NAMES = 16
 # The speed of a shared host varies by less from run to run.
 _ANOTHER_SPEED = 0.15
-NO_WHAT_IFS = "none, as no other execution of the model was measured"
+NO_WHAT_IFS = "none, as no other execution has results of all layers"
 # Where a proof and a prediction differ by more, the prediction is wrong.
 _AGREE_WITHIN = 0.10
 # Why unproved what-ifs are not to be trusted: in a list, and as a sentence about one of them.
@@ -272,7 +272,7 @@ def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[s
             lines.append(f"{_GAP * 2}{named_layers(it.layers, width - 4)}")
     doubts = {it.doubt for it in found if proved(it.id) is None}
     if told := [name for doubt, (name, _) in _DOUBTS.items() if doubt in doubts]:
-        lines.append(f"do not trust unproved {', '.join(told)}")
+        lines.append(f"to be proved first: {', '.join(told)}")
     return lines
 
 

@@ -105,10 +105,10 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
         return None
 
     unproved = what_if_lines([loss, small, found, parallel], none, 80)
-    told = "do not trust unproved parallel (never gained), gains below 10 %, sizes of losses"
+    told = "to be proved first: parallel (never gained), gains below 10 %, sizes of losses"
     assert (len(unproved), unproved[-1]) == (10, told)
     assert len(told) <= 80
-    assert what_if_lines([loss, small], {"0.05": 0.04}.get, 80)[-1] == "do not trust unproved sizes of losses"
+    assert what_if_lines([loss, small], {"0.05": 0.04}.get, 80)[-1] == "to be proved first: sizes of losses"
     proofs = {"0.05": 0.04, "-0.5": -0.6, "parallel-2": -0.6}
     assert len(what_if_lines([loss, small, found, parallel], proofs.get, 80)) == 9
     assert "do not trust" not in "".join(what_if_lines([found, replace(parallel, change=None)], none, 80))
