@@ -3,20 +3,69 @@
 import os
 import signal
 import subprocess
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from typing import IO
 
-from dlbricks_tui.errors import UserError
+from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder, decode
+from dlbricks_tui.scenarios.messages import LoadDone, LoadFailed, LoadMessage, LoadReady, ScenarioOrder, decode
+from dlbricks_tui.scenarios.scenario import ScenarioError
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import LoadTest
 
 # The process ends its workers before it ends itself.
 _SECONDS_TO_END = 10.0
 
 
-class LoadProcessError(UserError):
+class LoadProcessError(ScenarioError):
     """The process that measures a scenario cannot be started, or ended before the scenario was measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTest:
+    """A load test as it was stored, the folder of LoadGen's logs, and warnings about it."""
+
+    test: LoadTest
+    logs: str
+    warnings: tuple[str, ...]
+
+
+def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:
+    """Return the order to measure a scenario; raise ScenarioError where this host cannot measure it."""
+    # Loaded here: predictions need no LoadGen.
+    from dlbricks_tui.scenarios.loadgen import require_loadgen
+
+    if answer.order is not None:
+        require_loadgen()
+        return answer.order
+    if is_system_named:
+        raise ScenarioError("scenarios are measured on this host: leave out the system, or predict only")
+    raise ScenarioError(f"no runtime of this host runs {answer.source.name}; `dlbricks runtimes` lists them")
+
+
+def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage], None]) -> MeasuredTest:
+    """Measure a scenario, and pass on the messages of the process; raise LoadProcessError if it fails."""
+    from dlbricks_tui.scenarios.process import scenario_command
+
+    logs, done = "", None
+    with closing(follow(scenario_command(data), order, data)) as messages:
+        for message in messages:
+            take(message)
+            if isinstance(message, LoadReady):
+                logs = message.logs
+            elif isinstance(message, LoadFailed):
+                raise LoadProcessError(message.reason)
+            elif isinstance(message, LoadDone):
+                done = message
+    if done is None:
+        raise LoadProcessError("the process that measures ended without a result")
+    with ResultsDatabase(data.store) as store:
+        test = store.load_test(done.uuid)
+    if test is None:
+        raise LoadProcessError("the process that measures stored no result")
+    return MeasuredTest(test, logs, done.warnings)
 
 
 def follow(command: Sequence[str], order: ScenarioOrder, data: DataFolder) -> Generator[LoadMessage, None, None]:

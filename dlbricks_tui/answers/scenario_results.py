@@ -54,7 +54,8 @@ class MeasuredScenario:
     p90_ms: float
     p99_ms: float
     p999_ms: float
-    # Completed requests of a server or of single stream; completed samples of multi stream and offline.
+    # Of a server without a rate: the highest rate that passed. Else the requests that were answered, or the samples of
+    # multi stream and offline.
     per_second: float
     # LoadGen's verdict, and its reasons if it is negative.
     valid: bool
@@ -66,7 +67,7 @@ class MeasuredScenario:
     bound_met: bool | None
     # The requests per second that a server was sent; null for other kinds.
     rate: float | None
-    # Of the verdict about the percentile; null if the queries are too few for one.
+    # Of a positive verdict about the percentile; null if the verdict is negative, or the queries are too few.
     confidence: float | None
     # What passing a request to the worker and back adds to its inference.
     passing_ms: float
@@ -161,7 +162,7 @@ def scenario_result(
 def measured_scenario(test: LoadTest, logs: str | None = None) -> MeasuredScenario:
     """Return a stored load test as a document."""
     found: MeasuredLoad = measured_load(test)
-    decides = test.kind != Kind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
+    decides = test.valid and test.kind != Kind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
     return MeasuredScenario(
         p50_ms=found.p50_ms,
         p90_ms=found.p90_ms,

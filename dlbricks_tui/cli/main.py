@@ -71,6 +71,7 @@ COMMANDS = (
     _command("runs", "list the runs, watch, pause, cancel or resume one"),
     _command("estimate", "compose models' latencies from the results of their bricks"),
     _command("analyze", "show how fast models could be, where their time goes, and what changes would gain"),
+    _command("scenario", "predict or measure how much load a model can serve: latencies of requests, highest rate"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
     _command("results", "list, show, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),

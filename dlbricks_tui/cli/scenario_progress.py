@@ -64,9 +64,9 @@ class LoadNarration:
         if self._quiet:
             return
         if isinstance(message, LoadWaits):
-            narrate(f"waiting for {message.holder}")
+            self._tell(f"waiting for {message.holder}")
         elif isinstance(message, LoadReady):
-            narrate(ready_line(message, self._scenario.instances))
+            self._tell(ready_line(message, self._scenario.instances))
         elif isinstance(message, LoadTestStarted):
             self._test, self._answered, self._slower = message, 0, 0
             self._test_began = self._clock()
@@ -76,7 +76,18 @@ class LoadNarration:
             self._count(message)
             self._show()
         elif isinstance(message, LoadTestDone):
-            narrate(done_line(message, self._scenario))
+            self._tell(done_line(message, self._scenario))
+
+    def _tell(self, line: str) -> None:
+        """Narrate a line that stays."""
+        if self._live is None:
+            narrate(line)
+            return
+        from rich.text import Text
+
+        # Above the line that changes.
+        with suppress(OSError):
+            self._live.console.print(Text(printable(line)), soft_wrap=True)
 
     def _count(self, message: LoadProgress) -> None:
         bound_ms = self._scenario.bound_ms

@@ -44,6 +44,7 @@ class MeasuredLoad:
     p90_ms: float
     p99_ms: float
     p999_ms: float
+    # Of a server without a rate: the highest rate that passed. Else what the system served.
     per_second: float
     valid: bool
     queries: int
@@ -59,7 +60,7 @@ def measured_load(test: LoadTest) -> MeasuredLoad:
         p90_ms=p90,
         p99_ms=p99,
         p999_ms=p999,
-        per_second=test.per_second,
+        per_second=test.rate if test.sought and test.rate is not None else test.per_second,
         valid=test.valid,
         queries=test.queries,
         batch_size=test.batch_size,

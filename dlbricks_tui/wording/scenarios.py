@@ -49,11 +49,11 @@ def rate_in_words(rate: float) -> str:
     return f"{milliseconds(rate, precise=rate < 1000)}/s"
 
 
-def execution_line(model: str, execution: Execution | None) -> str:
-    """Return a model with the runtime that executes it: `resnet50_v1 by onnxruntime-1.20 threads-2, fused`."""
+def execution_line(system: str, execution: Execution | None) -> str:
+    """Return where a model runs: `onnxruntime-1.20 threads-2, fused, on c5.xlarge`."""
     if execution is None:
-        return model
-    return f"{model} by {execution.runtime.identity}, {execution.level.value}"
+        return f"on {system}"
+    return f"{execution.runtime.identity}, {execution.level.value}, on {system}"
 
 
 def scenario_line(scenario: Scenario) -> str:
@@ -128,6 +128,8 @@ def _rows(
         return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
 
     throughput = "samples/s" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "requests/s"
+    if scenario.kind is Kind.SERVER and scenario.rate is None:
+        throughput = "highest rate"
     rows = [row(throughput, "per_second", is_latency=False)]
     rows += [row(name, f"{name.replace('.', '')}_ms") for name in ("p50", "p90", "p99", "p99.9")]
     asked = percentile_name(scenario.percentile)
@@ -171,8 +173,7 @@ def verdict_lines(test: LoadTest) -> list[str]:
         verdict, name = "is met" if meets_bound(test) else "is not met", percentile_name(test.percentile)
         lines.append(f"the bound of {test.bound_ms:g} ms {verdict}: {name} is {in_us(percentile_ms(test))}")
     if test.rate is not None:
-        sent = "the highest rate that passed" if test.sought and test.valid else "the rate of the test"
-        lines.append(f"{sent}: {rate_in_words(test.rate)}")
+        lines.append(f"{rate_in_words(test.rate)} were sent, {rate_in_words(test.per_second)} answered")
     instances = f" on {counted(test.instances, 'instance')}" if test.instances > 1 else ""
     batch = f"batch {test.batch_size}{instances}"
     return [*lines, f"{batch}; passing a request to the worker and back costs {in_us(test.passing_ms)}"]
@@ -181,7 +182,8 @@ def verdict_lines(test: LoadTest) -> list[str]:
 def _evidence(test: LoadTest) -> str:
     """Return the number of requests and the confidence of the verdict."""
     told = f"{counted(test.queries, 'request')} in {duration(test.seconds)}"
-    if test.kind == Kind.OFFLINE.value:
+    # An offline test has no percentile, and a negative verdict has its reasons.
+    if test.kind == Kind.OFFLINE.value or not test.valid:
         return told
     needed, name = fewest_queries(test.percentile), percentile_name(test.percentile)
     if test.queries < needed:
@@ -230,11 +232,11 @@ def started_line(message: LoadTestStarted) -> str:
 
 
 def done_line(message: LoadTestDone, scenario: Scenario) -> str:
-    """Return the end of a test: `test 3: 41.25/s, p99 48.123 ms: passed`."""
+    """Return the end of a test: `test 3: 41.25/s, p99 48.123 ms, 41.02/s served, passed`."""
     name = _test(message.number, message.rate, message.batch_size)
     latency = f"{percentile_name(scenario.percentile)} {in_us(message.percentile_ms)}"
     verdict = "passed" if message.passed else "failed"
-    return f"{name}, {latency}, {rate_in_words(message.per_second)} served: {verdict}"
+    return f"{name}, {latency}, {rate_in_words(message.per_second)} served, {verdict}"
 
 
 def progress_line(

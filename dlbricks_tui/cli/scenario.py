@@ -1,0 +1,259 @@
+"""`dlbricks scenario`: how much load a model can serve, predicted and measured."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
+from dlbricks_tui.cli.options import (
+    add_kernel_options,
+    add_models_argument,
+    estimate_options_of,
+    precision,
+    values_of,
+    whole_numbers,
+)
+from dlbricks_tui.cli.output import data_console, narrate, narration_console, write_json, write_lines
+from dlbricks_tui.cli.parser import (
+    FromConfig,
+    Parser,
+    Status,
+    UsageError,
+    add_json_option,
+    add_quiet_option,
+    add_schema_option,
+)
+from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.printable import printable
+from dlbricks_tui.scenarios.outcome import measured_load, meets_bound
+from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.wording.scenarios import (
+    execution_line,
+    latency_histogram,
+    load_test_lines,
+    outcome_lines,
+    prediction_line,
+    scenario_line,
+    verdict_lines,
+)
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.load_process import MeasuredTest
+
+_WIDEST = 120
+
+
+def register(parser: Parser) -> None:
+    """Add the options of `scenario`."""
+    add_models_argument(parser, many=False)
+    parser.add_argument(
+        "--kind",
+        choices=values_of(Kind),
+        required=True,
+        help="how requests arrive: `single`, the next after each answer; `multi`, the same with eight samples each; "
+        "`server`, at random times; `offline`, all at once",
+    )
+    parser.add_argument("--bound-ms", metavar="B", type=float, help="the bound of the latency; a server needs it")
+    parser.add_argument(
+        "--percentile",
+        metavar="P",
+        type=float,
+        help="the share of requests, in percent, that the bound is for (default: 90 for `single`, else 99)",
+    )
+    parser.add_argument(
+        "--rate",
+        metavar="R",
+        type=float,
+        help="send a server so many requests per second (default: search for the highest rate within the bound)",
+    )
+    parser.add_argument(
+        "--instances",
+        metavar="K",
+        type=int,
+        default=1,
+        help="copies of the model that serve at the same time, each with its own threads (default: 1)",
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=whole_numbers,
+        default=(),
+        help="serve up to N waiting requests in one inference; offline, the best of 1, 2, 4 ... N counts; or these "
+        "sizes with commas (default: 1; offline 8)",
+    )
+    _add_variant_options(parser)
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="test as long as MLPerf asks (default: the fewest requests that LoadGen's early stopping allows)",
+    )
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--predict",
+        action="store_true",
+        help="predict from stored results in place of measuring; show stored tests too",
+    )
+    how.add_argument("--both", action="store_true", help="show the prediction beside the measurement")
+    parser.add_argument(
+        "--system",
+        metavar="S",
+        help="with --predict: a system of the store by its id, name or instance type (default: this host)",
+    )
+    add_quiet_option(parser)
+    add_json_option(parser)
+    add_schema_option(parser, "ScenarioResult", module="scenario_results")
+    # None leaves the level to the results of the system.
+    parser.set_defaults(
+        granularity=FromConfig("cutting.granularity"),
+        cut=FromConfig("cutting.cut"),
+        order=FromConfig("cutting.order"),
+        level=None,
+        workers=None,
+        rules=None,
+        measured_only=False,
+    )
+    parser.set_defaults(handler=answer_scenario)
+
+
+def _add_variant_options(parser: Parser) -> None:
+    parser.add_argument(
+        "--runtime", metavar="R", help="a registered runtime, or with --predict one of the store (default: ours)"
+    )
+    parser.add_argument("--threads", metavar="T", type=int, help="threads of each instance (default: your settings)")
+    parser.add_argument(
+        "--precision",
+        metavar="P",
+        type=precision,
+        help="the numbers that the runtime computes with: f32, bf16, or int8 for a quantised copy (default: f32)",
+    )
+    add_kernel_options(parser, "all", many=False)
+
+
+def answer_scenario(args: argparse.Namespace) -> int:
+    """Predict a scenario, measure it, or both, and say whether its verdict is positive."""
+    answer = _answer(args)
+    predicts = args.predict or args.both
+    if predicts:
+        for note in answer.notes if answer.prediction is not None else ():
+            narrate(note)
+        if answer.refusal:
+            narrate(f"no prediction: {answer.refusal}")
+    measured = None
+    if not args.predict:
+        measured = _measured(args, answer)
+        if measured is None:
+            return Status.DONE_WITH_FAILURES
+    if args.json:
+        _write_document(answer, measured, predicts)
+    else:
+        _show(answer, measured, predicts)
+    if measured is not None:
+        return Status.DONE if measured.test.valid and meets_bound(measured.test) else Status.DONE_WITH_FAILURES
+    return Status.DONE if answer.prediction is not None and answer.prediction.valid else Status.DONE_WITH_FAILURES
+
+
+def _answer(args: argparse.Namespace) -> ScenarioAnswer:
+    options = ScenarioOptions(
+        kind=Kind(args.kind),
+        bound_ms=args.bound_ms,
+        percentile=args.percentile,
+        rate=args.rate,
+        batch_sizes=args.batch,
+        instances=args.instances,
+        full=args.full,
+    )
+    sources = library(args.data).find(args.model)
+    if len(sources) != 1:
+        raise UsageError(f"{args.model} stands for {len(sources)} models; name one, such as table1:14")
+    execution = replace(
+        estimate_options_of(args, args.system, args.runtime),
+        threads=args.threads,
+        precision=args.precision,
+        instructions=args.instructions,
+        optimisation=args.optimisation,
+    )
+    with open_estimator(execution, args.data) as estimator:
+        return scenario_answer(estimator, sources[0], options)
+
+
+def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | None:
+    """Measure the scenario; return None if it failed, which is narrated."""
+    # Loaded here: predictions need no process.
+    from dlbricks_tui.answers.load_process import LoadProcessError, measure, order_of
+    from dlbricks_tui.cli.scenario_progress import LoadNarration
+
+    order, console = order_of(answer, is_system_named=args.system is not None), narration_console()
+    live = console if console.is_terminal and not console.is_dumb_terminal else None
+    try:
+        with _signals_interrupt(), closing(LoadNarration(order.scenario, live, quiet=args.quiet)) as narration:
+            measured = measure(order, args.data, narration.take)
+    except LoadProcessError as error:
+        narrate(str(error))
+        return None
+    for warning in measured.warnings:
+        narrate(warning)
+    return measured
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the measurement as ctrl+c does, so that no process is left."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    # What `nohup` lets a program ignore stays ignored.
+    taken = [it for it in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(it) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in taken}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _write_document(answer: ScenarioAnswer, measured: MeasuredTest | None, predicts: bool) -> None:
+    # Loaded here: only documents need it.
+    from dlbricks_tui.answers.scenario_results import measured_scenario, scenario_result
+
+    stored = next(iter(answer.load_tests), None) if measured is None else None
+    write_json(
+        scenario_result(
+            answer,
+            predicts=predicts,
+            measured=None if measured is None else measured_scenario(measured.test, measured.logs or None),
+            stored=None if stored is None else measured_scenario(stored),
+            warnings=() if measured is None else measured.warnings,
+        )
+    )
+
+
+def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, predicts: bool) -> None:
+    test = measured.test if measured is not None else next(iter(answer.load_tests), None)
+    prediction = answer.prediction if predicts else None
+    lines = [
+        printable(answer.source.name),
+        execution_line(answer.system, answer.execution),
+        scenario_line(answer.scenario),
+    ]
+    if prediction is not None or test is not None:
+        load = None if test is None else measured_load(test)
+        lines += ["", *outcome_lines(answer.scenario, prediction, load, test), ""]
+    if prediction is not None:
+        lines.append(prediction_line(answer.scenario, prediction))
+    if test is not None:
+        if measured is None:
+            lines.append(f"measured before, {test.when[:16].replace('T', ' ')} UTC:")
+        lines += verdict_lines(test)
+        if measured is not None and measured.logs:
+            lines.append(f"the logs of LoadGen are in {measured.logs}")
+        lines += ["", *latency_histogram(test, min(_WIDEST, data_console().width))]
+    if measured is None and len(answer.load_tests) > 1:
+        lines += ["", f"{len(answer.load_tests)} stored tests of this scenario:", *load_test_lines(answer.load_tests)]
+    write_lines(lines)

@@ -1,0 +1,300 @@
+"""`dlbricks scenario`: predictions from a store, and measurements by a process that pretends to run LoadGen."""
+
+import io
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.identity import whole_model
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.scenario_progress import LoadNarration
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTestStarted
+from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import LoadTest, Record
+from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.table1 import table1
+from tests.models.onnx_models import saved, small
+from tests.store.samples import load_test, runtime, system
+
+FAKE = Path(__file__).parents[1] / "scenarios" / "fake_process.py"
+SQUEEZENET = decompose(table1()["16"])
+MXNET = "mxnet-1.9.1 python-3.11 threads-1"
+WHERE: dict[str, Any] = {"system": "c5.xlarge", "runtime": MXNET}
+CONTRACT = {"p50_ms", "p90_ms", "p99_ms", "p999_ms", "per_second", "valid", "queries"}
+SERVER = ("--kind", "server", "--bound-ms", "20")
+
+Answer = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Answer:
+    """Predict a scenario of SqueezeNet from these records, and return the status and both outputs."""
+
+    def run(records: Sequence[Record], *arguments: str, settings: Sequence[str] = ()) -> tuple[int, str, str]:
+        store_of(tmp_path / "data" / "store", *records).close()
+        where = ("--system", "c5.xlarge", "--runtime", MXNET)
+        asked = ("scenario", "table1:16", "--predict", *where, *arguments)
+        status = main(["--data-dir", str(tmp_path / "data"), *settings, *asked])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
+    """Measure a scenario of a tiny model on this host by the fake process, which ends in a manner."""
+    model = saved(tmp_path, small())
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        store.add(system(fingerprint().id))
+
+    def run(manner: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(
+            "dlbricks_tui.scenarios.process.scenario_command",
+            lambda data: [sys.executable, str(FAKE), str(data.path), manner],
+        )
+        usual = ("--runtime", "onnxruntime", "--threads", "1")
+        status = main(["--data-dir", str(tmp_path / "data"), "scenario", str(model), *usual, *arguments])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+def timed() -> list[Record]:
+    """The whole model as MXNet runs it, 8 ms."""
+    samples_ms = tuple(8.0 * (0.99 + number / 1000) for number in range(21))
+    whole = model_record(SQUEEZENET, 8.0, samples_ms=samples_ms, **WHERE)
+    return [system("c5.xlarge"), runtime(MXNET, framework="mxnet"), *brick_records(SQUEEZENET, **WHERE), whole]
+
+
+def stored(**fields: Any) -> LoadTest:
+    """A stored load test of the model."""
+    known = {"model": whole_model(SQUEEZENET.graph).key, "name": SQUEEZENET.graph.name, "level": Level.WRITTEN}
+    return load_test(**{**WHERE, **known, **fields})
+
+
+def document(out: str) -> dict[str, Any]:
+    found = json.loads(out)
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_prediction_has_the_keys_of_the_contract_with_intervals(predict: Answer) -> None:
+    status, out, _ = predict(timed(), *SERVER, "--json")
+    found = document(out)
+    assert status == 0
+    assert (found["kind"], found["measured"], found["stored"], found["bound_ms"]) == ("server", None, None, 20.0)
+    assert found["predicted"].keys() >= CONTRACT
+    low, high = found["predicted"]["intervals"]["p99_ms"]
+    assert low <= found["predicted"]["p99_ms"] <= high
+    assert 0 < found["predicted"]["per_second"] < 125
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--kind", "single"), ("--kind", "multi"), ("--kind", "server", "--rate", "20"), SERVER]
+)
+def test_each_kind_is_predicted_to_the_microsecond(predict: Answer, arguments: Sequence[str]) -> None:
+    status, out, _ = predict(timed(), *arguments)
+    assert status == 0
+    line = next(line for line in out.splitlines() if line.startswith("p99 "))
+    value = line.split()[1].removeprefix("~")
+    assert len(value.partition(".")[2]) == 3
+
+
+def test_a_stored_test_of_the_scenario_stands_beside_its_prediction(predict: Answer) -> None:
+    status, out, _ = predict([*timed(), stored(), stored(bound_ms=30.0)], *SERVER)
+    assert status == 0
+    assert "DIFFERENCE" in out.splitlines()[4]
+    assert "LoadGen: VALID, 700 requests in 18 s, enough for 99 % confidence in p99" in out
+    assert "--- bound: 0 of 700 above it" in out
+
+
+def test_several_stored_tests_are_listed(predict: Answer) -> None:
+    _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
+    assert "2 stored tests of this scenario:" in out
+
+
+def test_the_output_fits_80_columns(predict: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_model_without_results_gets_one_line_with_the_command_that_measures_it(predict: Answer) -> None:
+    status, out, err = predict(
+        [system("c5.xlarge"), runtime(MXNET, framework="mxnet")],
+        *SERVER,
+        "--json",
+        settings=("--set", "estimate.predictions=off"),
+    )
+    assert status == 1
+    assert document(out)["predicted"] is None
+    assert "dlbricks run" in document(out)["obstacle"]
+    assert err.count("no prediction") == 1
+
+
+def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) -> None:
+    status, out, err = predict(timed(), "--kind", "server", "--bound-ms", "1", "--json")
+    assert (status, document(out)["predicted"]) == (1, None)
+    assert "give a higher --bound-ms" in err
+
+
+def test_a_rate_beyond_the_bound_is_a_negative_verdict(predict: Answer) -> None:
+    status, out, _ = predict(timed(), *SERVER, "--rate", "124", "--json")
+    assert (status, document(out)["predicted"]["valid"]) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "--kind"),
+        (("--kind", "burst"), "burst"),
+        (("--kind", "server"), "--bound-ms"),
+        (("--kind", "server", "--bound-ms", "nan"), "bound"),
+        (("--kind", "server", "--bound-ms", "-1"), "bound"),
+        (("--kind", "server", "--bound-ms", "x"), "--bound-ms"),
+        (("--kind", "single", "--rate", "10"), "--rate"),
+        (("--kind", "single", "--percentile", "100"), "percentile"),
+        (("--kind", "single", "--instances", "0"), "instances"),
+        (("--kind", "single", "--batch", "4"), "batch"),
+        (("--kind", "offline", "--batch", "0"), "batch"),
+        ((*SERVER, "--both"), "--both"),
+        ((*SERVER, "--instructions", "avx,avx2"), "--instructions"),
+    ],
+)
+def test_bad_input_gets_one_line(predict: Answer, arguments: Sequence[str], complaint: str) -> None:
+    status, out, err = predict(timed(), *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert complaint in err
+
+
+def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["scenario", "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_a_measurement_has_verdict_confidence_and_logs(measure: Answer, tmp_path: Path) -> None:
+    status, out, _ = measure("done", *SERVER, "--json")
+    found = document(out)
+    measured = found["measured"]
+    assert (status, found["predicted"], found["stored"]) == (0, None, None)
+    assert measured.keys() >= CONTRACT
+    assert (measured["valid"], measured["bound_met"], measured["confidence"]) == (True, True, 0.99)
+    assert (measured["rate"], measured["passing_ms"]) == (40.0, 0.15)
+    assert measured["logs"] == str(tmp_path / "data" / "logs")
+    assert found["warnings"] == ["the clock was set while the test ran"]
+
+
+def test_progress_is_narrated_in_plain_lines_without_a_terminal(measure: Answer) -> None:
+    _, out, err = measure("done", *SERVER)
+    assert "waiting for another run" in err
+    assert "a request takes 8.000 ms, and passing it 0.150 ms" in err
+    assert "test 1: 40.00/s, at least 700 requests" in err
+    assert "test 1: 40.00/s, p99 12.000 ms, 40.00/s served, passed" in err
+    assert "test 2: 44.00/s, p99 24.000 ms, 44.00/s served, failed" in err
+    assert "test 1" not in out
+    assert "\x1b" not in err + out
+
+
+def test_a_quiet_measurement_narrates_warnings_only(measure: Answer) -> None:
+    _, _, err = measure("done", *SERVER, "--quiet")
+    assert err == "the clock was set while the test ran\n"
+
+
+def test_a_prediction_stands_beside_the_measurement(measure: Answer) -> None:
+    status, out, err = measure("done", *SERVER, "--both", "--json")
+    # Nothing is stored to predict from, and the measurement takes place all the same.
+    assert (status, document(out)["measured"]["valid"]) == (0, True)
+    assert "no prediction: " in err
+
+
+def test_a_verdict_of_invalid_is_status_1_with_its_reasons(measure: Answer) -> None:
+    status, out, _ = measure("invalid", *SERVER)
+    assert status == 1
+    assert "LoadGen: INVALID" in out
+    assert "min queries not satisfied" in out
+
+
+def test_a_bound_that_is_not_met_is_status_1(measure: Answer) -> None:
+    status, out, _ = measure("done", "--kind", "single", "--bound-ms", "9")
+    assert status == 1
+    assert "the bound of 9 ms is not met: p90 is 11." in out
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        ("fails", "the worker was lost: killed by signal 9"),
+        ("dies", "there is no room for the model"),
+        ("nothing", "ended without a result"),
+    ],
+)
+def test_a_measurement_that_fails_is_status_1_with_one_line(measure: Answer, manner: str, reason: str) -> None:
+    status, out, err = measure(manner, *SERVER, "--quiet")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert reason in err
+
+
+def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path: Path) -> None:
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        store.add(system("c5.xlarge"))
+    status, _, err = measure("done", *SERVER, "--system", "c5.xlarge")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "leave out the system, or predict only" in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path: Path, number: int) -> None:
+    file = tmp_path / "data" / "fake.pid"
+
+    def interrupt() -> None:
+        while not file.exists() or not file.read_text():
+            time.sleep(0.01)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    status, out, err = measure("waits", *SERVER)
+    thread.join()
+    assert (status, out) == (130, "")
+    assert err.endswith("dlbricks: interrupted\n")
+    # The process took the signal, and is waited for: it is no zombie.
+    assert (tmp_path / "data" / "ended").exists()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(file.read_text()), 0)
+
+
+def test_a_terminal_shows_how_far_a_test_is() -> None:
+    screen = io.StringIO()
+    scenario = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=20.0)
+    clock = iter([0.0, 1.0, 4.0, 5.0])
+    narration = LoadNarration(scenario, Console(file=screen, force_terminal=True, width=100), lambda: next(clock))
+    narration.take(LoadTestStarted(number=3, rate=41.25, batch_size=1, queries=662, seconds_left=12.0))
+    latencies = (*[8.0] * 199, 25.0)
+    narration.take(LoadProgress(number=3, queries=200, seconds=3.0, latencies_ms=latencies))
+    narration.take(LoadTestDone(number=3, rate=41.25, batch_size=1, passed=True, percentile_ms=19.0, per_second=41.0))
+    narration.close()
+    assert "test 3: 41.25/s, 200 of 662 requests, 0.50 % over 20 ms, about 9 s left" in screen.getvalue()
+    assert "test 3: 41.25/s, p99 19.000 ms, 41.00/s served, passed" in screen.getvalue()
+
+
+def test_the_schema_describes_the_document(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["scenario", "--json-schema"])
+    schema = json.loads(capsys.readouterr().out)
+    assert schema["$ref"] == "#/$defs/ScenarioResult"
+    assert {"kind", "predicted", "measured"} <= set(schema["$defs"]["ScenarioResult"]["required"])
