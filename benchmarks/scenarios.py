@@ -1,0 +1,171 @@
+"""Compare the predicted with the measured load that models can serve, as a table for docs/scenarios.md.
+
+usage: python -m benchmarks.scenarios [--runtime R,...] [--threads N] [--times 4] [--data FOLDER] [MODEL ...]
+
+For each model and runtime,
+
+1. `dlbricks run --again` times the whole model, so that predictions and tests are of the same minutes,
+2. a single stream tells what passing a request to the worker costs, and its median is the service time,
+3. LoadGen searches the highest rate whose p99 is within a bound: so many times the service time,
+4. LoadGen sends 70 % of that rate.
+
+The promises: eight of ten highest rates are predicted within 10 %, and eight of ten p99 at 70 % of the rate within
+15 %. With --data the results stay in that folder. A model of 10 ms takes about three minutes on each runtime.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.command_line import dlbricks, told
+from benchmarks.promises import Promise, judge
+
+# Those of up to about 20 ms with files in both formats.
+MODELS = (
+    *("mobilenet0.25", "mobilenetv2_0.25", "mobilenetv2_0.5", "mobilenet0.5", "squeezenet1.1"),
+    *("mobilenetv2_1.0", "mobilenet1.0", "squeezenet1.0", "alexnet", "resnet18_v1"),
+)
+RUNTIMES = "onnxruntime,openvino,mxnet"
+LOAD, MOST_RATE_ERROR, MOST_P99_ERROR, PROMISED = 0.7, 0.10, 0.15, 0.8
+
+
+class Compared(NamedTuple):
+    """A model under load: the highest rate, and p99 at a part of it; None for what could not be measured."""
+
+    model: str
+    runtime: str
+    service_ms: float
+    bound_ms: float
+    predicted_rate: float | None
+    measured_rate: float | None
+    valid: bool
+    predicted_p99_ms: float | None
+    measured_p99_ms: float | None
+
+    @property
+    def rate_error(self) -> float | None:
+        """The predicted over the measured highest rate, minus one."""
+        return error_of(self.predicted_rate, self.measured_rate)
+
+    @property
+    def p99_error(self) -> float | None:
+        """The predicted over the measured p99, minus one."""
+        return error_of(self.predicted_p99_ms, self.measured_p99_ms)
+
+
+def main() -> int:
+    """Measure and compare; exit status 1 if a promise is broken."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--runtime", default=RUNTIMES)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--times", type=float, default=4.0, help="the bound as a multiple of the service time")
+    parser.add_argument("--data", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data, began, found = arguments.data or Path(folder), time.monotonic(), []
+        print(HEADER)
+        for runtime in arguments.runtime.split(","):
+            for model in arguments.models:
+                it = compared(data, model, ["--runtime", runtime, "--threads", str(arguments.threads)], arguments.times)
+                if it is not None:
+                    found.append(it)
+                    print(row_of(it), flush=True)
+        minutes = (time.monotonic() - began) / 60
+    sys.stderr.write(f"{len(found)} models under load in {minutes:.0f} min\n")
+    asked = len(arguments.models) * len(arguments.runtime.split(","))
+    return judge(
+        [
+            promised("highest rates", (it.rate_error for it in found), MOST_RATE_ERROR, asked),
+            promised(f"p99 at {LOAD:.0%} of them", (it.p99_error for it in found), MOST_P99_ERROR, asked),
+        ]
+    )
+
+
+def compared(data: Path, model: str, execution: Sequence[str], times: float) -> Compared | None:
+    """Return a model under load; None if it cannot be run."""
+    if dlbricks(data, "run", model, *execution, "--again", "--end-to-end", "--quiet") != 0:
+        return None
+    single = scenario(data, model, execution, "single")
+    if single is None:
+        return None
+    service_ms = single["measured"]["p50_ms"]
+    bound = ["--bound-ms", f"{times * service_ms:.3f}"]
+    highest = scenario(data, model, execution, "server", *bound)
+    rate = None if highest is None else highest["measured"]["rate"]
+    loaded = None
+    if rate:
+        loaded = scenario(data, model, execution, "server", *bound, "--rate", f"{LOAD * rate:.4f}")
+    return Compared(
+        model,
+        execution[1],
+        service_ms,
+        times * service_ms,
+        figure(highest, "predicted", "per_second"),
+        rate,
+        bool(figure(highest, "measured", "valid")),
+        figure(loaded, "predicted", "p99_ms"),
+        figure(loaded, "measured", "p99_ms"),
+    )
+
+
+def scenario(data: Path, model: str, execution: Sequence[str], kind: str, *words: str) -> Mapping[str, Any] | None:
+    """Return a scenario, predicted and measured; None if it could not be measured."""
+    found = told(data, "scenario", model, *execution, "--kind", kind, "--both", *words)
+    return found if found is not None and found["measured"] is not None else None
+
+
+def figure(found: Mapping[str, Any] | None, source: str, name: str) -> Any:
+    """Return a figure of a scenario; None if there is none."""
+    return None if found is None or found[source] is None else found[source][name]
+
+
+def error_of(predicted: float | None, measured: float | None) -> float | None:
+    """Return the relative error of a prediction."""
+    return None if predicted is None or not measured else predicted / measured - 1
+
+
+def promised(what: str, errors: Iterable[float | None], most: float, asked: int) -> Promise:
+    """Return the promise that eight of ten errors are within a limit; what could not be measured is an error."""
+    within = sum(error is not None and abs(error) <= most for error in errors)
+    return Promise(
+        f"{what}, predicted within {most:.0%}", f"{PROMISED:.0%}", f"{within} of {asked}", within >= PROMISED * asked
+    )
+
+
+HEADER = "\n".join(
+    [
+        "| model | runtime | service | bound | highest rate, predicted | measured | error | p99 at 70 %, predicted "
+        "| measured | error |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+)
+
+
+def row_of(it: Compared) -> str:
+    """Return a row of the table."""
+    cells = [
+        *(it.model, it.runtime, f"{it.service_ms:.2f} ms", f"{it.bound_ms:.1f} ms"),
+        *(number(it.predicted_rate, "/s"), number(it.measured_rate, "/s" if it.valid else "/s (INVALID)")),
+        *(percent(it.rate_error), number(it.predicted_p99_ms, " ms"), number(it.measured_p99_ms, " ms")),
+        percent(it.p99_error),
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def number(value: float | None, unit: str) -> str:
+    """Return a figure with its unit, or a dash."""
+    return "-" if value is None else f"{value:.2f}{unit}"
+
+
+def percent(share: float | None) -> str:
+    """Return an error in percent, or a dash."""
+    return "-" if share is None else f"{share:+.1%}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
