@@ -1,15 +1,17 @@
 """How much load a model can serve, predicted from stored results, beside the stored load tests of the same scenario."""
 
 import math
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from tinydb import where
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.run_command import run_command
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
@@ -18,17 +20,19 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision, stated_threads
+from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.outcome import PredictedLoad
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict
 from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to, usual_percentile
 from dlbricks_tui.scenarios.service import (
     BrickSamples,
+    ServiceSource,
     ServiceTime,
     ServiceTimes,
     composed_service,
     filled,
+    streamed_service,
     timed_service,
     with_load_tests,
 )
@@ -164,7 +168,9 @@ class _Scenarios:
         refusal = cure = ""
         known = {it.batch_size for it in by_size}
         lacking = [size for size in scenario.batch_sizes if size not in known]
-        if lacking:
+        if runtime is None:
+            refusal = f"no runtime is known that runs {self._source.name}; `dlbricks runtimes` lists those of this host"
+        elif lacking:
             cure = self._cure(runtime, lacking)
             refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
         else:
@@ -184,7 +190,7 @@ class _Scenarios:
             refusal=refusal,
             cure=cure,
             order=self._order(execution, prediction),
-            load_tests=self._load_tests(),
+            load_tests=tuple(filter(self._is_same, self._own_tests)),
             notes=tuple(self._notes(service)),
         )
 
@@ -215,17 +221,19 @@ class _Scenarios:
             inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
             service = self._service_of(size, inquiry, found)
             if service is not None:
-                is_known = found.end_to_end is not None or found.estimate.predicted_share <= _MOST_PREDICTED
+                is_estimate = service.source is ServiceSource.ESTIMATE
+                is_known = not is_estimate or found.estimate.predicted_share <= _MOST_PREDICTED
                 (known if is_known else doubtful)[size] = service
         certain = {it.batch_size: it for it in filled(known, self._scenario.batch_sizes)}
         return filled({**doubtful, **certain}, self._scenario.batch_sizes)
 
     def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
-        """Return the service time from end-to-end samples, else from a complete estimate; None without either."""
-        if found.end_to_end is not None:
-            samples = inquiry.end_to_end_samples_ms(found.way)
-            if samples:
-                return timed_service(size, samples, found.end_to_end, PLACEMENT_SHARE)
+        """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""
+        timed, stream = inquiry.timed(found.way), self._single_stream() if size == 1 else None
+        if stream is not None and (timed is None or timed.when < stream.when):
+            return streamed_service(stream, PLACEMENT_SHARE)
+        if timed is not None and found.end_to_end is not None:
+            return timed_service(size, inquiry.end_to_end_samples_ms(found.way), found.end_to_end, PLACEMENT_SHARE)
         composed = found.estimate.composed
         if composed is None or found.estimate.is_partial:
             return None
@@ -244,23 +252,16 @@ class _Scenarios:
             # The reference is timed in each round: its latency tells the rounds apart.
             yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)
 
-    def _cure(self, runtime: Runtime | None, sizes: Sequence[int]) -> str:
+    def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
         """Return the command that measures the model at these batch sizes."""
-        words = ["dlbricks", "run", self._source.name]
-        if runtime is not None:
-            words += ["--runtime", runtime.name]
-            if runtime.settings.threads is not None:
-                words += ["--threads", str(runtime.settings.threads)]
-            if runtime.settings.precision is not Precision.F32:
-                words += ["--precision", runtime.settings.precision.value]
-            kernels = runtime.kernels
-            if kernels.instructions is not InstructionSet.ALL:
-                words += ["--instructions", kernels.instructions.value]
-            if kernels.optimisation is not Optimisation.ALL:
-                words += ["--optimisation", kernels.optimisation.value]
-        if list(sizes) != [1] or self._own_size != 1:
-            words += ["--batch", ",".join(map(str, sizes))]
-        return shlex.join([*words, "--end-to-end"])
+        estimator, source = self._estimator, self._source
+        is_of_library = any(it.name == source.name for it in library(estimator.data).sources())
+        named = source.name if is_of_library else str(source.path)
+        if source.table1_id:
+            named = f"table1:{source.table1_id}"
+        is_usual = list(sizes) == [1] and self._own_size == 1
+        more = [] if is_usual else ["--batch", ",".join(map(str, sizes))]
+        return run_command(named, runtime, self._model.found.way.level, None, estimator.options, *more, "--end-to-end")
 
     def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:
         """Return the order to measure the scenario; None if the runtime is not on this host."""
@@ -277,12 +278,17 @@ class _Scenarios:
             values=options.values,
         )
 
-    def _load_tests(self) -> tuple[LoadTest, ...]:
-        """Return the stored tests of the scenario in this execution, the newest first."""
+    @cached_property
+    def _own_tests(self) -> Sequence[LoadTest]:
+        """All stored tests of the model in this execution, the newest first."""
         way, store = self._model.found.way, self._estimator.store
         keys = end_to_end_keys(self._model.decomposition.graph).values()
         found = [test for key in keys for test in store.load_tests_of(key, way.system)]
-        return tuple(it for it in found if (it.runtime, it.level) == (way.runtime, way.level) and self._is_same(it))
+        return [it for it in found if (it.runtime, it.level) == (way.runtime, way.level)]
+
+    def _single_stream(self) -> LoadTest | None:
+        """Return the newest test of a single stream: its requests are end-to-end samples, too."""
+        return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value), None)
 
     def _is_same(self, test: LoadTest) -> bool:
         scenario = self._scenario

@@ -88,14 +88,15 @@ class Inquiry:
         """Return the estimate from the measurements of one way."""
         knowledge = self._with_predictor(self._results.knowledge(way), way)
         composed = estimate(self.decomposition, knowledge, self._options)
-        return beside(SystemEstimate(way, composed, variant=self._variant(way)), self._timed(way))
+        return beside(SystemEstimate(way, composed, variant=self._variant(way)), self.timed(way))
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""
-        timed = self._timed(way)
+        timed = self.timed(way)
         return () if timed is None else self._store.samples_ms(timed)
 
-    def _timed(self, way: Way) -> Summary | None:
+    def timed(self, way: Way) -> Summary | None:
+        """Return the newest result of the model that was timed end to end in one way; None if it was not."""
         return end_to_end(self._store, self._keys, self.decomposition.graph.name, way)
 
     @cached_property

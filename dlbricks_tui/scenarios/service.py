@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.scenarios.outcome import latencies_ms
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.statistics import summarise
 
 Numbers = NDArray[np.float64]
 
@@ -27,6 +29,8 @@ class ServiceSource(str, Enum):
 
     # The whole model was timed.
     END_TO_END = "end to end"
+    # The requests of a single stream were.
+    SINGLE_STREAM = "single stream"
     # Its bricks were.
     ESTIMATE = "estimate"
     # Those of a smaller and a larger batch.
@@ -102,11 +106,26 @@ def timed_service(
 
     `placement_share` is how much two loads of a model differ: a scenario loads it again.
     """
+    return ServiceTime(batch_size, _widened(latency, placement_share), tuple(samples_ms), ServiceSource.END_TO_END)
+
+
+def streamed_service(test: LoadTest, placement_share: float = 0.0) -> ServiceTime:
+    """Return the service time of single requests, from a load test of a single stream.
+
+    It has hundreds of requests, one after another, so it shows slow ones that a few timed runs do not.
+    """
+    samples = [max(0.0, latency_ms - test.passing_ms) for latency_ms in latencies_ms(test)]
+    found = summarise(samples)
+    latency = Latency(found.trimmed_mean_ms, found.low_ms, found.high_ms)
+    return ServiceTime(1, _widened(latency, placement_share), tuple(samples), ServiceSource.SINGLE_STREAM)
+
+
+def _widened(latency: Latency, placement_share: float) -> Latency:
+    """Return a latency with an interval that includes another load of the model."""
     placement_ms = placement_share * latency.value_ms
     below = float(np.hypot(latency.value_ms - latency.low_ms, placement_ms))
     above = float(np.hypot(latency.high_ms - latency.value_ms, placement_ms))
-    wider = Latency(latency.value_ms, max(0.0, latency.value_ms - below), latency.value_ms + above)
-    return ServiceTime(batch_size, wider, tuple(samples_ms), ServiceSource.END_TO_END)
+    return Latency(latency.value_ms, max(0.0, latency.value_ms - below), latency.value_ms + above)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,7 +116,7 @@ def test_without_results_one_line_names_the_command_that_measures_them(ask: Ask)
     assert "\n" not in answer.refusal
     assert "at batch sizes 2, 4" in answer.refusal
     assert answer.refusal.endswith(answer.cure)
-    assert answer.cure.endswith("--threads 1 --batch 2,4 --end-to-end")
+    assert answer.cure.endswith("--threads 1 --level written --batch 2,4 --end-to-end")
     assert answer.curve() == ()
 
 
@@ -154,6 +154,16 @@ def test_a_load_test_says_what_passing_a_request_costs(ask: Ask) -> None:
     assert answer.service is not None
     assert answer.service.passing_ms == 2.5
     assert not any("assumed for passing" in note for note in answer.notes)
+
+
+def test_the_newest_end_to_end_samples_count(ask: Ask) -> None:
+    stream = {"kind": "single", "rate": None, "sought": False}
+    timed = [*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0, when="2026-11-22T08:00:00+00:00")]
+    older = ask([*timed, scenario_test(**stream, when="2026-11-21T08:00:00+00:00")])
+    newer = ask([scenario_test(**stream, when="2026-11-23T08:00:00+00:00")])
+    for answer, source in ((older, ServiceSource.END_TO_END), (newer, ServiceSource.SINGLE_STREAM)):
+        assert answer.service is not None
+        assert [it.source for it in answer.service.by_size] == [source]
 
 
 def test_an_impossible_bound_gets_one_line(ask: Ask) -> None:

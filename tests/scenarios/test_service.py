@@ -9,9 +9,11 @@ from dlbricks_tui.scenarios.service import (
     ServiceTimes,
     composed_service,
     filled,
+    streamed_service,
     timed_service,
     with_load_tests,
 )
+from dlbricks_tui.store.packed_latencies import pack_latencies
 from tests.store.samples import load_test
 
 SAMPLES = tuple(9.0 + number / 10 for number in range(21))
@@ -90,3 +92,11 @@ def test_offline_tests_say_how_much_instances_slow_one_another_down() -> None:
     assert found.draws([1], 1, 1).item() == pytest.approx(12.5 + found.passing_ms)
     assert with_load_tests(service, [alone], "this", 2).slowdown is None
     assert with_load_tests(service, [together, alone], "this", 1).slowdown is None
+
+
+def test_the_requests_of_a_single_stream_are_samples_without_the_cost_of_passing() -> None:
+    test = load_test(kind="single", passing_ms=0.5, latencies=pack_latencies([10_500_000] * 99 + [40_500_000]))
+    found = streamed_service(test)
+    assert found.latency.value_ms == pytest.approx(10.0)
+    assert sorted(found.samples_ms)[-2:] == pytest.approx([10.0, 40.0])
+    assert (found.batch_size, found.source) == (1, ServiceSource.SINGLE_STREAM)
