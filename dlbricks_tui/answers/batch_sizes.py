@@ -1,11 +1,11 @@
 """The batch sizes at which the bricks of a model were measured, found without reading the model at each size."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 
 from tinydb import where
 
+from dlbricks_tui.bricks.identity import brick_in
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
@@ -36,5 +36,4 @@ def key_at(canonical: str, batch_size: int, wanted: int) -> str:
     for shape, _ in form["data"]:
         if shape and shape[0] == batch_size:
             shape[0] = wanted
-    # As in `bricks.identity`: the order of names and the lack of spaces affect the key.
-    return hashlib.sha256(json.dumps(form, separators=(",", ":"), sort_keys=True).encode()).hexdigest()
+    return brick_in(form).key

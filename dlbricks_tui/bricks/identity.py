@@ -110,6 +110,11 @@ def _brick(level: Level, forms: Forms, data: Types, weights: Types) -> Brick:
         "data": data,
         "weights": weights,
     }
+    return brick_in(document)
+
+
+def brick_in(document: Mapping[str, object]) -> Brick:
+    """Return the brick that a document describes."""
     canonical = json.dumps(document, separators=(",", ":"), sort_keys=True)
     return Brick(hashlib.sha256(canonical.encode()).hexdigest(), canonical)
 

@@ -35,7 +35,8 @@ def milliseconds(latency_ms: float, *, precise: bool = False) -> str:
         return "0" if size < _LEAST_MS else f"{latency_ms:.{max(0, 3 - math.floor(math.log10(size)))}f}"
     if size >= 1000:
         return f"{latency_ms:,.0f}"
-    return f"{latency_ms:.{1 if size >= 100 else 2 if size >= 10 else 3}f}"
+    digits = 1 if size >= 100 else 2 if size >= 10 else 3
+    return f"{_rounded(latency_ms, digits):.{digits}f}"
 
 
 def in_ms(latency_ms: float) -> str:
@@ -63,7 +64,12 @@ def part_of(some: int, of: int) -> str:
 
 def signed_percent(share: float) -> str:
     """Return a deviation as a percentage: `+3.1 %`."""
-    return f"{100 * share:+.1f} %"
+    return f"{_rounded(100 * share, 1):+.1f} %"
+
+
+def _rounded(value: float, digits: int) -> float:
+    """Return a rounded number; a small negative one as zero without a sign."""
+    return round(value, digits) + 0.0
 
 
 def counted(number: int, noun: str) -> str:

@@ -52,6 +52,8 @@ def test_shares_are_rounded_to_0_or_100_percent_only_when_exact() -> None:
 
 def test_shares_and_numbers_carry_their_units() -> None:
     assert (percent(0.1234, 1), signed_percent(-0.031)) == ("12.3 %", "-3.1 %")
+    # Zero has no sign.
+    assert (signed_percent(-0.0001), milliseconds(-0.0001)) == ("+0.0 %", "0.000")
     assert (counted(1, "layer"), counted(2417, "layer")) == ("1 layer", "2,417 layers")
 
 
