@@ -39,7 +39,8 @@ def asked_what_ifs(found: Sequence[Analysis], ids: Collection[str], kinds: Colle
     asked = tuple([_asked(each, tuple(dict.fromkeys(ids)), kinds) for each in found])
     missing = set.intersection(*(set(each.unknown) for each in asked)) if asked else set()
     for each in (it for it in ids if it in missing):
-        known = dict.fromkeys(it.id for one in found for it in one.what_ifs if it.kind in kinds)
+        provable = (it for one in found for it in one.what_ifs if it.kind in kinds and it.change is not None)
+        known = dict.fromkeys(it.id for it in provable)
         there = f"there are {', '.join(known)}" if known else "there are none: --measure measures what they lack"
         models = names_of(list(dict.fromkeys(it.source.name for it in found)))
         raise ProvingError(f"no what-if {each[:60]!r} of {models}; {there}")

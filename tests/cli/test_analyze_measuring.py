@@ -171,7 +171,7 @@ def test_a_what_if_that_only_some_models_have_is_proved_for_these() -> None:
         ["first"],
         ["second"],
     ]
-    with pytest.raises(ProvingError, match="no what-if 'third' of one, two; there are first, bound, second"):
+    with pytest.raises(ProvingError, match="no what-if 'third' of one, two; there are first, second"):
         asked_what_ifs(models, ["first", "third"], kinds)
 
 
