@@ -18,6 +18,8 @@ from logging import getLogger
 from dlbricks_tui.answers.comparing import CompareOptions
 from dlbricks_tui.answers.comparing import compare as ranking_of
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
+from dlbricks_tui.answers.load_process import measure as measure_order
+from dlbricks_tui.answers.load_process import order_of
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
@@ -33,6 +35,8 @@ from dlbricks_tui.answers.results import (
     model_estimate,
 )
 from dlbricks_tui.answers.run_results import Counts, ProbeResult, RunResult, probe_result, run_result
+from dlbricks_tui.answers.scenario_results import MeasuredScenario, PredictedScenario, ScenarioResult, scenario_result
+from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
@@ -59,6 +63,9 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.scenarios.messages import LoadMessage
+from dlbricks_tui.scenarios.scenario import Kind as ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results
@@ -67,6 +74,7 @@ from dlbricks_tui.store.records import Runtime, System
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 from dlbricks_tui.wording.numbers import too_many_threads
+from dlbricks_tui.wording.scenarios import message_line
 
 __all__ = [
     "BrickShare",
@@ -86,11 +94,13 @@ __all__ = [
     "Level",
     "MeasureError",
     "MeasureOptions",
+    "MeasuredScenario",
     "Method",
     "ModelError",
     "ModelEstimate",
     "Optimisation",
     "Precision",
+    "PredictedScenario",
     "ProbeOptions",
     "ProbeResult",
     "Progress",
@@ -101,6 +111,10 @@ __all__ = [
     "RunError",
     "RunResult",
     "Runtime",
+    "ScenarioError",
+    "ScenarioKind",
+    "ScenarioOptions",
+    "ScenarioResult",
     "Selection",
     "State",
     "StoreError",
@@ -116,6 +130,7 @@ __all__ = [
     "measure",
     "open_results",
     "probe",
+    "scenario",
 ]
 
 # A path, a name of the library, or `table1:ID`.
@@ -222,6 +237,35 @@ def probe(
     outcome = _executed(request, folder, began, progress)
     identity = request.runtime.identity
     return probe_result(outcome.state, fingerprint().id, identity, others, _estimates_of(outcome))
+
+
+def scenario(
+    model: Model,
+    options: ScenarioOptions,
+    execution: EstimateOptions | None = None,
+    *,
+    measure: bool = False,
+    progress: Callable[[str], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> ScenarioResult:
+    """Predict how much load a model can serve, from stored results, and measure it by LoadGen if `measure` is true.
+
+    `execution` says by which runtime, in which variant, the model is executed. `progress` is called with a line when a
+    test of LoadGen begins and ends. An exception, such as KeyboardInterrupt, ends the measurement and its processes.
+    """
+    folder, execution = _folder(data), execution or EstimateOptions()
+    source = _source(model, folder)
+    with open_estimator(execution, folder, Remarks(_log.info, str, _given_before)) as estimator:
+        answer = scenario_answer(estimator, source, options)
+    if not measure:
+        return scenario_result(answer, None, folder, predicts=True)
+    order = order_of(answer, is_system_named=execution.system is not None)
+
+    def take(message: LoadMessage) -> None:
+        if progress is not None and (line := message_line(message, order.scenario)):
+            progress(line)
+
+    return scenario_result(answer, measure_order(order, folder, take), folder, predicts=True)
 
 
 def _require_main_thread() -> None:

@@ -197,3 +197,29 @@ def test_the_api_page_names_every_function_and_its_example_runs(
     exec(compile(example, str(PAGE), "exec"), {"__name__": "example"})
     out = capsys.readouterr().out
     assert f"{MODEL}: " in out
+
+
+def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked_for(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured(data)
+    asked = api.ScenarioOptions(kind=api.ScenarioKind.SERVER, bound_ms=500.0)
+    by_the_fake = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
+    predicted = api.scenario(MODEL, asked, by_the_fake, data=data)
+    assert predicted.predicted is not None
+    assert predicted.predicted.valid
+    assert predicted.measured is None
+    fake = ROOT / "tests" / "scenarios" / "fake_process.py"
+    monkeypatch.setattr(
+        "dlbricks_tui.scenarios.process.scenario_command",
+        lambda data: [sys.executable, str(fake), str(data.path), "done"],
+    )
+    told: list[str] = []
+    both = api.scenario(MODEL, asked, by_the_fake, measure=True, progress=told.append, data=data)
+    assert both.predicted == predicted.predicted
+    assert both.measured is not None
+    assert both.measured.valid
+    assert both.difference is not None
+    assert told[0] == "waiting for another run"
+    with pytest.raises(api.ScenarioError, match="rate"):
+        api.ScenarioOptions(kind=api.ScenarioKind.SINGLE, rate=10.0)

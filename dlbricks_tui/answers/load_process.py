@@ -10,7 +10,7 @@ from typing import IO
 
 from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.scenarios.messages import LoadDone, LoadFailed, LoadMessage, LoadReady, ScenarioOrder, decode
+from dlbricks_tui.scenarios.messages import LoadDone, LoadFailed, LoadMessage, ScenarioOrder, decode
 from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
@@ -25,10 +25,9 @@ class LoadProcessError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTest:
-    """A load test as it was stored, the folder of LoadGen's logs, and warnings about it."""
+    """A load test as it was stored, and warnings about it."""
 
     test: LoadTest
-    logs: str
     warnings: tuple[str, ...]
 
 
@@ -41,7 +40,7 @@ def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:
         require_loadgen()
         return answer.order
     if is_system_named:
-        raise ScenarioError("scenarios are measured on this host: leave out the system, or predict only")
+        raise ScenarioError("scenarios are measured on this host: name no system, or predict only")
     raise ScenarioError(f"no runtime of this host runs {answer.source.name}; `dlbricks runtimes` lists them")
 
 
@@ -49,15 +48,13 @@ def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage]
     """Measure a scenario, and pass on the messages of the process; raise LoadProcessError if it fails."""
     from dlbricks_tui.scenarios.process import scenario_command
 
-    logs, done = "", None
+    done: LoadDone | None = None
     with closing(follow(scenario_command(data), order, data)) as messages:
         for message in messages:
             take(message)
-            if isinstance(message, LoadReady):
-                logs = message.logs
-            elif isinstance(message, LoadFailed):
+            if isinstance(message, LoadFailed):
                 raise LoadProcessError(message.reason)
-            elif isinstance(message, LoadDone):
+            if isinstance(message, LoadDone):
                 done = message
     if done is None:
         raise LoadProcessError("the process that measures ended without a result")
@@ -65,7 +62,7 @@ def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage]
         test = store.load_test(done.uuid)
     if test is None:
         raise LoadProcessError("the process that measures stored no result")
-    return MeasuredTest(test, logs, done.warnings)
+    return MeasuredTest(test, done.warnings)
 
 
 def follow(command: Sequence[str], order: ScenarioOrder, data: DataFolder) -> Generator[LoadMessage, None, None]:

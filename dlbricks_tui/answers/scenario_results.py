@@ -1,12 +1,14 @@
 """Scenarios as plain values: the results of the Python API, and the JSON document of `dlbricks scenario`."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
+from dlbricks_tui.answers.load_process import MeasuredTest
 from dlbricks_tui.answers.scenarios import ScenarioAnswer
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
 from dlbricks_tui.scenarios.outcome import (
-    MeasuredLoad,
     PredictedLoad,
     Range,
     measured_load,
@@ -75,7 +77,7 @@ class MeasuredScenario:
     when: str
     id: str
     # The folder of LoadGen's logs; null if it is not on this host.
-    logs: str | None
+    logs: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +125,12 @@ class ScenarioResult:
 
 
 def scenario_result(
-    answer: ScenarioAnswer,
-    *,
-    predicts: bool,
-    measured: MeasuredScenario | None = None,
-    stored: MeasuredScenario | None = None,
-    warnings: tuple[str, ...] = (),
+    answer: ScenarioAnswer, found: MeasuredTest | None, data: DataFolder, *, predicts: bool
 ) -> ScenarioResult:
     """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for."""
+    newest = next(iter(answer.load_tests), None) if found is None else None
+    measured = None if found is None else measured_scenario(found.test, data)
+    stored = None if newest is None else measured_scenario(newest, data)
     scenario, execution = answer.scenario, answer.execution
     predicted = answer.prediction if predicts else None
     runtime = None if execution is None else execution.runtime.identity
@@ -155,13 +155,14 @@ def scenario_result(
         stored=stored,
         difference=None if predicted is None or beside is None else _difference(predicted, beside),
         obstacle=(answer.refusal or None) if predicts else None,
-        warnings=(*(answer.notes if predicted is not None else ()), *warnings),
+        warnings=(*(answer.notes if predicted is not None else ()), *(found.warnings if found is not None else ())),
     )
 
 
-def measured_scenario(test: LoadTest, logs: str | None = None) -> MeasuredScenario:
+def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
     """Return a stored load test as a document."""
-    found: MeasuredLoad = measured_load(test)
+    found = measured_load(test)
+    logs = data.scenarios / test.uuid
     decides = test.valid and test.kind != Kind.OFFLINE.value and test.queries >= fewest_queries(test.percentile)
     return MeasuredScenario(
         p50_ms=found.p50_ms,
@@ -181,7 +182,7 @@ def measured_scenario(test: LoadTest, logs: str | None = None) -> MeasuredScenar
         seconds=test.seconds,
         when=test.when,
         id=test.uuid,
-        logs=logs,
+        logs=logs if logs.is_dir() else None,
     )
 
 

@@ -10,6 +10,8 @@ from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime, Settings
 from dlbricks_tui.runtime.traits import TRAITS
+from dlbricks_tui.scenarios.loadgen import require_loadgen
+from dlbricks_tui.scenarios.scenario import ScenarioError
 
 
 def register(parser: Parser) -> None:
@@ -42,8 +44,12 @@ def register(parser: Parser) -> None:
 
 
 def list_runtimes(args: argparse.Namespace) -> int:
-    """List the runtimes without starting any."""
+    """List the runtimes without starting any, and say if scenarios cannot be measured."""
     _write(Registry(args.data.path).all(), as_json=args.json)
+    try:
+        require_loadgen()
+    except ScenarioError as missing:
+        narrate(str(missing))
     return Status.DONE
 
 

@@ -45,6 +45,7 @@ from dlbricks_tui.wording.scenarios import (
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.load_process import MeasuredTest
+    from dlbricks_tui.folders import DataFolder
 
 _WIDEST = 120
 
@@ -150,9 +151,12 @@ def answer_scenario(args: argparse.Namespace) -> int:
         if measured is None:
             return Status.DONE_WITH_FAILURES
     if args.json:
-        _write_document(answer, measured, predicts)
+        # Loaded here: only documents need it.
+        from dlbricks_tui.answers.scenario_results import scenario_result
+
+        write_json(scenario_result(answer, measured, args.data, predicts=predicts))
     else:
-        _show(answer, measured, predicts)
+        _show(answer, measured, args.data, predicts=predicts)
     if measured is not None:
         return Status.DONE if measured.test.valid and meets_bound(measured.test) else Status.DONE_WITH_FAILURES
     return Status.DONE if answer.prediction is not None and answer.prediction.valid else Status.DONE_WITH_FAILURES
@@ -218,23 +222,7 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _write_document(answer: ScenarioAnswer, measured: MeasuredTest | None, predicts: bool) -> None:
-    # Loaded here: only documents need it.
-    from dlbricks_tui.answers.scenario_results import measured_scenario, scenario_result
-
-    stored = next(iter(answer.load_tests), None) if measured is None else None
-    write_json(
-        scenario_result(
-            answer,
-            predicts=predicts,
-            measured=None if measured is None else measured_scenario(measured.test, measured.logs or None),
-            stored=None if stored is None else measured_scenario(stored),
-            warnings=() if measured is None else measured.warnings,
-        )
-    )
-
-
-def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, predicts: bool) -> None:
+def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
     test = measured.test if measured is not None else next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None
     lines = [
@@ -251,8 +239,8 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, predicts: bool)
         if measured is None:
             lines.append(f"measured before, {test.when[:16].replace('T', ' ')} UTC:")
         lines += verdict_lines(test)
-        if measured is not None and measured.logs:
-            lines.append(f"the logs of LoadGen are in {measured.logs}")
+        if (logs := data.scenarios / test.uuid).is_dir():
+            lines.append(f"the logs of LoadGen are in {logs}")
         lines += ["", *latency_histogram(test, min(_WIDEST, data_console().width))]
     if measured is None and len(answer.load_tests) > 1:
         lines += ["", f"{len(answer.load_tests)} stored tests of this scenario:", *load_test_lines(answer.load_tests)]

@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate
 from dlbricks_tui.printable import printable
-from dlbricks_tui.scenarios.messages import (
-    LoadMessage,
-    LoadProgress,
-    LoadReady,
-    LoadTestDone,
-    LoadTestStarted,
-    LoadWaits,
-)
+from dlbricks_tui.scenarios.messages import LoadMessage, LoadProgress, LoadTestStarted
 from dlbricks_tui.scenarios.scenario import Scenario
-from dlbricks_tui.wording.scenarios import done_line, progress_line, ready_line, started_line
+from dlbricks_tui.wording.scenarios import message_line, progress_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,20 +56,14 @@ class LoadNarration:
         """Narrate a message."""
         if self._quiet:
             return
-        if isinstance(message, LoadWaits):
-            self._tell(f"waiting for {message.holder}")
-        elif isinstance(message, LoadReady):
-            self._tell(ready_line(message, self._scenario.instances))
-        elif isinstance(message, LoadTestStarted):
+        if isinstance(message, LoadTestStarted):
             self._test, self._answered, self._slower = message, 0, 0
             self._test_began = self._clock()
-            if self._live is None:
-                narrate(started_line(message))
-        elif isinstance(message, LoadProgress):
+        if isinstance(message, LoadProgress):
             self._count(message)
             self._show()
-        elif isinstance(message, LoadTestDone):
-            self._tell(done_line(message, self._scenario))
+        elif line := message_line(message, self._scenario):
+            self._tell(line)
 
     def _tell(self, line: str) -> None:
         """Narrate a line that stays."""

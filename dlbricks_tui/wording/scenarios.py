@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.scenarios.messages import LoadReady, LoadTestDone, LoadTestStarted
+from dlbricks_tui.scenarios.messages import LoadMessage, LoadReady, LoadTestDone, LoadTestStarted, LoadWaits
 from dlbricks_tui.scenarios.outcome import (
+    PERCENTILES,
     MeasuredLoad,
     PredictedLoad,
     Range,
@@ -130,12 +131,13 @@ def _rows(
     throughput = "samples/s" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "requests/s"
     if scenario.kind is Kind.SERVER and scenario.rate is None:
         throughput = "highest rate"
-    rows = [row(throughput, "per_second", is_latency=False)]
-    rows += [row(name, f"{name.replace('.', '')}_ms") for name in ("p50", "p90", "p99", "p99.9")]
-    asked = percentile_name(scenario.percentile)
-    if test is not None and asked not in [it.name for it in rows]:
-        rows.append(_Row(asked, None, percentile_ms(test)))
-    return rows
+    latencies = {
+        each: row(percentile_name(each), f"{percentile_name(each).replace('.', '')}_ms") for each in PERCENTILES
+    }
+    if test is not None:
+        own = _Row(percentile_name(scenario.percentile), None, percentile_ms(test))
+        latencies.setdefault(scenario.percentile, own)
+    return [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
 
 
 def _predicted(row: _Row) -> str:
@@ -226,17 +228,22 @@ def load_test_lines(tests: Sequence[LoadTest]) -> list[str]:
     return [line.rstrip() for line in justified(columns, cells)]
 
 
-def started_line(message: LoadTestStarted) -> str:
-    """Return the beginning of a test: `test 3: 41.25/s, at least 662 requests`."""
-    return f"{_test(message.number, message.rate, message.batch_size)}, at least {counted(message.queries, 'request')}"
-
-
-def done_line(message: LoadTestDone, scenario: Scenario) -> str:
-    """Return the end of a test: `test 3: 41.25/s, p99 48.123 ms, 41.02/s served, passed`."""
-    name = _test(message.number, message.rate, message.batch_size)
-    latency = f"{percentile_name(scenario.percentile)} {in_us(message.percentile_ms)}"
-    verdict = "passed" if message.passed else "failed"
-    return f"{name}, {latency}, {rate_in_words(message.per_second)} served, {verdict}"
+def message_line(message: LoadMessage, scenario: Scenario) -> str:
+    """Return a message of the process that measures as a line; empty if others say the same."""
+    if isinstance(message, LoadWaits):
+        return f"waiting for {message.holder}"
+    if isinstance(message, LoadReady):
+        loaded = "the model is loaded" if scenario.instances == 1 else f"{scenario.instances} instances are loaded"
+        return f"{loaded}: a request takes {in_us(message.service_ms)}, and passing it {in_us(message.passing_ms)}"
+    if isinstance(message, LoadTestStarted):
+        name = _test(message.number, message.rate, message.batch_size)
+        return f"{name}, at least {counted(message.queries, 'request')}"
+    if isinstance(message, LoadTestDone):
+        name = _test(message.number, message.rate, message.batch_size)
+        latency = f"{percentile_name(scenario.percentile)} {in_us(message.percentile_ms)}"
+        verdict = "passed" if message.passed else "failed"
+        return f"{name}, {latency}, {rate_in_words(message.per_second)} served, {verdict}"
+    return ""
 
 
 def progress_line(
@@ -254,9 +261,3 @@ def progress_line(
 
 def _test(number: int, rate: float | None, batch_size: int) -> str:
     return f"test {number}: {f'batch {batch_size}' if rate is None else rate_in_words(rate)}"
-
-
-def ready_line(message: LoadReady, instances: int) -> str:
-    """Return the measured time of a single request and the cost of passing it."""
-    loaded = "the model is loaded" if instances == 1 else f"{instances} instances are loaded"
-    return f"{loaded}: a request takes {in_us(message.service_ms)}, and passing it {in_us(message.passing_ms)}"

@@ -114,3 +114,12 @@ def test_an_interpreter_can_be_added_for_each_framework(dlbricks: Command, frame
     status, _, told = dlbricks("add", "/nowhere/python", "--framework", framework)
     assert (status, told.count("\n")) == (2, 1)
     assert "/nowhere/python is not a program" in told
+
+
+def test_a_list_says_in_one_line_that_scenarios_need_loadgen(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
+    status, _, told = dlbricks("list")
+    assert (status, told.count("\n")) == (0, 1)
+    assert "pip install 'dlbricks-tui[scenarios]'" in told

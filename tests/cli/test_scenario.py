@@ -195,7 +195,7 @@ def test_a_measurement_has_verdict_confidence_and_logs(measure: Answer, tmp_path
     assert measured.keys() >= CONTRACT
     assert (measured["valid"], measured["bound_met"], measured["confidence"]) == (True, True, 0.99)
     assert (measured["rate"], measured["passing_ms"]) == (40.0, 0.15)
-    assert measured["logs"] == str(tmp_path / "data" / "logs")
+    assert measured["logs"] == str(tmp_path / "data" / "scenarios" / measured["id"])
     assert found["warnings"] == ["the clock was set while the test ran"]
 
 
@@ -254,7 +254,7 @@ def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path
         store.add(system("c5.xlarge"))
     status, _, err = measure("done", *SERVER, "--system", "c5.xlarge")
     assert (status, err.count("\n")) == (2, 1)
-    assert "leave out the system, or predict only" in err
+    assert "name no system, or predict only" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -63,6 +63,7 @@ def main(folder: str, manner: str) -> None:
         test = of_order(order, manner)
         with ResultsDatabase(data.store) as store:
             store.add(test)
+        (data.scenarios / test.uuid).mkdir(parents=True)
         told(LoadDone(uuid=test.uuid, warnings=("the clock was set while the test ran",)))
 
 
