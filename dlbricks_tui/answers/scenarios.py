@@ -23,7 +23,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.outcome import PredictedLoad
-from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict
+from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to, usual_percentile
 from dlbricks_tui.scenarios.service import (
     BrickSamples,
@@ -191,7 +191,7 @@ class _Scenarios:
             cure=cure,
             order=self._order(execution, prediction),
             load_tests=tuple(filter(self._is_same, self._own_tests)),
-            notes=tuple(self._notes(service)),
+            notes=tuple(self._notes(service, prediction)),
         )
 
     def _at(self, size: int | None) -> ModelWithEstimate:
@@ -304,7 +304,7 @@ class _Scenarios:
         is_same_rate = test.sought if sought else not test.sought and test.rate == scenario.rate
         return is_same_rate and (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
 
-    def _notes(self, service: ServiceTimes | None) -> Iterator[str]:
+    def _notes(self, service: ServiceTimes | None, prediction: PredictedLoad | None) -> Iterator[str]:
         """Yield what a user should know before believing the prediction."""
         scenario, way = self._scenario, self._model.found.way
         system = by_id(self._estimator.store.systems()).get(way.system)
@@ -314,6 +314,12 @@ class _Scenarios:
             yield warning
         if service is None:
             return
+        if prediction is not None and scenario.kind is Kind.SERVER and scenario.rate is None:
+            others = with_other_arrivals(scenario, service)
+            yield (
+                "all tests of LoadGen have the same arrivals: with others, the highest rate is "
+                f"{others.value:.3g} ({others.low:.3g} to {others.high:.3g}) requests per second"
+            )
         fewest = min(len(it.samples_ms) for it in service.by_size)
         if fewest < 100:
             yield (

@@ -1,6 +1,6 @@
 """The latencies and the throughput of a scenario, predicted from service times by simulated tests of LoadGen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,20 +64,35 @@ def load_curve(scenario: Scenario, service: ServiceTimes, points: int = 20) -> t
     )
 
 
+def with_other_arrivals(scenario: Scenario, service: ServiceTimes) -> Range:
+    """Return the highest rate within the bound, per second, if each test had arrivals of its own.
+
+    All tests of LoadGen have the same arrivals. A server meets others, so this says how much they matter.
+    """
+    if scenario.bound_ms is None:
+        raise ScenarioError("a server needs a bound of its latency")
+    simulation = _Simulation.of(scenario, service, _queries(scenario, service), _TESTS_IN_BATCHES)
+    random = np.random.default_rng(1)
+    arrivals = random.exponential(1.0, (simulation.tests, simulation.queries)).cumsum(axis=-1)
+    rates = replace(simulation, schedule=arrivals).highest_rates(scenario.bound_ms, scenario.percentile)
+    return _range(rates * _MS_PER_SECOND)
+
+
 @dataclass(frozen=True, slots=True)
 class _Simulation:
-    """Tests of a server with random service times, and the arrivals of LoadGen."""
+    """Tests of a server with random service times."""
 
+    # When requests arrive at a rate of one per millisecond: those of LoadGen in all tests, or others in each.
     schedule: Numbers
     service: Numbers
     sizes: tuple[int, ...]
     instances: int
 
     @classmethod
-    def of(cls, scenario: Scenario, service: ServiceTimes, queries: int) -> "_Simulation":
+    def of(cls, scenario: Scenario, service: ServiceTimes, queries: int, most: int = _TESTS) -> "_Simulation":
         """Return tests with so many queries."""
         in_batches = len(scenario.batch_sizes) > 1 or scenario.instances > 1
-        most = _TESTS_IN_BATCHES if in_batches else _TESTS
+        most = min(most, _TESTS_IN_BATCHES) if in_batches else most
         requests = _REQUESTS_IN_ALL_IN_BATCHES if in_batches else _REQUESTS_IN_ALL
         tests = max(_FEWEST_TESTS, min(most, requests // queries))
         drawn = service.draws(scenario.batch_sizes, tests, queries)

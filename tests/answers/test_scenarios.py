@@ -90,6 +90,7 @@ def test_end_to_end_samples_are_the_service_times(ask: Ask) -> None:
     assert answer.prediction is not None
     assert 0 < answer.prediction.per_second.value < 20
     assert answer.refusal == ""
+    assert any("with others, the highest rate is" in note for note in answer.notes)
     assert len(answer.curve(5)) == 5
 
 

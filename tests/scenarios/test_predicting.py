@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.scenarios.predicting import load_curve, predict
+from dlbricks_tui.scenarios.predicting import load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to
 from dlbricks_tui.scenarios.service import ServiceSource, ServiceTime, ServiceTimes
 
@@ -60,6 +60,12 @@ def test_a_server_without_a_rate_has_the_highest_one_within_the_bound() -> None:
     at_rate = predict(replace(SERVER, rate=0.97 * found.per_second.low), service())
     above = predict(replace(SERVER, rate=1.1 * found.per_second.high), service())
     assert (at_rate.valid, above.valid) == (True, False)
+
+
+def test_other_arrivals_make_the_highest_rate_less_certain() -> None:
+    loadgens, others = predict(SERVER, service(doubt=0.0)).per_second, with_other_arrivals(SERVER, service(doubt=0.0))
+    assert others.high - others.low > 2 * (loadgens.high - loadgens.low)
+    assert others.low < loadgens.value < others.high
 
 
 def test_a_higher_rate_has_higher_percentiles() -> None:
