@@ -5,18 +5,18 @@ The main thread waits for LoadGen, so that signals, lost workers and a clock tha
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
+    LoadGenLog,
     LoadGenTest,
     LoadSettings,
     LoggedTest,
-    TestLog,
     Verdict,
     compress_trace,
     read_latencies,
@@ -29,7 +29,9 @@ from dlbricks_tui.scenarios.serving import Answered, Serving
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_BETWEEN_MESSAGES = 1.0
-_NS_PER_MS, _MS_PER_SECOND = 1e6, 1e3
+# As many as most searches take.
+_TESTS_OF_A_SEARCH = 7
+_NS_PER_MS = 1e6
 # LoadGen reads the clock of the host. A step by less changes few latencies, and by little.
 _CLOCK_STEP_SECONDS = 0.1
 # LoadGen waits until its clock has reached the time of the next query.
@@ -66,6 +68,14 @@ class Finding(NamedTuple):
         return samples * len(self.latencies.latencies_ns) / self.latencies.seconds
 
 
+class Searched(NamedTuple):
+    """The end of a search: the highest rate that passed, and the inferences of all of its tests."""
+
+    # None if the first rate fails.
+    highest: float | None
+    inferences_ms: Sequence[float]
+
+
 class LoadTests:
     """Lets LoadGen carry out tests, one after another, each with its logs in a folder of its own."""
 
@@ -93,20 +103,31 @@ class LoadTests:
 
     def run(self, settings: LoadSettings, batch_size: int) -> Finding:
         """Carry out a test, and tell its progress."""
-        test, progress = self._run(settings, batch_size)
+        test, progress, step = self._run(settings, batch_size)
         verdict, latencies = read_verdict(test.folder), read_latencies(test.folder, settings.kind)
         compress_trace(test.folder)
+        if step:
+            verdict = replace(verdict, valid=False, reasons=(*verdict.reasons, step))
         finding = Finding(settings, batch_size, verdict, latencies)
         progress.end(finding)
         self._warn(finding, test.folder)
         return finding
 
-    def _run(self, settings: LoadSettings, batch_size: int) -> "tuple[LoadGenTest, _Progress]":
+    def search(self, settings: LoadSettings, batch_size: int) -> Searched:
+        """Let LoadGen search for the highest rate within the bound, and tell the progress of its tests."""
+        test, progress, _ = self._run(settings, batch_size)
+        # The verdict of a search is that on its last test, at the percentile of the search.
+        read_verdict(test.folder)
+        compress_trace(test.folder)
+        return progress.end_search()
+
+    def _run(self, settings: LoadSettings, batch_size: int) -> "_Ended":
         """Run LoadGen to its end."""
         self._starts += 1
         test = LoadGenTest(settings, self._folder / f"loadgen-{self._starts}", self._serving.issue, self._changed)
-        log = TestLog(test.folder, settings.rate)
+        log = LoadGenLog(test.folder, settings.rate)
         progress = _Progress(self._serving, settings, batch_size, log, self._write, self._clocks.steady, self._tests)
+        self._serving.largest = batch_size
         self._serving.take_answered()
         self._serving.respond = test.complete
         difference = self._clocks.difference
@@ -122,8 +143,7 @@ class LoadTests:
             raise ScenarioError(f"LoadGen failed: {test.error}; its logs are in {test.folder}")
         progress.look()
         self._tests += len(log.tests)
-        self._note_clock_step(difference)
-        return test, progress
+        return _Ended(test, progress, self._note_clock_step(difference))
 
     def _refuse_clock_set_back(self, difference: float) -> None:
         step = self._clocks.difference - difference
@@ -133,13 +153,17 @@ class LoadTests:
                 "clock: measure again"
             )
 
-    def _note_clock_step(self, difference: float) -> None:
+    def _note_clock_step(self, difference: float) -> str:
+        """Return a warning if the clock of the host was set during a test; empty if it was not."""
         step = self._clocks.difference - difference
-        if abs(step) > _CLOCK_STEP_SECONDS:
-            self.warnings.append(
-                f"the clock of this host jumped by {step:+,.1f} s during a test, and LoadGen measures latencies with "
-                "this clock: measure again"
-            )
+        if abs(step) <= _CLOCK_STEP_SECONDS:
+            return ""
+        warning = (
+            f"the clock of this host jumped by {step:+,.1f} s during a test, and LoadGen measures latencies with this "
+            "clock: measure again"
+        )
+        self.warnings.append(warning)
+        return warning
 
     def _warn(self, finding: Finding, folder: Path) -> None:
         if finding.verdict.errors:
@@ -153,6 +177,14 @@ class LoadTests:
             )
 
 
+class _Ended(NamedTuple):
+    """A test of LoadGen that has ended, its progress, and a warning if the clock was set meanwhile."""
+
+    test: LoadGenTest
+    progress: "_Progress"
+    step: str
+
+
 class _Progress:
     """Tells the tests of LoadGen: when each starts, its latencies about once a second, and its end."""
 
@@ -161,7 +193,7 @@ class _Progress:
         serving: Serving,
         settings: LoadSettings,
         batch_size: int,
-        log: TestLog,
+        log: LoadGenLog,
         write: Callable[[LoadMessage], None],
         clock: Callable[[], float],
         tests_before: int,
@@ -198,16 +230,28 @@ class _Progress:
         passed = settings.bound_ms is None or percentile_ms <= settings.bound_ms
         self._done(settings.rate, percentile_ms, finding.per_second, passed=passed)
 
+    def end_search(self) -> Searched:
+        """Tell the end of the last test of a search."""
+        self._finish(self._log.tests[-1])
+        highest = self._log.highest
+        return Searched(None if highest is None else highest.rate, [it.inference_ms for it in self._answered])
+
     def _begin(self, test: LoggedTest) -> None:
         self._first = self._log.first_query_of(test)
         self._started += 1
         self._began = self._clock()
         self._next = self._began + _SECONDS_BETWEEN_MESSAGES
         settings = self._settings
+        # LoadGen prepares more queries of a stream than it sends.
         queries = test.queries if settings.kind is Kind.SERVER else settings.queries
         seconds = queries / test.rate if test.rate else max(queries * settings.expected_ms / 1000, settings.seconds)
         if settings.kind is Kind.MULTI:
             queries *= SAMPLES_PER_QUERY
+        if settings.kind is Kind.OFFLINE:
+            queries = max(queries, test.samples)
+        if settings.search is not None:
+            # The test that confirms the highest rate is the last one.
+            seconds *= max(2, _TESTS_OF_A_SEARCH - self._number + 1)
         self._write(
             LoadTestStarted(
                 number=self._number,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui.scenarios.queueing import SCHEDULE_SEED
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, ScenarioError
 
 _SUMMARY, _DETAIL, _TRACE = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_trace.json"
@@ -33,7 +34,8 @@ _SAMPLE = re.compile(
     r'"issue_start_ns":(\d+),"complete_ns":(\d+)'
 )
 _LOGGED = re.compile(
-    r'"key": "(generated_query_count|generic_message|error_runtime)", "value": "?([^"]*?)"?, "time_ms"'
+    r'"key": "(generated_query_count|generated_samples_per_query|generic_message|error_runtime)", '
+    r'"value": "?([^"]*?)"?, "time_ms"'
 )
 _FIRST_RATE = re.compile(r"Check validity of the base settings field: ([\d.]+)")
 _WIDER = re.compile(r"FindBoundaries: Checking fields \[([\d.]+), ([\d.]+)\)")
@@ -45,12 +47,14 @@ _FIRST_FAILS = "Initial lower bound does not satisfy"
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search for the highest rate within the bound: how far apart its first rates are, and how exact it is."""
+    """A search for the highest rate within the bound."""
 
     # The share by which the next rate is higher, until one fails.
     step: float
     # Of requests per second.
     decimals: int
+    # Of the latencies: a rate passes if it is within the bound.
+    percentile: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +89,8 @@ class LoggedTest:
 
     rate: float | None
     queries: int
+    # Of each query.
+    samples: int = 1
     # None: LoadGen has not decided yet.
     passed: bool | None = None
 
@@ -137,23 +143,9 @@ class LoadGenTest:
             response = self._module.QuerySampleResponse
             self._module.QuerySamplesComplete([response(query, 0, 0) for query in queries])
 
-    def _run(self) -> None:
-        module = self._module
-        sut = module.ConstructFastSUT(lambda ids, _: self._issue(ids), _ignore)
-        library = module.ConstructQSL(1, 1, _ignore, _ignore)
-        try:
-            # LoadGen would read an audit.config in the working folder: name one that does not exist.
-            audit = str(self.folder / "no-audit.config")
-            module.StartTestWithLogSettings(sut, library, self._test_settings(), self._log_settings(), audit)
-        except Exception as error:  # noqa: BLE001 - the main thread tells it
-            self.error = error
-        finally:
-            module.DestroyQSL(library)
-            module.DestroySUT(sut)
-            self.ended = True
-            self._changed.set()
-
-    def _test_settings(self) -> Any:
+    @property
+    def settings(self) -> Any:
+        """The settings of the test as LoadGen takes them."""
         asked, module = self._settings, self._module
         found = module.TestSettings()
         found.scenario = getattr(module.TestScenario, _SCENARIOS[asked.kind])
@@ -167,15 +159,32 @@ class LoadGenTest:
         found.multi_stream_expected_latency_ns = expected_ns
         found.multi_stream_samples_per_query = SAMPLES_PER_QUERY
         found.offline_expected_qps = 1000 / asked.expected_ms
-        found.server_target_latency_percentile = share
+        found.server_target_latency_percentile = (asked.search or asked).percentile / 100
         found.server_target_latency_ns = round((asked.bound_ms or _NO_BOUND_MS) * _NS_PER_MS)
         if asked.rate is not None:
             found.server_target_qps = asked.rate
         if asked.search is not None:
             found.server_find_peak_qps_boundary_step_size = asked.search.step
             found.server_find_peak_qps_decimals_of_precision = asked.search.decimals
-        # The seeds stay LoadGen's own, which never change.
+        # A prediction simulates the same arrivals. LoadGen's other seeds never change.
+        found.schedule_rng_seed = SCHEDULE_SEED
         return found
+
+    def _run(self) -> None:
+        module = self._module
+        sut = module.ConstructFastSUT(lambda ids, _: self._issue(ids), _ignore)
+        library = module.ConstructQSL(1, 1, _ignore, _ignore)
+        try:
+            # LoadGen would read an audit.config in the working folder: name one that does not exist.
+            audit = str(self.folder / "no-audit.config")
+            module.StartTestWithLogSettings(sut, library, self.settings, self._log_settings(), audit)
+        except Exception as error:  # noqa: BLE001 - the main thread tells it
+            self.error = error
+        finally:
+            module.DestroyQSL(library)
+            module.DestroySUT(sut)
+            self.ended = True
+            self._changed.set()
 
     def _log_settings(self) -> Any:
         output = self._module.LogOutputSettings()
@@ -252,7 +261,7 @@ def compress_trace(folder: Path) -> None:
     trace.unlink()
 
 
-class TestLog:
+class LoadGenLog:
     """Follows the detailed log of LoadGen: which tests it has started, and which of them passed."""
 
     def __init__(self, folder: Path, rate: float | None) -> None:
@@ -284,6 +293,8 @@ class TestLog:
         for key, value in _LOGGED.findall(whole.decode(errors="replace")):
             if key == "generated_query_count":
                 self.tests.append(LoggedTest(self._rate, int(value)))
+            elif key == "generated_samples_per_query":
+                self.tests[-1].samples = int(value)
             else:
                 self._take(value)
 

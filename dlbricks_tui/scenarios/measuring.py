@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import NoReturn
 
+from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock
@@ -26,6 +27,7 @@ from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.scenarios.load_tests import Clocks, Finding, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
 from dlbricks_tui.scenarios.messages import LoadDone, LoadMessage, LoadReady, LoadWaits, ScenarioOrder
+from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
 from dlbricks_tui.scenarios.serving import Instance, Serving
 from dlbricks_tui.store.database import ResultsDatabase
@@ -42,7 +44,9 @@ _NS_PER_MS = 1e6
 _FEWEST_WARM, _MOST_WARM = 5, 200
 _TIMED_BATCHES = 3
 # LoadGen prepares queries for the expected latency, and the model may be faster.
-_FASTER = 2.0
+_FASTER, _SLACK = 2.0, 1.15
+# Of an offline test for each instance.
+_FEWEST_BATCHES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +134,18 @@ class _Measuring:
 
     def _jobs(self) -> Mapping[int, Job]:
         """Return the model at each batch size, the smallest first."""
-        order, execution = self._order, self._order.execution
         # Single requests are measured too, and the last ones may not fill a batch.
         sizes = sorted({1, *self._scenario.batch_sizes})
-        # Without batches, a request is a run of the model as the execution has it.
-        executions = {it: execution if sizes == [1] else replace(execution, batch_size=it) for it in sizes}
+        # The file's own batch size is not a choice: the results of plain runs have it.
+        own = self._job(self._order.execution)
         return {
-            size: whole_model(order.source, each, self._place, self._log, order.inputs, order.values)
-            for size, each in executions.items()
+            size: own if size == own.graph.batch_size else self._job(replace(self._order.execution, batch_size=size))
+            for size in sizes
         }
+
+    def _job(self, execution: Execution) -> Job:
+        order = self._order
+        return whole_model(order.source, execution, self._place, self._log, order.inputs, order.values)
 
     def _refuse_too_large(self, jobs: Mapping[int, Job], system: System) -> None:
         needed = self._scenario.instances * sum(job.memory_bytes for job in jobs.values())
@@ -194,14 +201,35 @@ class _Measuring:
         self._passing_ms = median(it.latency_ns / _NS_PER_MS - it.inference_ms for it in taken)
 
     def _carry_out(self, tests: LoadTests) -> Finding:
-        largest = max(self._scenario.batch_sizes)
-        if self._scenario.kind is Kind.SERVER:
+        kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
+        if kind is Kind.OFFLINE:
+            return self._offline(tests)
+        if kind is Kind.SERVER:
             settings = self._settings(self._batch_ms[1], self._rule.server_seconds)
+            if self._scenario.rate is None:
+                return RateSearch(tests, settings, largest, self._capacity, self._passing_ms).find(
+                    self._order.first_rate
+                )
             return tests.run(replace(settings, rate=self._scenario.rate), largest)
-        samples = SAMPLES_PER_QUERY if self._scenario.kind is Kind.MULTI else 1
-        sample_ms = min(ms / size for size, ms in self._batch_ms.items()) / self._scenario.instances
-        expected_ms = self._batch_ms[1] if samples == 1 else samples * sample_ms
+        expected_ms = self._batch_ms[1] if kind is Kind.SINGLE else SAMPLES_PER_QUERY * 1000 / self._capacity
         return tests.run(self._settings(expected_ms / _FASTER, self._rule.stream_seconds), largest)
+
+    def _offline(self, tests: LoadTests) -> Finding:
+        """Measure the throughput of each batch size, and return the best."""
+        found = []
+        for size in self._scenario.batch_sizes:
+            per_second = self._scenario.instances * size * 1000 / self._batch_ms[size]
+            settings = replace(
+                self._settings(1000 / per_second / _SLACK, self._rule.offline_seconds),
+                queries=max(self._rule.offline_samples, _FEWEST_BATCHES * size * self._scenario.instances),
+            )
+            found.append(tests.run(settings, size))
+        return max(found, key=lambda it: (it.verdict.valid, it.per_second))
+
+    @property
+    def _capacity(self) -> float:
+        """Requests per second that the instances can serve in the long run."""
+        return self._scenario.instances * max(size * 1000 / ms for size, ms in self._batch_ms.items())
 
     def _settings(self, expected_ms: float, seconds: float) -> LoadSettings:
         scenario = self._scenario

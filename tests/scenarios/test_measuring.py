@@ -25,7 +25,7 @@ from dlbricks_tui.scenarios.scenario import Kind, fewest_queries
 from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.verification import verify
 from tests.runs.runs import MODEL, Site
-from tests.scenarios.load import PERCENTILE, QUERIES, Host, fake, logs_of, scenario, workers
+from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
 
 # The latency that the fake worker invents.
 INFERENCE_MS = 8.066
@@ -145,6 +145,52 @@ def test_several_instances_serve_at_the_same_time(host: Host) -> None:
     assert 0.2 <= record.seconds < 0.5
 
 
+def test_the_best_batch_size_counts_offline(host: Host) -> None:
+    # A batch of four takes as long as a single request.
+    assert host.measure(scenario(Kind.OFFLINE, batch_sizes=(1, 4)), fake(FAKE_NAP="0.005"))
+    (record,) = host.records()
+    done = host.messages(LoadTestDone)
+    assert [it.batch_size for it in done] == [1, 4]
+    assert (record.kind, record.batch_size, record.per_second) == ("offline", 4, done[1].per_second)
+    assert record.per_second > 2 * done[0].per_second
+    assert record.queries == len(unpack_latencies(record.latencies)) >= QUICK.offline_samples
+    assert verify(host.site.data.store).implausible == ()
+
+
+def test_a_query_of_a_multi_stream_ends_with_its_last_sample(host: Host) -> None:
+    assert host.measure(scenario(Kind.MULTI), fake(FAKE_NAP="0.002"))
+    (record,) = host.records()
+    latencies_ns = unpack_latencies(record.latencies)
+    assert len(latencies_ns) == record.queries >= QUERIES
+    assert min(latencies_ns) >= 8 * 2e6
+    assert record.per_second == pytest.approx(8 * record.queries / record.seconds)
+    (started,) = host.messages(LoadTestStarted)
+    assert started.queries == 8 * QUERIES
+    assert verify(host.site.data.store).implausible == ()
+
+
+def test_the_highest_rate_is_found_and_confirmed(host: Host) -> None:
+    # Two hundred a second in the long run. A rate that is expected far too high is not tried.
+    assert host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=1e6)
+    (record,) = host.records()
+    assert record.sought
+    assert record.valid
+    assert record.rate is not None and 1.0 < record.rate < 400.0
+    done = host.messages(LoadTestDone)
+    assert len(done) >= 3
+    assert [it.number for it in done] == list(range(1, len(done) + 1))
+    assert {it.passed for it in done} == {True, False}
+    assert done[-1].rate == record.rate <= max(it.rate for it in done if it.passed)
+    assert [it.rate for it in host.messages(LoadTestStarted)] == [it.rate for it in done]
+    assert verify(host.site.data.store).implausible == ()
+
+
+def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) -> None:
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=2.0), fake(FAKE_NAP="0.005"))
+    assert why(host).startswith("no rate keeps 50 % of the requests within 2 ms: a request that never waits takes ")
+    assert host.messages(LoadTestStarted) == []
+
+
 def test_a_scenario_waits_until_the_other_run_has_ended(host: Host) -> None:
     other = host.site.lock
     host.site.path.mkdir()
@@ -232,6 +278,9 @@ def test_a_clock_that_jumps_is_told(host: Host) -> None:
     (done,) = host.messages(LoadDone)
     (warning,) = done.warnings
     assert warning.startswith("the clock of this host jumped by +3,600.0 s during a test")
+    (record,) = host.records()
+    assert not record.valid
+    assert record.reasons[-1] == warning
 
 
 def test_a_clock_that_is_set_back_ends_the_scenario(host: Host) -> None:
