@@ -13,7 +13,7 @@ from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, Format
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import Kernels, Optimisation, Precision
 from dlbricks_tui.tui.corpus import work
 from dlbricks_tui.tui.model_reader import MOST_KEPT, ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
@@ -50,6 +50,17 @@ def test_reading_from_the_cache_starts_no_framework(reader: ModelReader, tmp_pat
     assert seen is not None and len(seen.graph.layers) == 68
     assert reader.decompose_cached(wish("resnet18_v1", level=Level.FUSED)) is None
     assert not (tmp_path / "log").exists()
+
+
+def test_a_model_is_opened_as_its_runtime_optimises_it_at_a_limited_level(reader: ModelReader, tmp_path: Path) -> None:
+    usual = ModelSpec(source_of(saved(tmp_path, small())), Level.FUSED, Cutting(1))
+    limited = replace(usual, kernels=Kernels(optimisation=Optimisation.NONE))
+    fused, plain = reader.open(usual).graph, reader.open(limited).graph
+    ops = [it.op for it in plain.layers]
+    assert "relu" in ops and "relu" not in [it.op for it in fused.layers]
+    assert reader.open(usual).graph is fused
+    found = reader.decompose_cached(limited)
+    assert found is not None and [it.op for it in found.graph.layers] == ops
 
 
 def test_a_quantised_copy_is_opened_beside_the_model_where_a_runtime_has_the_precision(
