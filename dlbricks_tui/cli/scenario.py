@@ -35,7 +35,7 @@ from dlbricks_tui.scenarios.outcome import measured_load, meets_bound
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.wording.scenarios import (
     execution_line,
-    latency_histogram,
+    histogram_below,
     load_test_lines,
     outcome_lines,
     prediction_line,
@@ -241,7 +241,7 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
         lines += verdict_lines(test)
         if (logs := data.scenarios / test.uuid).is_dir():
             lines.append(f"the logs of LoadGen are in {logs}")
-        lines += ["", *latency_histogram(test, min(_WIDEST, data_console().width))]
+        lines += histogram_below(test, min(_WIDEST, data_console().width))
     if measured is None and len(answer.load_tests) > 1:
         lines += ["", f"{len(answer.load_tests)} stored tests of this scenario:", *load_test_lines(answer.load_tests)]
     write_lines(lines)

@@ -85,10 +85,8 @@ class LoadNarration:
     def _show(self) -> None:
         if self._test is None:
             return
-        now, left = self._clock(), self._test.seconds_left
-        if left is not None:
-            left = max(0.0, left - (now - self._test_began))
-        line = progress_line(self._test, self._answered, self._slower, self._scenario.bound_ms, left)
+        now = self._clock()
+        line = progress_line(self._test, self._scenario, self._answered, self._slower, now - self._test_began)
         if self._live is not None:
             from rich.text import Text
 

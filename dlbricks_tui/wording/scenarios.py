@@ -193,9 +193,14 @@ def _evidence(test: LoadTest) -> str:
     return f"{told}, enough for {percent(CONFIDENCE)} confidence in {name}"
 
 
-def latency_histogram(test: LoadTest, width: int) -> list[str]:
-    """Return the latencies of a load test as a histogram, with the bound as a line."""
-    return histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)
+def histogram_below(test: LoadTest, width: int) -> list[str]:
+    """Return a blank line, and latencies as a histogram with the bound as a line; nothing for offline tests.
+
+    Latencies of an offline test only say when its samples had their turn.
+    """
+    if test.kind == Kind.OFFLINE.value:
+        return []
+    return ["", *histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)]
 
 
 def load_test_details(test: LoadTest, width: int) -> list[str]:
@@ -209,8 +214,7 @@ def load_test_details(test: LoadTest, width: int) -> list[str]:
         *outcome_lines(scenario, None, measured_load(test), test),
         "",
         *verdict_lines(test),
-        "",
-        *latency_histogram(test, width),
+        *histogram_below(test, width),
     ]
 
 
@@ -237,7 +241,7 @@ def message_line(message: LoadMessage, scenario: Scenario) -> str:
         return f"{loaded}: a request takes {in_us(message.service_ms)}, and passing it {in_us(message.passing_ms)}"
     if isinstance(message, LoadTestStarted):
         name = _test(message.number, message.rate, message.batch_size)
-        return f"{name}, at least {counted(message.queries, 'request')}"
+        return f"{name}, at least {counted(message.queries, _counted_as(scenario))}"
     if isinstance(message, LoadTestDone):
         name = _test(message.number, message.rate, message.batch_size)
         latency = f"{percentile_name(scenario.percentile)} {in_us(message.percentile_ms)}"
@@ -246,17 +250,23 @@ def message_line(message: LoadMessage, scenario: Scenario) -> str:
     return ""
 
 
-def progress_line(
-    message: LoadTestStarted, answered: int, slower: int, bound_ms: float | None, seconds_left: float | None
-) -> str:
-    """Return how far a test is: `test 3: 41.25/s, 212 of 662 requests, 0.94 % over 50 ms, about 12 s left`."""
+def progress_line(message: LoadTestStarted, scenario: Scenario, answered: int, slower: int, seconds: float) -> str:
+    """Return how far a test is: `test 3: 41.25/s, 212 of 662 requests, 0.94 % over 50 ms, about 12 s left`.
+
+    `seconds` have passed since it began.
+    """
     words = [_test(message.number, message.rate, message.batch_size)]
-    words.append(f"{answered:,} of {counted(max(answered, message.queries), 'request')}")
-    if bound_ms is not None and answered:
-        words.append(f"{percent(slower / answered, 2)} over {bound_ms:g} ms")
-    if seconds_left is not None:
-        words.append(f"about {duration(seconds_left)} left")
+    words.append(f"{answered:,} of {counted(max(answered, message.queries), _counted_as(scenario))}")
+    if scenario.bound_ms is not None and answered:
+        words.append(f"{percent(slower / answered, 2)} over {scenario.bound_ms:g} ms")
+    if 0 < answered < message.queries:
+        words.append(f"about {duration(seconds * (message.queries - answered) / answered)} left")
     return ", ".join(words)
+
+
+def _counted_as(scenario: Scenario) -> str:
+    """Return what the messages of a test count."""
+    return "sample" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "request"
 
 
 def _test(number: int, rate: float | None, batch_size: int) -> str:

@@ -288,7 +288,7 @@ def test_a_terminal_shows_how_far_a_test_is() -> None:
     narration.take(LoadProgress(number=3, queries=200, seconds=3.0, latencies_ms=latencies))
     narration.take(LoadTestDone(number=3, rate=41.25, batch_size=1, passed=True, percentile_ms=19.0, per_second=41.0))
     narration.close()
-    assert "test 3: 41.25/s, 200 of 662 requests, 0.50 % over 20 ms, about 9 s left" in screen.getvalue()
+    assert "test 3: 41.25/s, 200 of 662 requests, 0.50 % over 20 ms, about 7 s left" in screen.getvalue()
     assert "test 3: 41.25/s, p99 19.000 ms, 41.00/s served, passed" in screen.getvalue()
 
 

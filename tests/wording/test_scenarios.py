@@ -7,8 +7,8 @@ from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, m
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.wording.scenarios import (
+    histogram_below,
     in_us,
-    latency_histogram,
     load_test_lines,
     message_line,
     outcome_lines,
@@ -67,7 +67,7 @@ def test_predicted_and_measured_figures_stand_beside_one_another() -> None:
     assert outcome_lines(SERVER, PREDICTED, measured)[:5] == [
         "                  PREDICTED                    95 %   MEASURED  DIFFERENCE",
         "highest rate       ~44.00/s          40.00 to 48.00    40.00/s     +10.0 %",
-        "p50              ~10.000 ms         9.900 to 10.100  10.000 ms      -0.0 %",
+        "p50              ~10.000 ms         9.900 to 10.100  10.000 ms      +0.0 %",
         "p90              ~11.000 ms        10.900 to 11.100  11.601 ms      -5.2 %",
         "p99              ~12.500 ms        12.000 to 13.000  12.000 ms      +4.2 %",
     ]
@@ -119,8 +119,8 @@ def test_a_negative_verdict_has_its_reasons_and_no_confidence() -> None:
 
 
 def test_the_histogram_has_the_bound_as_a_line() -> None:
-    assert sum("bound" in line for line in latency_histogram(load_test(bound_ms=10.0), 80)) == 1
-    assert max(map(len, latency_histogram(load_test(bound_ms=10.0), 80))) <= 80
+    assert sum("bound" in line for line in histogram_below(load_test(bound_ms=10.0), 80)) == 1
+    assert max(map(len, histogram_below(load_test(bound_ms=10.0), 80))) <= 80
 
 
 def test_stored_tests_are_rows() -> None:
@@ -130,13 +130,19 @@ def test_stored_tests_are_rows() -> None:
     assert row.endswith("VALID    1d1d1d1d1d1d")
 
 
-def test_progress_says_how_many_requests_are_over_the_bound() -> None:
+def test_progress_says_how_many_requests_are_over_the_bound_and_when_the_rest_is_answered() -> None:
     started = LoadTestStarted(number=2, rate=None, batch_size=4, queries=64, seconds_left=None)
     assert message_line(started, SERVER) == "test 2: batch 4, at least 64 requests"
-    assert progress_line(started, 0, 0, 50.0, None) == "test 2: batch 4, 0 of 64 requests"
-    assert progress_line(started, 100, 2, 50.0, 3.0) == (
-        "test 2: batch 4, 100 of 100 requests, 2.00 % over 50 ms, about 3 s left"
+    assert progress_line(started, SERVER, 0, 0, 1.0) == "test 2: batch 4, 0 of 64 requests"
+    assert progress_line(started, SERVER, 16, 4, 2.0) == (
+        "test 2: batch 4, 16 of 64 requests, 25.00 % over 50 ms, about 6 s left"
     )
+    offline = Scenario(kind=Kind.OFFLINE, percentile=99.0)
+    assert progress_line(started, offline, 100, 0, 3.0) == "test 2: batch 4, 100 of 100 samples"
+
+
+def test_an_offline_test_has_no_histogram() -> None:
+    assert histogram_below(load_test(kind="offline", rate=None, sought=False), 80) == []
 
 
 def test_several_instances_are_named() -> None:
