@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.host.contention import Contention, contention_between
 from dlbricks_tui.scenarios.loadgen import (
     Latencies,
     LoadGenLog,
@@ -36,6 +37,8 @@ _NS_PER_MS = 1e6
 _CLOCK_STEP_SECONDS = 0.1
 # LoadGen waits until its clock has reached the time of the next query.
 _CLOCK_SET_BACK_SECONDS = 1.0
+# Of the time of a test, the share for which other programs may keep an instance from a processor.
+_WAITED_SHARE = 0.02
 # Of the median latency: LoadGen was too late to send requests when they were due.
 _LATE_SHARE = 0.1
 
@@ -103,7 +106,9 @@ class LoadTests:
 
     def run(self, settings: LoadSettings, batch_size: int) -> Finding:
         """Carry out a test, and tell its progress."""
+        before = self._serving.contention()
         test, progress, step = self._run(settings, batch_size)
+        self._warn_of_others(before, progress.seconds)
         verdict, latencies = read_verdict(test.folder), read_latencies(test.folder, settings.kind)
         compress_trace(test.folder)
         if step:
@@ -165,6 +170,15 @@ class LoadTests:
         self.warnings.append(warning)
         return warning
 
+    def _warn_of_others(self, before: Sequence[Contention | None], seconds: float) -> None:
+        counted = [contention_between(*it) for it in zip(before, self._serving.contention(), strict=True)]
+        waited = max((it.waited_seconds for it in counted if it is not None), default=0.0) / seconds
+        if waited > _WAITED_SHARE:
+            self.warnings.append(
+                f"other programs kept the model from a processor for {waited * 100:.0f} % of a test, which slows requests "
+                "down: measure again on a quiet host"
+            )
+
     def _warn(self, finding: Finding, folder: Path) -> None:
         if finding.verdict.errors:
             self.warnings.append(f"LoadGen met {finding.verdict.errors} errors, which its logs in {folder} name")
@@ -208,7 +222,12 @@ class _Progress:
         self._answered: list[Answered] = []
         # Tests that have started, answers that were told, and the first answer of the test in progress.
         self._started = self._told = self._first = 0
-        self._began = self._next = clock()
+        self._created = self._began = self._next = clock()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the first test began."""
+        return self._clock() - self._created
 
     def look(self) -> None:
         """Tell what has happened since the last call."""

@@ -255,10 +255,14 @@ def read_latencies(folder: Path, kind: Kind, first: int = 0, queries: int | None
 
 def compress_trace(folder: Path) -> None:
     """Replace the trace of a folder by a compressed one, which viewers of traces open as well."""
-    trace = folder / _TRACE
-    with trace.open("rb") as plain, gzip.open(f"{trace}.gz", "wb", compresslevel=6) as packed:
-        shutil.copyfileobj(plain, packed)
-    trace.unlink()
+    trace, small = folder / _TRACE, folder / f"{_TRACE}.gz"
+    try:
+        with trace.open("rb") as plain, gzip.open(small, "wb", compresslevel=6) as packed:
+            shutil.copyfileobj(plain, packed)
+        trace.unlink()
+    except OSError:
+        # A full disk keeps the large one.
+        small.unlink(missing_ok=True)
 
 
 class LoadGenLog:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from dlbricks_tui.crash_log import keep_traceback
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import HostLock, host_lock
@@ -15,6 +16,8 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.scenarios.load_tests import Clocks
 from dlbricks_tui.scenarios.measuring import LoadRule, measure_scenario
 from dlbricks_tui.scenarios.messages import LoadFailed, LoadMessage, ScenarioOrder, encode
+
+_SWITCH_SECONDS = 0.0005
 
 
 def scenario_command(data: DataFolder) -> list[str]:
@@ -38,6 +41,11 @@ def execute(
             write(LoadFailed(reason=stopped.why))
         except UserError as error:
             write(LoadFailed(reason=str(error)))
+        except BrokenPipeError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
+            log = keep_traceback(error, place.data.log)
+            write(LoadFailed(reason=f"internal error: {error}; the traceback is in {log}"))
         else:
             return True
     return False
@@ -49,6 +57,8 @@ def main(data: str) -> None:
     output = os.dup(sys.stdout.fileno())
     # Only messages are written there: LoadGen prints as well.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # A thread that passes a request on must not wait until the main thread has read logs.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     try:
         place = Workplace(DataFolder(Path(data)))
         measured = execute(order, place, lambda message: _write(output, encode(message)), host_lock())

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import NamedTuple, NoReturn
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.scenarios.scenario import ScenarioError
@@ -58,6 +59,10 @@ class Instance:
         if _name(size) not in taken:
             self._raise_loss(size)
         return taken[_name(size)]
+
+    def contention(self) -> Contention | None:
+        """Return the contention counts of the worker so far; None where there are none."""
+        return self._worker.contention()
 
     def interrupt(self) -> None:
         """End the worker, also while it computes."""
@@ -129,6 +134,10 @@ class Serving:
         """Raise the reason why an instance cannot answer any more, if there is one."""
         if self.failure is not None:
             raise self.failure
+
+    def contention(self) -> Sequence[Contention | None]:
+        """Return the contention counts of each instance so far."""
+        return [it.contention() for it in self._instances]
 
     def take_answered(self) -> Sequence[Answered]:
         """Return the requests that were answered since the last call."""

@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dlbricks_tui.host.contention import Contention
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.scenarios.load_tests import Clocks
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
@@ -22,6 +25,7 @@ from dlbricks_tui.scenarios.messages import (
 )
 from dlbricks_tui.scenarios.outcome import measured_load
 from dlbricks_tui.scenarios.scenario import Kind, fewest_queries
+from dlbricks_tui.scenarios.serving import Serving
 from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.verification import verify
 from tests.runs.runs import MODEL, Site
@@ -58,7 +62,7 @@ def test_a_single_stream_is_stored_with_the_latency_of_each_query_and_the_verdic
     assert (record.percentile, record.batch_size, record.instances) == (PERCENTILE, 1, 1)
     assert len(unpack_latencies(record.latencies)) == record.queries >= QUERIES
     assert (record.rate, record.sought) == (None, False)
-    assert host.told[-1] == LoadDone(uuid=record.uuid)
+    assert [it.uuid for it in host.messages(LoadDone)] == [record.uuid]
     assert verify(host.site.data.store).implausible == ()
 
 
@@ -276,7 +280,8 @@ def test_a_clock_that_jumps_is_told(host: Host) -> None:
     host.act, host.clocks = clock.set, Clocks(host=clock)
     assert host.measure(scenario(Kind.SINGLE))
     (done,) = host.messages(LoadDone)
-    (warning,) = done.warnings
+    # A busy host adds warnings.
+    (warning,) = [it for it in done.warnings if "clock" in it]
     assert warning.startswith("the clock of this host jumped by +3,600.0 s during a test")
     (record,) = host.records()
     assert not record.valid
@@ -290,8 +295,25 @@ def test_a_clock_that_is_set_back_ends_the_scenario(host: Host) -> None:
     assert "was set back by 3,600.0 s" in why(host)
 
 
+def test_other_programs_that_take_the_processor_are_told(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = iter([0.0, 60.0])
+    monkeypatch.setattr(Serving, "contention", lambda _: [Contention(next(waited), 0)])
+    assert host.measure(scenario(Kind.SINGLE))
+    (done,) = host.messages(LoadDone)
+    assert any(it.startswith("other programs kept the model from a processor for ") for it in done.warnings)
+
+
+def test_a_fault_of_dlbricks_is_one_line_with_a_traceback_in_the_log(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Serving, "contention", lambda _: 1 / 0)
+    assert not host.measure(scenario(Kind.SINGLE))
+    assert why(host).startswith("internal error: division by zero; the traceback is in ")
+    assert "ZeroDivisionError" in (host.site.data.log / "errors.log").read_text()
+
+
 def test_without_loadgen_one_line_names_the_extra(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "mlperf_loadgen", None)
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
     assert not host.measure(scenario(Kind.SINGLE))
     assert "pip install 'dlbricks-tui[scenarios]'" in why(host)
 
@@ -306,8 +328,6 @@ def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
 
 
 def test_instances_that_the_memory_does_not_hold_are_refused(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dlbricks_tui.host.fingerprint import fingerprint
-
     small = replace(fingerprint(), memory_bytes=1 << 20)
     monkeypatch.setattr("dlbricks_tui.scenarios.measuring.fingerprint", lambda: small)
     assert not host.measure(scenario(Kind.SINGLE, instances=4))
