@@ -175,8 +175,8 @@ class LoadTests:
         waited = max((it.waited_seconds for it in counted if it is not None), default=0.0) / seconds
         if waited > _WAITED_SHARE:
             self.warnings.append(
-                f"other programs kept the model from a processor for {waited * 100:.0f} % of a test, which slows requests "
-                "down: measure again on a quiet host"
+                f"other programs kept the model from a processor for {waited * 100:.0f} % of a test, which slows "
+                "requests down: measure again on a quiet host"
             )
 
     def _warn(self, finding: Finding, folder: Path) -> None:

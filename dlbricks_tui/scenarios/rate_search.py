@@ -66,8 +66,8 @@ class RateSearch:
             self._refuse_bound(found.inferences_ms)
             rate *= _LOWER
         raise ScenarioError(
-            f"no rate keeps {self._percentile} of the requests within {self._bound_ms:g} ms, not even "
-            f"{rate / _LOWER:.3g} requests per second: choose a longer bound"
+            f"bound {self._bound_ms:g} ms: no rate keeps {self._percentile} of the requests within it, not even "
+            f"{rate / _LOWER:.3g} per second; give a higher one"
         )
 
     def _search(self, rate: float) -> LoadSettings:
@@ -87,8 +87,8 @@ class RateSearch:
         slow_ms = percentile_of(sorted(inferences_ms), self.settings.percentile) + self.passing_ms
         if slow_ms > self._bound_ms:
             raise ScenarioError(
-                f"no rate keeps {self._percentile} of the requests within {self._bound_ms:g} ms: a request that never "
-                f"waits takes {slow_ms:.3g} ms; choose a longer bound"
+                f"bound {self._bound_ms:g} ms: a request that never waits takes {slow_ms:.3g} ms, so no rate keeps "
+                f"{self._percentile} of them within the bound; give a higher one"
             )
 
     def _likely(self) -> float:

@@ -191,7 +191,7 @@ def test_the_highest_rate_is_found_and_confirmed(host: Host) -> None:
 
 def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) -> None:
     assert not host.measure(scenario(Kind.SERVER, bound_ms=2.0), fake(FAKE_NAP="0.005"))
-    assert why(host).startswith("no rate keeps 50 % of the requests within 2 ms: a request that never waits takes ")
+    assert why(host).startswith("bound 2 ms: a request that never waits takes ")
     assert host.messages(LoadTestStarted) == []
 
 
