@@ -19,7 +19,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.outcome import PredictedLoad
@@ -175,7 +175,8 @@ class _Scenarios:
             refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
         else:
             tests = sorted(store.records(LoadTest, equal(system=way.system)), key=lambda it: it.when, reverse=True)
-            service = with_load_tests(ServiceTimes(by_size), tests, way.runtime, scenario.instances)
+            crowded = ServiceTimes(by_size, crowding=max(1.0, self._threads / self._cores))
+            service = with_load_tests(crowded, tests, way.runtime, scenario.instances)
             try:
                 prediction = predict(scenario, service)
             except ScenarioError as error:
@@ -304,13 +305,23 @@ class _Scenarios:
         is_same_rate = test.sought if sought else not test.sought and test.rate == scenario.rate
         return is_same_rate and (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
 
+    @property
+    def _threads(self) -> int:
+        """The threads of all instances; 0 if the framework decides their number."""
+        return self._scenario.instances * (stated_threads(self._model.found.way.runtime) or 0)
+
+    @property
+    def _cores(self) -> int:
+        """The cores of the system; any number if it is not known."""
+        if self._scope.is_host:
+            return fingerprint().cores
+        system = by_id(self._estimator.store.systems()).get(self._model.found.way.system)
+        return MOST_THREADS if system is None else max(1, system.cores)
+
     def _notes(self, service: ServiceTimes | None, prediction: PredictedLoad | None) -> Iterator[str]:
         """Yield what a user should know before believing the prediction."""
-        scenario, way = self._scenario, self._model.found.way
-        system = by_id(self._estimator.store.systems()).get(way.system)
-        cores = fingerprint().cores if self._scope.is_host else 0 if system is None else system.cores
-        threads = stated_threads(way.runtime)
-        if cores and threads is not None and (warning := too_many_threads([threads * scenario.instances], cores)):
+        scenario = self._scenario
+        if warning := too_many_threads([self._threads], self._cores):
             yield warning
         if service is None:
             return

@@ -61,6 +61,8 @@ class ServiceTimes:
     passing_is_measured: bool = False
     # The factor by which instances that run at the same time slow one another down; None: not known.
     slowdown: float | None = None
+    # The threads of all instances for each core, if there are more threads than cores.
+    crowding: float = 1.0
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -74,7 +76,7 @@ class ServiceTimes:
 
     def mean_ms(self, size: int) -> float:
         """Return the mean time for a batch, with passing it to the worker."""
-        return fmean(self._of(size).samples_ms) * (self.slowdown or 1.0) + self.passing_ms
+        return fmean(self._of(size).samples_ms) * self._factor + self.passing_ms
 
     def draws(self, sizes: Sequence[int], tests: int, requests: int, seed: int = 0) -> Numbers:
         """Return random times: sizes x tests x requests, in milliseconds.
@@ -92,8 +94,13 @@ class ServiceTimes:
         half = np.where(shift < 0.0, latency.value_ms - latency.low_ms, latency.high_ms - latency.value_ms)
         scale = np.maximum(0.0, 1.0 + shift * half / latency.value_ms)
         picked = samples[(ranks * len(samples)).astype(np.intp)]
-        found: Numbers = picked * scale * (self.slowdown or 1.0) + self.passing_ms
+        found: Numbers = picked * scale * self._factor + self.passing_ms
         return found
+
+    @property
+    def _factor(self) -> float:
+        """The factor by which other instances make an inference longer, as far as it is known."""
+        return self.crowding if self.slowdown is None else self.slowdown
 
     def _of(self, size: int) -> ServiceTime:
         return next(it for it in self.by_size if it.batch_size == size)

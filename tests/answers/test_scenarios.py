@@ -180,6 +180,9 @@ def test_more_threads_than_cores_are_warned_of(ask: Ask) -> None:
     assert not any("cores" in note for note in ask(records).notes)
     crowded = ask(records, replace(SERVER, instances=5))
     assert any("5 threads on 4 cores" in note for note in crowded.notes)
+    # Five instances do not serve more than four cores can.
+    assert crowded.service is not None
+    assert crowded.service.single_ms == pytest.approx(50.0 * 5 / 4, rel=0.01)
     assert any("slow one another down" in note for note in crowded.notes)
 
 
