@@ -118,16 +118,19 @@ class ScenarioResult:
     stored: MeasuredScenario | None
     # Of predicted and measured, or else stored, figures.
     difference: LoadDifference | None
-    # The reason why there is no prediction.
+    # The reason why it could not be measured, or else predicted, as was asked for.
     obstacle: str | None
     # What one should know before believing the prediction or the measurement.
     warnings: tuple[str, ...]
 
 
 def scenario_result(
-    answer: ScenarioAnswer, found: MeasuredTest | None, data: DataFolder, *, predicts: bool
+    answer: ScenarioAnswer, found: MeasuredTest | None, data: DataFolder, *, predicts: bool, failure: str = ""
 ) -> ScenarioResult:
-    """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for."""
+    """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for.
+
+    `failure` is the reason why the scenario could not be measured.
+    """
     newest = next(iter(answer.load_tests), None) if found is None else None
     measured = None if found is None else measured_scenario(found.test, data)
     stored = None if newest is None else measured_scenario(newest, data)
@@ -154,7 +157,7 @@ def scenario_result(
         measured=measured,
         stored=stored,
         difference=None if predicted is None or beside is None else _difference(predicted, beside),
-        obstacle=(answer.refusal or None) if predicts else None,
+        obstacle=failure or (answer.refusal if predicts else "") or None,
         warnings=(*(answer.notes if predicted is not None else ()), *(found.warnings if found is not None else ())),
     )
 

@@ -145,21 +145,18 @@ def answer_scenario(args: argparse.Namespace) -> int:
             narrate(note)
         if answer.refusal:
             narrate(f"no prediction: {answer.refusal}")
-    measured = None
-    if not args.predict:
-        measured = _measured(args, answer)
-        if measured is None:
-            return Status.DONE_WITH_FAILURES
+    measured, failure = (None, "") if args.predict else _measured(args, answer)
     if args.json:
         # Loaded here: only documents need it.
         from dlbricks_tui.answers.scenario_results import scenario_result
 
-        write_json(scenario_result(answer, measured, args.data, predicts=predicts))
-    else:
+        write_json(scenario_result(answer, measured, args.data, predicts=predicts, failure=failure))
+    elif predicts or measured is not None:
         _show(answer, measured, args.data, predicts=predicts)
-    if measured is not None:
-        return Status.DONE if measured.test.valid and meets_bound(measured.test) else Status.DONE_WITH_FAILURES
-    return Status.DONE if answer.prediction is not None and answer.prediction.valid else Status.DONE_WITH_FAILURES
+    if args.predict:
+        return Status.DONE if answer.prediction is not None and answer.prediction.valid else Status.DONE_WITH_FAILURES
+    is_positive = measured is not None and measured.test.valid and meets_bound(measured.test)
+    return Status.DONE if is_positive else Status.DONE_WITH_FAILURES
 
 
 def _answer(args: argparse.Namespace) -> ScenarioAnswer:
@@ -186,8 +183,8 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
         return scenario_answer(estimator, sources[0], options)
 
 
-def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | None:
-    """Measure the scenario; return None if it failed, which is narrated."""
+def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> tuple[MeasuredTest | None, str]:
+    """Measure the scenario, and return its test, or the reason why there is none, which is narrated."""
     # Loaded here: predictions need no process.
     from dlbricks_tui.answers.load_process import LoadProcessError, measure, order_of
     from dlbricks_tui.cli.scenario_progress import LoadNarration
@@ -199,10 +196,10 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest 
             measured = measure(order, args.data, narration.take)
     except LoadProcessError as error:
         narrate(str(error))
-        return None
+        return None, str(error)
     for warning in measured.warnings:
         narrate(warning)
-    return measured
+    return measured, ""
 
 
 @contextmanager

@@ -249,6 +249,12 @@ def test_a_measurement_that_fails_is_status_1_with_one_line(measure: Answer, man
     assert reason in err
 
 
+def test_a_failed_measurement_has_a_document_too(measure: Answer) -> None:
+    status, out, _ = measure("fails", *SERVER, "--json")
+    assert (status, document(out)["measured"]) == (1, None)
+    assert document(out)["obstacle"] == "the worker was lost: killed by signal 9"
+
+
 def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path / "data" / "store") as store:
         store.add(system("c5.xlarge"))
