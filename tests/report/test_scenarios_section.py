@@ -60,5 +60,11 @@ def test_each_system_has_histograms_of_all_but_offline_latencies() -> None:
     assert "bound" in found.exhibits[1].svg
 
 
+def test_histograms_of_several_runtimes_name_them() -> None:
+    one, two = load_test(runtime="mxnet-1.9.1 threads-1"), load_test(runtime="onnxruntime-1.32.0 python-3.11 threads-2")
+    assert "mxnet" not in section(one).exhibits[1].svg
+    assert "(onnxruntime-1.32.0, 2 threads)" in section(one, two).exhibits[1].svg
+
+
 def test_requests_of_equal_latency_are_drawn_too() -> None:
     assert section(load_test(latencies=pack_latencies([10_000_000] * 700))).exhibits[1].svg

@@ -14,6 +14,7 @@ from dlbricks_tui.report.evaluation import Evaluation
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH
 from dlbricks_tui.report.missing import command
+from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
 from dlbricks_tui.scenarios.outcome import latencies_ms, measured_load, meets_bound, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.store.records import LoadTest
@@ -92,12 +93,16 @@ def _histograms(system: str, tests: Sequence[LoadTest], numbers: Mapping[str, st
     left_out = f" The first {len(shown)} of {len(tests)} are drawn." if len(shown) < len(tests) else ""
     told = f"{counted(len(shown), 'histogram')} of latencies, on a logarithmic scale of requests.{left_out}"
 
+    several = len({it.runtime for it in shown}) > 1
+
     def paint() -> Figure:
         figure = drawing.canvas(WIDTH, _LEGEND + len(shown) * (_ABOVE + _PANEL + _BELOW))
         for row, it in enumerate(shown):
             top = _LEGEND + row * (_ABOVE + _PANEL + _BELOW) + _ABOVE
             axes = drawing.axes(figure, _LEFT, top, WIDTH - _LEFT - _BETWEEN, _PANEL)
-            _panel(axes, it, f"{model_label(it.name, numbers.get(it.name), _LONGEST_TITLE)}: {_scenario(it)}")
+            name = model_label(it.name, numbers.get(it.name), _LONGEST_TITLE)
+            by = f" ({_runtime(it)})" if several else ""
+            _panel(axes, it, f"{name}: {_scenario(it)}{by}")
         legend = [
             Line2D([], [], color=Ink.SKY.light, linewidth=3, label="requests"),
             Line2D([], [], color=Ink.GREEN.light, linestyle=":", label="percentile"),
@@ -107,8 +112,8 @@ def _histograms(system: str, tests: Sequence[LoadTest], numbers: Mapping[str, st
         return figure
 
     about = f"{told} {' '.join(map(_in_words, shown))}"
-    rows = [(it.name, _scenario(it), *each) for it in shown for each in _bins_of(it)]
-    numbers_shown = table(("model", "scenario", "from_ms", "to_ms", "requests"), rows)
+    rows = [(it.name, _scenario(it), it.runtime, *each) for it in shown for each in _bins_of(it)]
+    numbers_shown = table(("model", "scenario", "runtime", "from_ms", "to_ms", "requests"), rows)
     return Exhibit(name, title, told, numbers_shown, drawing.draw(name, title, about, paint))
 
 
@@ -134,6 +139,13 @@ def _bins_of(it: LoadTest) -> list[tuple[float, float, int]]:
     """Return equal parts of the range of the latencies, each with its number of requests."""
     counts, edges = np.histogram(np.asarray(latencies_ms(it)), bins=_BINS)
     return [(float(low), float(high), int(count)) for low, high, count in zip(edges, edges[1:], counts, strict=False)]
+
+
+def _runtime(it: LoadTest) -> str:
+    """Return a runtime in short: `onnxruntime-1.32.0, 1 thread`."""
+    threads = stated_threads(it.runtime)
+    name = it.runtime.partition(" ")[0]
+    return name if threads is None else f"{name}, {threads_in_words(threads)}"
 
 
 def _scenario(it: LoadTest) -> str:
