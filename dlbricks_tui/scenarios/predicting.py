@@ -22,8 +22,11 @@ Numbers = NDArray[np.float64]
 # Tests that are simulated: fewer where each takes longer, since a look-up should not.
 _TESTS, _TESTS_IN_BATCHES, _FEWEST_TESTS = 200, 60, 20
 _REQUESTS_IN_ALL, _REQUESTS_IN_ALL_IN_BATCHES = 140_000, 40_000
-# MLPerf's least duration, and the most queries of it that are simulated.
-_FULL_SECONDS, _MOST_QUERIES = 600.0, 5_000
+# The least durations of tests, as they are measured: without and with MLPerf's rules. More queries are not simulated.
+LEAST_SECONDS = {Kind.SINGLE: 2.0, Kind.MULTI: 2.0, Kind.SERVER: 0.0, Kind.OFFLINE: 3.0}
+FULL_SECONDS, _MOST_QUERIES = 600.0, 5_000
+# An offline test has more samples than its duration needs.
+_MORE_SAMPLES = 1.25
 _MS_PER_SECOND = 1000.0
 # Per millisecond.
 _LEAST_RATE = 1e-6
@@ -170,24 +173,29 @@ def _offline(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
     """Return the outcome of the batch size with the highest throughput, if all samples are there from the start."""
     found = []
     for size in scenario.batch_sizes:
-        batches = -(-_queries(scenario, service) // size)
+        batches = -(-fewest_queries(scenario.percentile) // size)
         tests = max(_FEWEST_TESTS, min(_TESTS, _REQUESTS_IN_ALL_IN_BATCHES // batches))
         # A batch is a request of a queue in which all are there from the start.
         drawn, at_once = service.draws([size], tests, batches), np.ones((1, tests))
         ends = latencies_of(np.zeros(batches), at_once, drawn, instances=scenario.instances)[0]
-        per_second = batches * size / ends.max(axis=-1)
-        found.append((float(np.median(per_second)), size, np.repeat(ends, size, axis=-1), per_second))
-    _, size, latencies, per_second = max(found, key=lambda it: it[0])
-    return _outcome(latencies, per_second, size, valid=True)
+        per_ms = batches * size / ends.max(axis=-1)
+        found.append((float(np.median(per_ms)), size, np.repeat(ends, size, axis=-1), per_ms))
+    rate, size, latencies, per_ms = max(found, key=lambda it: it[0])
+    # All latencies count from the start, so they grow with the samples of the test.
+    samples = rate * _MS_PER_SECOND * _seconds(scenario) * _MORE_SAMPLES
+    return _outcome(latencies * samples / latencies.shape[-1], per_ms, size, valid=True)
 
 
 def _queries(scenario: Scenario, service: ServiceTimes) -> int:
-    """Return the queries of a test: the fewest that decide, or those of MLPerf's duration as far as it is simulated."""
-    fewest = fewest_queries(scenario.percentile)
-    if not scenario.full:
-        return fewest
-    rate = scenario.rate or _MS_PER_SECOND * scenario.instances / service.single_ms
-    return max(fewest, min(_MOST_QUERIES, int(rate * _FULL_SECONDS)))
+    """Return the queries of a test: the fewest that decide, or those of its duration as far as they are simulated."""
+    rate = scenario.rate or _MS_PER_SECOND / service.single_ms
+    if scenario.kind is Kind.MULTI:
+        rate /= SAMPLES_PER_QUERY
+    return max(fewest_queries(scenario.percentile), min(_MOST_QUERIES, int(rate * _seconds(scenario))))
+
+
+def _seconds(scenario: Scenario) -> float:
+    return FULL_SECONDS if scenario.full else LEAST_SECONDS[scenario.kind]
 
 
 def _impossible(scenario: Scenario, service: ServiceTimes, bound_ms: float) -> str:
