@@ -5,6 +5,7 @@ LoadGen has no way to end a test early. A test that nobody needs any more goes o
 
 import gzip
 import importlib
+import math
 import os
 import re
 import shutil
@@ -18,8 +19,10 @@ from dlbricks_tui.scenarios.queueing import SCHEDULE_SEED
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, ScenarioError
 
 _SUMMARY, _DETAIL, _TRACE = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_trace.json"
-# The logs of a short test have about one megabyte, those of ten minutes a hundred.
-_LEAST_FREE_BYTES = 256 << 20
+# The logs of a test, and what its trace has for each sample.
+_LOG_BYTES, _BYTES_PER_SAMPLE = 64 << 20, 1500
+# Of a search.
+_MOST_TESTS = 10
 _NS_PER_SECOND, _NS_PER_MS, _NS_PER_US = 1e9, 1e6, 1e3
 # A server without a bound is never too slow.
 _NO_BOUND_MS = 1e7
@@ -72,6 +75,13 @@ class LoadSettings:
     bound_ms: float | None = None
     rate: float | None = None
     search: Search | None = None
+
+    @property
+    def samples(self) -> int:
+        """About how many samples are sent, at most."""
+        per_second = self.rate or 1000 / self.expected_ms
+        queries = max(self.queries, math.ceil(self.seconds * per_second))
+        return queries * (SAMPLES_PER_QUERY if self.kind is Kind.MULTI else 1) * (_MOST_TESTS if self.search else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +140,10 @@ class LoadGenTest:
             free = shutil.disk_usage(self.folder).free
         except OSError as error:
             raise ScenarioError(f"the logs of LoadGen cannot be kept in {self.folder}: {error.strerror}") from error
-        if free < _LEAST_FREE_BYTES:
+        needed = _LOG_BYTES + _BYTES_PER_SAMPLE * self._settings.samples
+        if free < needed:
             raise ScenarioError(
-                f"the logs of LoadGen need {_LEAST_FREE_BYTES >> 20} MiB in {self.folder}, and {free >> 20} MiB are "
+                f"the logs of LoadGen need up to {needed >> 20:,} MiB in {self.folder}, and {free >> 20:,} MiB are "
                 "free there: make room, or choose another data folder"
             )
         self._thread.start()

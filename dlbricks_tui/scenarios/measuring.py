@@ -44,7 +44,7 @@ _NS_PER_MS = 1e6
 _FEWEST_WARM, _MOST_WARM = 5, 200
 _TIMED_BATCHES = 3
 # LoadGen prepares queries for the expected latency, and the model may be faster.
-_FASTER, _SLACK = 2.0, 1.15
+_FASTER, _SLACK = 1.25, 1.15
 # Of an offline test for each instance.
 _FEWEST_BATCHES = 4
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import NamedTuple, NoReturn
 
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.runtime.protocol import Program
@@ -88,7 +87,7 @@ class Serving:
         self.respond: Callable[[Sequence[int]], None] = _ignore
         self.largest = max(instances[0].sizes)
         # The first reason why an instance cannot answer any more.
-        self.failure: UserError | None = None
+        self.failure: Exception | None = None
         self._instances = instances
         # Set when an instance fails.
         self._changed = changed
@@ -149,7 +148,7 @@ class Serving:
         while (batch := self._next(instance)) is not None:
             try:
                 (inference_ms,) = instance.run(batch.size)
-            except UserError as error:
+            except Exception as error:  # noqa: BLE001 - the main thread raises it
                 self._fail(error)
                 # The requests in hand have to be answered too, so that LoadGen ends.
                 self.respond([it.id for it in batch.requests])
@@ -170,7 +169,7 @@ class Serving:
             size = max((it for it in instance.sizes if it <= most), default=instance.sizes[0])
             return _Batch([self._waiting.popleft() for _ in range(min(size, most))], size)
 
-    def _fail(self, error: UserError) -> None:
+    def _fail(self, error: Exception) -> None:
         with self._lock:
             if self.failure is None and not self._ended:
                 self.failure = error

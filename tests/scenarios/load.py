@@ -1,6 +1,5 @@
 """Scenarios measured in a data folder of their own: by LoadGen, with requests to the fake worker."""
 
-import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,6 @@ from dlbricks_tui.scenarios.process import execute
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
-from tests.runs.killing import is_alive, workers_of
 from tests.runs.runs import FAKE, MODEL, Site
 
 QUICK = LoadRule(stream_seconds=0.0, offline_seconds=0.0, offline_samples=16, warm_seconds=0.0)
@@ -47,6 +45,8 @@ class Host:
     clocks: Clocks = field(default_factory=Clocks)
     act: Callable[[LoadMessage], None] = lambda _: None
     told: list[LoadMessage] = field(default_factory=list)
+    # The child processes before the measurement.
+    before: frozenset[int] = frozenset()
 
     @property
     def source(self) -> ModelSource:
@@ -64,7 +64,7 @@ class Host:
 
     def measure(self, asked: Scenario, execution: Execution | None = None, **fields: Any) -> bool:
         """Measure a scenario in this process; return whether it was measured."""
-        self.told = []
+        self.told, self.before = [], children()
 
         def write(message: LoadMessage) -> None:
             self.told.append(message)
@@ -97,7 +97,12 @@ def logs_of(told: Sequence[LoadMessage]) -> Path:
     return found
 
 
-def workers() -> Sequence[int]:
-    """Return the workers of this process that are alive."""
-    # The program that lists them is a child, too.
-    return [it for it in workers_of(os.getpid()) if is_alive(it)]
+def children() -> frozenset[int]:
+    """Return the child processes of this one, zombies too."""
+    found = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+    return frozenset(map(int, found))
+
+
+def workers(host: Host) -> Sequence[int]:
+    """Return the processes that the measurement in progress has started."""
+    return sorted(children() - host.before)

@@ -1,11 +1,20 @@
 """Logs of LoadGen, in the format of LoadGen 6."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.scenarios.loadgen import LoadGenLog, LoadGenTest, LoadSettings, Verdict, read_latencies, read_verdict
+from dlbricks_tui.scenarios.loadgen import (
+    LoadGenLog,
+    LoadGenTest,
+    LoadSettings,
+    Search,
+    Verdict,
+    read_latencies,
+    read_verdict,
+)
 from dlbricks_tui.scenarios.queueing import SCHEDULE_SEED
 from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
 
@@ -121,3 +130,13 @@ def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp
         settings = LoadSettings(kind=kind, percentile=99.0, queries=4, seconds=0.0, expected_ms=2.5, rate=9.0)
         found = LoadGenTest(settings, tmp_path, lambda _: None, threading.Event()).settings
         assert (found.min_query_count, found.schedule_rng_seed) == (4, SCHEDULE_SEED)
+
+
+def test_a_long_test_needs_more_room_for_its_logs() -> None:
+    short = LoadSettings(kind=Kind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
+    assert short.samples == 64
+    assert replace(short, seconds=600.0, expected_ms=1.0).samples == 600_000
+    assert replace(short, kind=Kind.MULTI).samples == 8 * 64
+    server = replace(short, kind=Kind.SERVER, rate=50.0, seconds=600.0)
+    assert server.samples == 30_000
+    assert replace(server, search=Search(0.15, 1, 99.7)).samples > 5 * 30_000
