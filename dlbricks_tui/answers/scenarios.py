@@ -118,8 +118,9 @@ class ScenarioAnswer:
     cure: str
     # None if the scenario cannot be measured on this host.
     order: ScenarioOrder | None
-    # The newest first.
+    # Of this scenario in this execution, and of the model in any; the newest first.
     load_tests: tuple[LoadTest, ...]
+    load_tests_of_model: tuple[LoadTest, ...]
     # Lines that a user should know before believing the prediction.
     notes: tuple[str, ...]
 
@@ -192,6 +193,7 @@ class _Scenarios:
             cure=cure,
             order=self._order(execution, prediction),
             load_tests=tuple(filter(self._is_same, self._own_tests)),
+            load_tests_of_model=self._tests_of_model,
             notes=tuple(self._notes(service, prediction)),
         )
 
@@ -280,12 +282,19 @@ class _Scenarios:
         )
 
     @cached_property
-    def _own_tests(self) -> Sequence[LoadTest]:
-        """All stored tests of the model in this execution, the newest first."""
-        way, store = self._model.found.way, self._estimator.store
+    def _tests_of_model(self) -> tuple[LoadTest, ...]:
+        """All stored tests of the model on the system, the newest first."""
         keys = end_to_end_keys(self._model.decomposition.graph).values()
-        found = [test for key in keys for test in store.load_tests_of(key, way.system)]
-        return [it for it in found if (it.runtime, it.level) == (way.runtime, way.level)]
+        found = [
+            test for key in keys for test in self._estimator.store.load_tests_of(key, self._model.found.way.system)
+        ]
+        return tuple(sorted(found, key=lambda test: test.when, reverse=True))
+
+    @property
+    def _own_tests(self) -> Sequence[LoadTest]:
+        """Those in this execution."""
+        way = self._model.found.way
+        return [it for it in self._tests_of_model if (it.runtime, it.level) == (way.runtime, way.level)]
 
     def _single_stream(self) -> LoadTest | None:
         """Return the newest test of a single stream: its requests are end-to-end samples, too."""

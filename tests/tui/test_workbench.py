@@ -226,7 +226,7 @@ async def test_panels_are_reached_by_number_and_by_tab(measured: DataFolder) -> 
 
 
 async def test_help_lists_the_keys_that_work_here(measured: DataFolder) -> None:
-    async with running(app_on(measured), (100, 60)) as pilot:
+    async with running(app_on(measured), (100, 70)) as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot)

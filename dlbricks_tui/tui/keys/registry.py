@@ -8,10 +8,19 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
 from dlbricks_tui.tui.results import actions as results
 from dlbricks_tui.tui.run import actions as run
+from dlbricks_tui.tui.scenario import actions as scenario
 from dlbricks_tui.tui.systems import actions as systems
 from dlbricks_tui.tui.workbench import actions as workbench
 
-_SCREENS = (workbench.SCOPES, run.SCOPES, results.SCOPES, corpus.SCOPES, systems.SCOPES, analysis.SCOPES)
+_SCREENS = (
+    workbench.SCOPES,
+    run.SCOPES,
+    results.SCOPES,
+    corpus.SCOPES,
+    systems.SCOPES,
+    analysis.SCOPES,
+    scenario.SCOPES,
+)
 
 # Of each screen the screen itself first, then its panels and boxes.
 SCOPES: tuple[Scope, ...] = (*actions.SCOPES, *(scope for screen in _SCREENS for scope in screen))

@@ -251,7 +251,7 @@ def settings_for(
     Many models are not timed end to end, which would take too long. The runtime has to match the format of the models.
     """
     registry = Registry(data.path)
-    runtimes = _runtimes(registry, sources)
+    runtimes = runtimes_for(registry, sources)
     before = last or _first(choices, registry, runtimes, config)
     # Of several runtimes of the last run, those count that run these models.
     kept_runtimes = tuple(name for name in before.chosen if name in runtimes)
@@ -382,7 +382,7 @@ def _probe_request(
     return probe_request(options, sources, data)
 
 
-def _runtimes(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
+def runtimes_for(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:
     """Return the runtimes that run all these models, the default first."""
     formats = shared_formats(sources)
     usual = registry.runtime_for(formats)

@@ -52,9 +52,9 @@ class WorkbenchScreen(ViewsScreen):
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "Select a model, see its parts and its latency, and run the bricks that were never run. "
-        "{workbench.show_analysis} shows how fast it could be and what is worth changing. {workbench.show_results}, "
-        "{workbench.show_corpus} and {workbench.show_systems} show all results, what repeats in the corpus, and the "
-        "systems."
+        "{workbench.show_analysis} shows how fast it could be and what is worth changing, {workbench.show_scenario} "
+        "how much load it can serve. {workbench.show_results}, {workbench.show_corpus} and {workbench.show_systems} "
+        "show all results, what repeats in the corpus, and the systems."
     )
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:

@@ -63,6 +63,14 @@ class ViewsScreen(RunHostScreen):
             return
         self.app.push_screen(AnalysisScreen(self.session, self._spec, self.choices, self._config(), self._run))
 
+    def action_show_scenario(self) -> None:
+        from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+
+        if self._spec is None:
+            self.notify("Open a model to see how much load it can serve.")
+            return
+        self.app.push_screen(ScenarioScreen(self.session, self._spec, self.choices, self._config()))
+
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.scores import ScoresScreen
 

@@ -1,0 +1,1 @@
+"""The screen of how much load a model can serve."""

@@ -1,0 +1,163 @@
+"""The panel of the latencies of the test in progress, or of a stored load test."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.scenarios.outcome import measured_load, percentile_of
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line
+from dlbricks_tui.tui.scenario import actions
+from dlbricks_tui.tui.scenario.pictures import picture_lines
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.wording.load_charts import FAILED, PASSED, latencies_picture
+from dlbricks_tui.wording.scenarios import (
+    histogram_below,
+    in_us,
+    message_line,
+    outcome_lines,
+    percentile_name,
+    prediction_line,
+    scenario_line,
+    scenario_of,
+    verdict_lines,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlbricks_tui.answers.scenarios import ScenarioAnswer
+    from dlbricks_tui.scenarios.messages import LoadTestDone
+    from dlbricks_tui.scenarios.outcome import MeasuredLoad
+    from dlbricks_tui.scenarios.scenario import Scenario
+    from dlbricks_tui.store.records import LoadTest
+    from dlbricks_tui.tui.scenario.measuring import Measuring
+    from dlbricks_tui.tui.scenario.progress import Progress
+    from dlbricks_tui.tui.scenario.work import ScenarioView
+
+_LEAST_PICTURE, _TESTS_IN_VIEW = 6, 4
+_SO_FAR = (50.0, 90.0, 99.0)
+
+
+class LatenciesPanel(Panel):
+    """While it is measured the latencies of the test in progress, else those of the selected load test."""
+
+    scope = actions.LATENCIES
+    TITLE = "Latencies"
+    REACHED_BY = "scenario.go_to_latencies"
+    ABOUT = (
+        "While a scenario is measured: the latency of each request of the test in progress, in their order, with the "
+        "bound as a line. Else the selected load test: its figures beside the prediction, LoadGen's verdict, and the "
+        "histogram of its latencies. {latencies.copy} copies the path of LoadGen's logs."
+    )
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="latencies")
+        self._view: ScenarioView | None = None
+        self._measuring: Measuring | None = None
+        self._test: LoadTest | None = None
+        self._logs = ""
+        self._warnings: tuple[str, ...] = ()
+        self.show_placeholder(Hint("{scenario.measure} measures the scenario with MLPerf LoadGen.", "muted"))
+
+    def show_measuring(self, measuring: Measuring) -> None:
+        """Show how far a measurement is."""
+        self._measuring = measuring
+        self._logs = measuring.progress.ready.logs if measuring.progress.ready else self._logs
+        self.show_title(" of the test in progress")
+        self._list.remake()
+
+    def show_test(
+        self, view: ScenarioView | None, test: LoadTest | None, logs: str = "", warnings: tuple[str, ...] = ()
+    ) -> None:
+        """Show a stored load test, beside the prediction if it is of the same scenario."""
+        if self._measuring is not None or test != self._test:
+            self._list.move_to(0)
+        self._measuring = None
+        self._view, self._test, self._logs, self._warnings = view, test, logs, warnings
+        self.show_title("" if test is None else f" of {test.when[:16].replace('T', ' ')}")
+        self._list.remake()
+
+    def action_copy(self) -> None:
+        self.copy(self._logs or None, "There are no logs to copy.")
+
+    def _lines(self, width: int) -> Iterator[Line]:
+        if self._measuring is not None:
+            yield from _measuring_lines(self._measuring, width, self._list.size.height)
+            return
+        if self._test is not None:
+            yield from _test_lines(self._test, self._view)
+            for warning in self._warnings:
+                yield line(Span(f"! {warning}", "warn"))
+            if self._logs:
+                yield fact("logs", Span(self._logs, "muted"))
+            for text in _histogram(self._test, width):
+                yield line(text)
+        if self._view is not None:
+            yield from _prediction_lines(self._view.answer, has_test=self._test is not None)
+
+
+def _measuring_lines(measuring: Measuring, width: int, height: int) -> Iterator[Line]:
+    progress, scenario = measuring.progress, measuring.scenario
+    lines = [*_progress_lines(progress, scenario)]
+    if progress.latencies_ms and progress.test is not None:
+        room = max(_LEAST_PICTURE, height - len(lines) - min(_TESTS_IN_VIEW, len(progress.ended)))
+        lines += picture_lines(
+            latencies_picture(progress.latencies_ms, progress.test.queries, scenario.bound_ms, width, room)
+        )
+    yield from lines
+    for test in reversed(progress.ended):
+        yield _ended_line(test, scenario)
+
+
+def _progress_lines(progress: Progress, scenario: Scenario) -> Iterator[Line]:
+    if progress.ready is not None and progress.test is None:
+        yield line(Span(message_line(progress.ready, scenario), "muted"))
+    found = progress.ordered_ms
+    if found:
+        yield fact("so far", "   ".join(f"{percentile_name(it)} {in_us(percentile_of(found, it))}" for it in _SO_FAR))
+
+
+def _ended_line(test: LoadTestDone, scenario: Scenario) -> Line:
+    sign, style = (PASSED, "good") if test.passed else (FAILED, "bad")
+    return line(Span(f"{sign} ", style), message_line(test, scenario))
+
+
+def _test_lines(test: LoadTest, view: ScenarioView | None) -> Iterator[Line]:
+    scenario = scenario_of(test)
+    yield line(Span(scenario_line(scenario), "strong"))
+    is_same = view is not None and view.is_of(test)
+    predicted = view.answer.prediction if view is not None and is_same else None
+    for text in outcome_lines(scenario, predicted, _measured(test), test):
+        yield line(text)
+    if not is_same:
+        yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted").line
+    for text in verdict_lines(test):
+        yield line(text)
+
+
+def _prediction_lines(answer: ScenarioAnswer, *, has_test: bool) -> Iterator[Line]:
+    if has_test and answer.notes:
+        yield BLANK
+    if not has_test and answer.prediction is not None:
+        for text in outcome_lines(answer.scenario, answer.prediction, None):
+            yield line(text)
+        yield line(prediction_line(answer.scenario, answer.prediction))
+        yield BLANK
+    if answer.notes:
+        yield line(Span("Before you believe the prediction", "heading"))
+    for note in answer.notes:
+        yield line(Span(f"  {note}"))
+
+
+@lru_cache(maxsize=8)
+def _measured(test: LoadTest) -> MeasuredLoad:
+    return measured_load(test)
+
+
+@lru_cache(maxsize=8)
+def _histogram(test: LoadTest, width: int) -> list[str]:
+    return histogram_below(test, width)

@@ -1,0 +1,252 @@
+"""The screen of how much load a model can serve: the prediction, and MLPerf LoadGen's measurement of it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container
+
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
+from dlbricks_tui.tui.scenario import actions, work
+from dlbricks_tui.tui.scenario.form import SettingsPanel
+from dlbricks_tui.tui.scenario.latencies import LatenciesPanel
+from dlbricks_tui.tui.scenario.load import LoadPanel
+from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
+from dlbricks_tui.tui.scenario.settings import ScenarioSettings
+from dlbricks_tui.tui.scenario.words import answer_line, state_line
+from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
+from dlbricks_tui.tui.widgets.text import TextLines
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.store.records import LoadTest
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.scenario.measuring import Measuring
+    from dlbricks_tui.tui.session import Session
+
+
+class ScenarioScreen(PanelledScreen[None]):
+    """Predicts scenarios of the open model in threads, and measures them in a process."""
+
+    scope = actions.SCENARIO
+    CSS_PATH = "scenario.tcss"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "How much load the open model can serve. The prediction comes from stored results and a simulated queue; "
+        "{scenario.measure} measures the same scenario with MLPerf LoadGen. {scenario.pause} pauses so that others can "
+        "measure: the test in progress is repeated. {scenario.cancel} cancels."
+    )
+
+    def __init__(self, session: Session, spec: ModelSpec, choices: Choices, config: Config) -> None:
+        super().__init__()
+        self._session = session
+        self._spec = spec
+        self._predict = partial(work.predict_scenario, session, spec, choices, config)
+        self._settings = _first_settings(session, spec, choices)
+        self._view: work.ScenarioView | None = None
+        # Why nothing is predicted.
+        self._refusal = ""
+        self._measuring: Measuring | None = None
+        # Why the last measurement failed.
+        self._failure = ""
+        # The load test that was measured here last, and what its measurement warned about.
+        self._measured = ""
+        self._warnings: tuple[str, ...] = ()
+        self._is_outdated = False
+        self._head = TextLines(self._head_lines, classes="scenario-head")
+        self._load = LoadPanel()
+        self._form = SettingsPanel(self._settings)
+        self._latencies = LatenciesPanel()
+        self._tests = LoadTestsPanel()
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        with Container(classes="panels"):
+            yield self._load
+            yield self._form
+            yield self._latencies
+            yield self._tests
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        self._load.show_placeholder(line(Span("Looking up what a request takes.", "muted")))
+        self._look()
+
+    # The prediction
+
+    @on(messages.NewResults)
+    def _new_results(self) -> None:
+        if self._measuring is None:
+            self._look()
+        else:
+            self._is_outdated = True
+
+    def action_look_again(self) -> None:
+        if self._measuring is not None:
+            self._say_measuring()
+        else:
+            self._look()
+
+    @on(SettingsPanel.Chosen)
+    def _chosen(self, event: SettingsPanel.Chosen) -> None:
+        self._take(event.settings)
+
+    @on(SettingsPanel.Writing)
+    def _writing(self, event: SettingsPanel.Writing) -> None:
+        from dlbricks_tui.tui.dialogs.writing import WritingScreen
+
+        setting, written = event.setting, event.setting.written
+        if written is not None:
+            box: WritingScreen[ScenarioSettings] = WritingScreen(
+                setting.label.capitalize(),
+                setting.as_written(self._settings),
+                written.hint,
+                written.note,
+                lambda text: self._settings.with_value(setting.field, written.read(text)),
+            )
+            self.ask(box, self._take)
+
+    @on(LoadTestsPanel.Taken)
+    def _test_taken(self) -> None:
+        if self._tests.selected is not None:
+            self._take(work.settings_of(self._tests.selected, self._settings))
+
+    def _take(self, settings: ScenarioSettings) -> None:
+        if self._measuring is not None:
+            self._say_measuring()
+        elif settings != self._settings:
+            self._settings = settings
+            self._form.show(settings)
+            self._failure = ""
+            self._look()
+
+    def _look(self) -> None:
+        self._is_outdated = False
+        self.run_in_thread(partial(self._predict, self._settings), "prediction", self._predicted)
+
+    def _predicted(self, found: work.ScenarioView | str) -> None:
+        self._refusal = found if isinstance(found, str) else found.answer.refusal
+        self._view = None if isinstance(found, str) else found
+        self._form.show(self._settings, None if self._view is None else self._view.answer.scenario.bound_ms)
+        self._load.show_placeholder(line(Span(self._refusal, "warn")))
+        if self._view is not None:
+            self._tests.show(self._view.tests)
+            if self._measured:
+                self._tests.select(self._measured)
+        self._show_all()
+
+    # What is shown
+
+    @on(LoadTestsPanel.Selected)
+    def _test_selected(self) -> None:
+        if self._measuring is None:
+            self._show_all()
+
+    def _show_all(self) -> None:
+        measuring = self._measuring
+        if measuring is not None:
+            self._load.show(self._view, measuring.progress, None)
+            self._latencies.show_measuring(measuring)
+        else:
+            test = self._tests.selected
+            self._load.show(self._view, None, test if self._is_of_scenario(test) else None)
+            warnings = self._warnings if test is not None and test.uuid == self._measured else ()
+            self._latencies.show_test(self._view, test, self._logs_of(test), warnings)
+        self._head.refresh(layout=True)
+        self.refresh_bindings()
+
+    def _is_of_scenario(self, test: LoadTest | None) -> bool:
+        return test is not None and self._view is not None and self._view.is_of(test)
+
+    def _logs_of(self, test: LoadTest | None) -> str:
+        folder = self._session.data.scenarios / test.uuid if test is not None else None
+        return str(folder) if folder is not None and folder.is_dir() else ""
+
+    def _head_lines(self, width: int) -> tuple[Line, ...]:
+        answer = answer_line(self._spec.source.name, self._view, self._refusal)
+        state = state_line(self._view, self._measuring, self._failure)
+        # The scenario is the same as in its panel, so it may be cut off.
+        may_be_cut = self._measuring is None and not self._failure
+        return (*wrapped_lines([answer], width), *([state] if may_be_cut else wrapped_lines([state], width)))
+
+    # The measurement
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("pause", "cancel"):
+            return self._measuring is not None
+        return super().check_action(action, parameters)
+
+    def action_measure(self) -> None:
+        order = None if self._view is None else self._view.answer.order
+        if self._measuring is not None:
+            self._say_measuring()
+        elif self._view is None:
+            self.notify(self._refusal or "The scenario is not looked up yet.")
+        elif order is None:
+            self.notify("The scenario cannot be measured here: it was looked up for another system or runtime.")
+        else:
+            from dlbricks_tui.tui.scenario.measuring import Measuring
+
+            self._failure = ""
+            self._measuring = Measuring(order, self._session.data)
+            self._show_all()
+            self.run_worker(self._follow(self._measuring), group="measurement", exit_on_error=False)
+
+    async def _follow(self, measuring: Measuring) -> None:
+        try:
+            await measuring.follow(self._show_all)
+        finally:
+            self._measuring = None
+            self._failure = measuring.progress.failure
+            if measuring.progress.done is not None:
+                self._measured, self._warnings = measuring.progress.done.uuid, measuring.progress.done.warnings
+            if measuring.cancelled:
+                self.notify("The measurement is cancelled; stored load tests are kept.")
+            self._show_all()
+            if measuring.progress.done is not None or self._is_outdated:
+                self._look()
+
+    def _say_measuring(self) -> None:
+        self.notify(f"The scenario is being measured: {key('scenario.cancel')} cancels it.")
+
+    def action_pause(self) -> None:
+        if self._measuring is not None:
+            (self._measuring.resume if self._measuring.paused else self._measuring.pause)()
+            self._show_all()
+
+    def action_cancel(self) -> None:
+        self._ask_to_cancel("LoadGen measures the scenario.", leave=False)
+
+    def action_leave(self) -> None:
+        if self._measuring is None:
+            super().action_leave()
+        else:
+            self._ask_to_cancel("The scenario is measured while this screen is open.", leave=True)
+
+    def _ask_to_cancel(self, told: str, *, leave: bool) -> None:
+        from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
+
+        def cancel(_: bool) -> None:
+            if self._measuring is not None:
+                self._measuring.cancel()
+            if leave:
+                self.dismiss(None)
+
+        self.ask(CancelLoadScreen(told), cancel)
+
+    async def on_unmount(self) -> None:
+        if self._measuring is not None:
+            self._measuring.cancel()
+            await self._measuring.ended()
+
+
+def _first_settings(session: Session, spec: ModelSpec, choices: Choices) -> ScenarioSettings:
+    batch_sizes = () if choices.batch is None else (choices.batch,)
+    return ScenarioSettings(work.runtimes_of(session, spec), batch_sizes=batch_sizes)

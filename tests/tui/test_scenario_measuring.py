@@ -1,0 +1,315 @@
+"""Scenarios that the screen measures; a small script stands for the process that measures."""
+
+import os
+import pickle
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers import scenarios
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.scenarios.messages import (
+    LoadDone,
+    LoadFailed,
+    LoadMessage,
+    LoadProgress,
+    LoadReady,
+    LoadTestDone,
+    LoadTestStarted,
+    LoadWaits,
+    ScenarioOrder,
+    encode,
+)
+from dlbricks_tui.scenarios.outcome import PredictedLoad
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.scenario import measuring
+from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
+from dlbricks_tui.tui.scenario.progress import Progress
+from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.scenario.settings import ScenarioSetting
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
+from tests.tui.results import store_run
+from tests.tui.snapshots import check_layout
+from tests.tui.test_scenario_screen import MODEL, OPEN, store_load_test, to
+
+# It keeps its order, writes each file of lines that appears, and ends with the status in the file `end`.
+SCRIPT = """
+import os, pathlib, sys, time
+folder = pathlib.Path(sys.argv[1])
+number = len(list(folder.glob("order*"))) + 1
+(folder / "part-order").write_bytes(sys.stdin.buffer.read())
+(folder / f"pid{number}").write_text(str(os.getpid()))
+(folder / "part-order").rename(folder / f"order{number}")
+written = 0
+while True:
+    ends = (folder / "end").exists()
+    if (folder / f"lines{number}.{written}").exists():
+        os.write(1, (folder / f"lines{number}.{written}").read_bytes())
+        written += 1
+    elif ends:
+        break
+    time.sleep(0.005)
+sys.exit(int((folder / "end").read_text()))
+"""
+READY = LoadReady(service_ms=15.5, passing_ms=0.12, logs="/data/scenarios/ab")
+FIRST = LoadTestStarted(number=1, rate=30.0, batch_size=1, queries=662, seconds_left=40.0)
+SECOND = LoadTestStarted(number=2, rate=45.0, batch_size=1, queries=662, seconds_left=20.0)
+PASSED = LoadTestDone(number=1, rate=30.0, batch_size=1, passed=True, percentile_ms=41.5, per_second=29.8)
+FAILED = LoadTestDone(number=2, rate=45.0, batch_size=1, passed=False, percentile_ms=97.0, per_second=44.0)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder with what the process writes."""
+    path = tmp_path / "process"
+    path.mkdir()
+    monkeypatch.setattr(measuring, "scenario_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(path)])
+    return path
+
+
+@pytest.fixture
+def timed(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> DataFolder:
+    """A data folder with a model that was timed end to end, by a runtime that counts as one of this host."""
+    store_run(new, [MODEL])
+
+    def order(asked: scenarios._Scenarios, execution: Execution, prediction: PredictedLoad) -> ScenarioOrder:
+        rate = prediction.per_second.value
+        return ScenarioOrder(source=asked._source, execution=execution, scenario=asked._scenario, first_rate=rate)
+
+    monkeypatch.setattr(scenarios._Scenarios, "_order", order)
+    return new
+
+
+class Process:
+    """The processes of the script, one after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._written: dict[int, int] = {}
+
+    def write(self, *messages: LoadMessage | bytes, number: int = 1) -> None:
+        """Let a process write messages; they appear at once."""
+        written = self._written.get(number, 0)
+        self._written[number] = written + 1
+        part = self._folder / "part"
+        part.write_bytes(b"".join(it if isinstance(it, bytes) else encode(it) for it in messages))
+        part.rename(self._folder / f"lines{number}.{written}")
+
+    def end(self, status: int = 0) -> None:
+        (self._folder / "part").write_text(str(status))
+        (self._folder / "part").rename(self._folder / "end")
+
+    def has_begun(self, number: int = 1) -> bool:
+        return (self._folder / f"order{number}").exists()
+
+    def order(self, number: int = 1) -> ScenarioOrder:
+        found = pickle.loads((self._folder / f"order{number}").read_bytes())
+        assert isinstance(found, ScenarioOrder)
+        return found
+
+    def has_ended(self, number: int = 1) -> bool:
+        try:
+            os.kill(int((self._folder / f"pid{number}").read_text()), 0)
+        except ProcessLookupError:
+            return True
+        return False
+
+
+@pytest.fixture
+def process(folder: Path) -> Process:
+    return Process(folder)
+
+
+def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> LoadProgress:
+    return LoadProgress(number=number, queries=len(latencies_ms), seconds=seconds, latencies_ms=tuple(latencies_ms))
+
+
+async def shows(pilot: Pilot[None], words: str) -> None:
+    await eventually(pilot, lambda: words in screen_text(pilot))
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    return [note.message for note in pilot.app._notifications]
+
+
+async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown_at_the_end(
+    timed: DataFolder, process: Process
+) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        await shows(pilot, "loading the model")
+        process.write(READY, FIRST, progress(1, [16.0] * 150 + [80.0, 90.0]))
+        await shows(pilot, "test 1: 30.00/s, 152 of 662 requests, 1.32 % over 6")
+        shown = screen_text(pilot)
+        assert "about 17 s left" in shown and "p50 16.000 ms" in shown and "p99 80.000 ms" in shown
+        # The test in progress is a point of the curve.
+        assert "? now" in shown
+        check_layout(pilot.app)
+        process.write(PASSED, SECOND, progress(2, [70.0] * 10, 1.0))
+        await shows(pilot, "o test 1: 30.00/s, p99 41.500 ms")
+        assert "10 of 662 requests, 100.00 % over 6" in screen_text(pilot) and "o passed" in screen_text(pilot)
+        process.write(FAILED)
+        await shows(pilot, "x test 2: 45.00/s, p99 97.000 ms")
+        assert "x failed" in screen_text(pilot)
+        test = store_load_test(timed, bound_ms=process.order().scenario.bound_ms)
+        process.write(LoadDone(uuid=test.uuid, warnings=("the clock jumped by 2 s",)))
+        process.end()
+        await shows(pilot, "LoadGen: VALID, 700 requests")
+        shown = screen_text(pilot)
+        for words in ("PREDICTED", "MEASURED", "DIFFERENCE", "! the clock jumped by 2 s", "1 Load", "Load tests 1"):
+            assert words in shown
+        assert "in progress" not in shown
+
+
+async def test_the_search_begins_at_the_predicted_rate(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        (rate,) = re.findall(r"~([\d.]+) requests/s", screen_text(pilot))
+        assert process.order().first_rate == pytest.approx(float(rate), rel=1e-3)
+
+
+async def test_a_pause_ends_the_process_and_the_next_one_begins_at_the_rate_that_passed(
+    timed: DataFolder, process: Process
+) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
+        await shows(pilot, "7 of 662 requests")
+        await pilot.press("p")
+        await shows(pilot, "paused; others may measure")
+        await eventually(pilot, process.has_ended)
+        # The test in progress is gone, the one that passed is not.
+        assert "o passed" in screen_text(pilot) and "? now" not in screen_text(pilot)
+        await pilot.press("p")
+        await eventually(pilot, lambda: process.has_begun(2))
+        assert process.order(2).first_rate == 30.0
+        process.write(LoadWaits(holder="run r1 of a colleague"), number=2)
+        await shows(pilot, "waits for run r1 of a colleague")
+        process.write(READY, SECOND, FAILED, number=2)
+        await shows(pilot, "x failed")
+        assert "o passed" in screen_text(pilot)
+
+
+async def test_a_paused_measurement_can_be_cancelled(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        await pilot.press("p")
+        await shows(pilot, "paused")
+        await pilot.press("x", "y")
+        await eventually(pilot, lambda: "The measurement is cancelled; stored load tests are kept." in told(pilot))
+        assert "paused" not in screen_text(pilot)
+
+
+async def test_cancelling_asks_first_and_ends_the_process(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        # There is nothing to cancel yet.
+        await press(pilot, "x", "p")
+        assert isinstance(pilot.app.screen, ScenarioScreen)
+        await pilot.press("m")
+        process.write(READY, FIRST, progress(1, [20.0] * 7))
+        await shows(pilot, "7 of 662 requests")
+        await pilot.press("x")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelLoadScreen))
+        await pilot.press("escape")
+        assert not process.has_ended()
+        await pilot.press("x", "y")
+        await eventually(pilot, process.has_ended)
+        await press(pilot)
+        assert isinstance(pilot.app.screen, ScenarioScreen)
+        assert "server: the highest rate" in screen_text(pilot)
+
+
+async def test_leaving_while_it_measures_asks_and_ends_the_process(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelLoadScreen))
+        await press(pilot, "y")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert process.has_ended()
+
+
+async def test_leaving_the_program_ends_the_process(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+    assert process.has_ended()
+
+
+@pytest.mark.parametrize(
+    ("written", "status", "reason"),
+    [
+        (LoadFailed(reason="the worker was lost: killed by signal 9"), 1, "the worker was lost: killed by signal 9"),
+        (b"no message\n", None, "the process wrote a line that is no message"),
+        (b"", 3, "the process ended with status 3"),
+        (b"", 0, "the process ended without a result"),
+    ],
+)
+async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(
+    timed: DataFolder, process: Process, written: LoadMessage | bytes, status: int | None, reason: str
+) -> None:
+    process.write(READY, FIRST, written)
+    if status is not None:
+        process.end(status)
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN, "m")
+        assert f" The measurement failed: {reason}\n" in screen_text(pilot)
+        assert isinstance(pilot.app.screen, ScenarioScreen)
+        assert "pause" not in screen_text(pilot)
+        await pilot.press("m")
+        await eventually(pilot, lambda: process.has_begun(2))
+
+
+async def test_the_settings_stay_while_they_are_measured(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        for key in [*to(ScenarioSetting.PERCENTILE), "l", "r", "m"]:
+            await pilot.press(key)
+        await eventually(pilot, lambda: len(told(pilot)) == 3)
+        assert set(told(pilot)) == {"The scenario is being measured: x cancels it."}
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen)
+        assert screen._settings.percentile is None
+        # New results wait for its end.
+        screen.post_message(NewResults())
+        await eventually(pilot, lambda: screen._is_outdated)
+        await pilot.press("x", "y")
+        await eventually(pilot, lambda: not screen._is_outdated)
+
+
+async def test_a_scenario_of_another_system_is_not_measured(timed: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scenarios._Scenarios, "_order", lambda *_: None)
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN, "m")
+        assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
+
+
+def test_the_progress_of_a_test_starts_anew_with_each_test() -> None:
+    found = Progress()
+    for message in (READY, FIRST, progress(1, [3.0, 1.0]), progress(1, [2.0])):
+        found.take(message)
+    assert list(found.latencies_ms) == [3.0, 1.0, 2.0] and found.ordered_ms == [1.0, 2.0, 3.0]
+    found.take(PASSED)
+    assert not found.latencies_ms and found.test is None and found.highest_passed == 30.0
+    found.take(SECOND)
+    found.take(progress(2, [5.0], 30.0))
+    assert found.ordered_ms == [5.0] and found.seconds == 30.0
+    found.take(FAILED)
+    assert found.highest_passed == 30.0

@@ -1,0 +1,220 @@
+"""The screen of how much load the open model can serve."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.answers import scope
+from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.packed_latencies import pack_latencies
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.tui import estimator as judging
+from dlbricks_tui.tui.dialogs.writing import WritingScreen
+from dlbricks_tui.tui.scenario.form import SettingsPanel
+from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
+from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.scenario.settings import ScenarioSetting, ScenarioSettings
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.store.samples import load_test, system
+from tests.tui import results
+from tests.tui.application import MEASURED_ONLY, NARROW, WIDE, app_on, press, running, screen_text
+from tests.tui.results import RUNTIME, graph_of, store_run
+from tests.tui.snapshots import check_all
+from tests.tui.stored_results import HERE
+
+MODEL = "squeezenet1.1"
+OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "L")
+# The rows of the settings.
+ROWS = list(ScenarioSetting)
+
+
+@pytest.fixture
+def timed(new: DataFolder) -> DataFolder:
+    """A data folder with a model that was timed end to end."""
+    store_run(new, [MODEL])
+    return new
+
+
+@pytest.fixture
+def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (results, judging, scope):
+        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
+
+
+def store_load_test(data: DataFolder, host: str | None = None, **fields: object) -> LoadTest:
+    """Store a load test of the model on this host."""
+    key = end_to_end_keys(graph_of(MODEL))[Level.WRITTEN]
+    here = {"model": key, "name": MODEL, "system": host or fingerprint().id, "runtime": RUNTIME.id}
+    test = load_test(**{**here, "level": Level.WRITTEN, **fields})
+    with ResultsDatabase(data.store) as store:
+        store.add(test)
+    return test
+
+
+def to(setting: ScenarioSetting) -> list[str]:
+    """Return the keys that lead from the opened screen to a setting."""
+    return ["2", "g", *["j"] * ROWS.index(setting)]
+
+
+async def test_the_screen_matches_its_snapshot(one_host: None, timed: DataFolder) -> None:
+    latencies_ns = [16_000_000 + number % 41 * 400_000 for number in range(690)] + [90_000_000] * 10
+    store_load_test(timed, HERE, bound_ms=63.0, latencies=pack_latencies(latencies_ns))
+    async with running(app_on(timed)) as pilot:
+        await press(pilot, *OPEN)
+        await check_all(pilot, "scenario")
+
+
+async def test_the_predicted_curve_the_bound_and_the_highest_rate_are_there_from_the_start(timed: DataFolder) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN)
+        shown = screen_text(pilot)
+        assert re.search(rf"{MODEL}: ~[\d.]+ requests/s \([\d.]+ to [\d.]+\) with p99 within 6\d ms", shown)
+        assert re.search(r"6\d\.00\|=+~+=+", shown)
+        assert re.search(r"~ predicted p99  = bound 6\d ms  \^ highest rate [\d.]+", shown)
+        assert "requests per second" in shown
+        await press(pilot, "3")
+        shown = screen_text(pilot)
+        for words in ("PREDICTED", "requests/s", "p99.9", "Before you believe the prediction"):
+            assert words in shown
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_the_prediction_follows_each_setting(timed: DataFolder) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN, *to(ScenarioSetting.PERCENTILE), "l")
+        assert "with p99.9 within" in screen_text(pilot)
+        await press(pilot, *to(ScenarioSetting.KIND), "h", "h")
+        assert "single stream: p99.9" in screen_text(pilot)
+        await press(pilot, *to(ScenarioSetting.PERCENTILE), "l")
+        shown = screen_text(pilot)
+        assert "single stream: p90" in shown
+        # The percentiles are drawn, as there are no rates.
+        assert re.search(r"p50 +p90 +p99 +p99\.9", shown) and "~ predicted   o measured" in shown
+        await press(pilot, *to(ScenarioSetting.KIND), "l")
+        assert "multi stream" in screen_text(pilot)
+        # Batches were not measured.
+        await press(pilot, "l", "l")
+        shown = screen_text(pilot)
+        assert f"{MODEL} has no results at batch sizes 2, 4, 8" in shown and "--batch 2,4,8" in shown
+        await press(pilot, *to(ScenarioSetting.BATCHES), "l")
+        shown = screen_text(pilot)
+        assert re.search(r"~[\d.]+ samples/s \([\d.]+ to [\d.]+\) at batch size 1", shown)
+        assert "samples per second against batch size" in shown
+
+
+async def test_a_value_of_ones_own_is_written_and_a_wrong_one_is_refused_with_one_line(timed: DataFolder) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN, *to(ScenarioSetting.BOUND), "e")
+        assert isinstance(pilot.app.screen, WritingScreen)
+        await press(pilot, '"much"', "enter")
+        assert "Write a number above 0 and up to 1,000,000 ms, such as 12.5" in screen_text(pilot)
+        await press(pilot, *["backspace"] * 4, '"123"', "enter")
+        assert isinstance(pilot.app.screen, ScenarioScreen)
+        assert "with p99 within 123 ms" in screen_text(pilot)
+        await press(pilot, *to(ScenarioSetting.RATE), "enter", '"5"', "enter")
+        assert re.search(r"p99 ~[\d.]+ ms \([\d.]+ to [\d.]+\) at 5\.000/s, within 123 ms", screen_text(pilot))
+        # A setting with few values has the next one instead.
+        await press(pilot, *to(ScenarioSetting.LENGTH), "enter")
+        assert "as long as MLPerf asks" in screen_text(pilot)
+
+
+async def test_an_impossible_bound_is_one_line_beside_the_curve(timed: DataFolder) -> None:
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN, *to(ScenarioSetting.BOUND), "e", '"0.5"', "enter", "1")
+        shown = screen_text(pilot)
+        assert "bound 0.5 ms: a request that never waits takes" in shown
+        assert "= bound 0.5 ms" in shown and "~ predicted p99" in shown and "^" not in shown
+
+
+async def test_a_contradiction_is_one_line_and_the_next_change_corrects_it(timed: DataFolder) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN, *to(ScenarioSetting.KIND), "h", "h", *to(ScenarioSetting.BATCHES), "l", "l")
+        assert "batch 2: a single stream has one request at a time" in screen_text(pilot)
+        await press(pilot, "h")
+        assert "a single stream has one request" not in screen_text(pilot)
+
+
+async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
+    async with running(app_on(new, MEASURED_ONLY), NARROW) as pilot:
+        await press(pilot, "escape", "L")
+        assert not isinstance(pilot.app.screen, ScenarioScreen)
+        await press(pilot, *OPEN)
+        assert isinstance(pilot.app.screen, ScenarioScreen)
+        assert "there is no usual bound" in screen_text(pilot)
+        await press(pilot, *to(ScenarioSetting.BOUND), "e", '"50"', "enter", "1")
+        assert f"dlbricks run {MODEL}" in screen_text(pilot)
+
+
+async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_their_scenario(
+    timed: DataFolder,
+) -> None:
+    test = store_load_test(timed, bound_ms=70.0)
+    store_load_test(timed, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False, valid=False)
+    (timed.scenarios / test.uuid).mkdir(parents=True)
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN, "4")
+        panel = pilot.app.screen.query_one(LoadTestsPanel)
+        assert len(panel.found) == 2
+        await press(pilot, "slash", '"server VALID"', "enter")
+        shown = screen_text(pilot)
+        assert "LoadGen: VALID, 700 requests" in shown and f"{timed.scenarios / test.uuid}"[:30] in shown
+        assert "enter in the load tests predicts this scenario" in shown and "DIFFERENCE" not in shown
+        await press(pilot, "enter")
+        shown = screen_text(pilot)
+        assert "with p99 within 70 ms" in shown and "DIFFERENCE" in shown and "o passed" in shown
+        await press(pilot, "3", "y")
+        assert timed.copied.read_text() == str(timed.scenarios / test.uuid)
+
+
+async def test_the_histogram_of_a_load_test_is_readable_in_a_narrow_terminal(timed: DataFolder) -> None:
+    store_load_test(timed, bound_ms=11.0, valid=False, reasons=("Performance constraints not satisfied",))
+    async with running(app_on(timed), NARROW) as pilot:
+        await press(pilot, *OPEN, "3", "G")
+        shown = screen_text(pilot)
+        assert re.search(r"11\.00 ms -+ bound: \d+ of 700 above it", shown)
+        assert "█" in shown
+
+
+def test_each_setting_steps_through_its_values_and_comes_back() -> None:
+    for setting in ROWS:
+        settings, seen = ScenarioSettings(("mxnet", "onnxruntime")), set[str]()
+        for _ in range(60):
+            settings = setting.stepped(settings, 1)
+            if setting.shown(settings) in seen:
+                break
+            seen.add(setting.shown(settings))
+        assert len(seen) > 1 or setting is ScenarioSetting.RATE
+        forth = setting.stepped(settings, 1)
+        assert setting.stepped(forth, -1) == settings
+
+
+@pytest.mark.parametrize("setting", [it for it in ROWS if it.written is not None])
+@pytest.mark.parametrize("text", ["nan", "-1", "0", "inf", "1e99", "much", "1,,2"])
+def test_no_setting_takes_a_text_that_is_no_value(setting: ScenarioSetting, text: str) -> None:
+    from dlbricks_tui.tui.dialogs.writing import WritingError
+
+    assert setting.written is not None
+    with pytest.raises(WritingError, match=r"^Write "):
+        setting.written.read(text)
+
+
+def test_values_are_written_as_they_are_read() -> None:
+    settings = replace(ScenarioSettings(), bound_ms=12.5, percentile=99.9, rate=25.0, batch_sizes=(1, 4), threads=2)
+    for setting in ROWS:
+        if setting.written is not None:
+            written = setting.written.read(setting.as_written(settings))
+            assert written == getattr(settings, setting.field)
+    assert ScenarioSetting.BOUND.as_written(ScenarioSettings()) == ""
+
+
+async def test_a_setting_with_the_usual_bound_shows_its_value(timed: DataFolder) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        assert re.search(r"bound +6\d ms", screen_text(pilot))
+        assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(ROWS)
