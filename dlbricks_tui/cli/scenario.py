@@ -223,7 +223,7 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
     test = measured.test if measured is not None else next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None
     lines = [
-        printable(answer.source.name),
+        answer.source.name,
         execution_line(answer.system, answer.execution),
         scenario_line(answer.scenario),
     ]
@@ -241,4 +241,4 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
         lines += histogram_below(test, min(_WIDEST, data_console().width))
     if measured is None and len(answer.load_tests) > 1:
         lines += ["", f"{len(answer.load_tests)} stored tests of this scenario:", *load_test_lines(answer.load_tests)]
-    write_lines(lines)
+    write_lines(map(printable, lines))

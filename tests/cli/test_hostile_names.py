@@ -16,11 +16,12 @@ from benchmarks.terminal import Terminal
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.store.database import ResultsDatabase
-from tests.store.samples import end_to_end, form, measurement, runtime, system
+from tests.store.samples import end_to_end, form, load_test, measurement, runtime, system
 
 # A title of the window, a wiped screen, a forged line, an 8-bit control code and a reversed reading direction.
 HOSTILE = "n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
 SPELLED = r"n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
+_TEXTS_OF_LOAD_TESTS = ("model", "name", "system", "runtime")
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -50,6 +51,7 @@ def place(tmp_path: Path) -> Path:
             runtime(HOSTILE),
             form(0, "conv"),
             measurement(system=HOSTILE, runtime=HOSTILE, context=HOSTILE, run=HOSTILE),
+            load_test(uuid="1d" * 16, valid=False, **dict.fromkeys(_TEXTS_OF_LOAD_TESTS, HOSTILE), reasons=(HOSTILE,)),
             replace(end_to_end(), model=HOSTILE, system=HOSTILE, runtime=HOSTILE, protocol=Method.ALONE.id),
         )
     return tmp_path
@@ -84,6 +86,8 @@ def commands(place: Path) -> dict[str, tuple[str, ...]]:
         "json": ("results", "list", "--json"),
         "lines": ("results", "list", "--jsonl"),
         "show": ("results", "show", measurement().brick[:12]),
+        "show a load test": ("results", "show", "1d1d"),
+        "scenario": ("scenario", model, "--kind", "single", "--predict", "--system", HOSTILE),
         "systems": ("systems",),
         "no file": ("tree", f"{model}{HOSTILE}"),
         "no command": (HOSTILE,),
