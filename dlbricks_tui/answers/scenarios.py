@@ -5,19 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tinydb import where
-
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.run_command import run_command
+from dlbricks_tui.answers.service_times import StoredService
 from dlbricks_tui.bricks.identity import end_to_end_keys
-from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.carriers import PLACEMENT_SHARE
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import stated_threads
@@ -25,17 +20,7 @@ from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.outcome import PredictedLoad
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to, usual_percentile
-from dlbricks_tui.scenarios.service import (
-    BrickSamples,
-    ServiceSource,
-    ServiceTime,
-    ServiceTimes,
-    composed_service,
-    filled,
-    streamed_service,
-    timed_service,
-    with_load_tests,
-)
+from dlbricks_tui.scenarios.service import ServiceTimes, with_load_tests
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.selections import by_id
@@ -45,8 +30,6 @@ from dlbricks_tui.wording.numbers import too_many_threads
 MOST_REQUESTS_IN_A_BATCH = 256
 # The largest batch that an offline scenario tries, unless the options say another.
 _USUAL_OFFLINE_BATCH = 8
-# Predicted bricks with a larger share of an estimate count less than an interpolation between measured batch sizes.
-_MOST_PREDICTED = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +146,8 @@ class _Scenarios:
         way = model.found.way
         runtime = self._runtimes.of(way.runtime) if way.runtime else None
         execution = None if runtime is None else Execution(runtime, way.level)
-        by_size = self._service_times()
+        results = StoredService(self._estimator, model, self._own_size, self._newest_stream)
+        by_size = results.of_sizes(scenario.batch_sizes, self._runtimes.batch_sizes(model.source.name))
         service: ServiceTimes | None = None
         prediction: PredictedLoad | None = None
         refusal = cure = ""
@@ -204,56 +188,6 @@ class _Scenarios:
             [self._source], self._scope
         )
         return found
-
-    def _service_times(self) -> tuple[ServiceTime, ...]:
-        """Return the service times of all batch sizes for which there are results, or results of those around."""
-        known: dict[int, ServiceTime] = {}
-        doubtful: dict[int, ServiceTime] = {}
-        for size in self._scenario.batch_sizes:
-            decomposition, found = self._model.decomposition, self._model.found
-            if size != 1:
-                estimator = self._estimator
-                options = replace(estimator.options, batch=None if size == self._own_size else size)
-                (asked,) = replace(estimator, options=options).inquiries(
-                    [self._model.source], found.way.level, self._model.source.format, estimator.predictors
-                )
-                decomposition = asked.inquiry.decomposition
-                found = asked.inquiry.on(found.way.system, found.way.runtime) or asked.inquiry.empty(
-                    found.way.system, found.way.runtime
-                )
-            inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
-            service = self._service_of(size, inquiry, found)
-            if service is not None:
-                is_estimate = service.source is ServiceSource.ESTIMATE
-                is_known = not is_estimate or found.estimate.predicted_share <= _MOST_PREDICTED
-                (known if is_known else doubtful)[size] = service
-        certain = {it.batch_size: it for it in filled(known, self._scenario.batch_sizes)}
-        return filled({**doubtful, **certain}, self._scenario.batch_sizes)
-
-    def _service_of(self, size: int, inquiry: Inquiry, found: SystemEstimate) -> ServiceTime | None:
-        """Return the service time from the newest end-to-end samples, else from a complete estimate; else None."""
-        timed, stream = inquiry.timed(found.way), self._single_stream() if size == 1 else None
-        if stream is not None and (timed is None or timed.when < stream.when):
-            return streamed_service(stream, PLACEMENT_SHARE)
-        if timed is not None and found.end_to_end is not None:
-            return timed_service(size, inquiry.end_to_end_samples_ms(found.way), found.end_to_end, PLACEMENT_SHARE)
-        composed = found.estimate.composed
-        if composed is None or found.estimate.is_partial:
-            return None
-        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-        return composed_service(size, latency, self._brick_samples(found))
-
-    def _brick_samples(self, found: SystemEstimate) -> Iterator[BrickSamples]:
-        """Yield the samples of each measured brick of an estimate."""
-        times: dict[str, int] = {}
-        for part in found.estimate.parts:
-            for result in part.measured.results[:1] if part.measured is not None else ():
-                times[result] = times.get(result, 0) + part.times
-        selection = self._estimator.store.select(where("id").one_of(list(times)), order=())
-        for place, summary in enumerate(selection):
-            record = selection.result(place)
-            # The reference is timed in each round: its latency tells the rounds apart.
-            yield BrickSamples(f"{summary.run} {summary.reference_ms}", times[summary.id], record.samples_ms)
 
     def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
         """Return the command that measures the model at these batch sizes."""
@@ -296,8 +230,9 @@ class _Scenarios:
         way = self._model.found.way
         return [it for it in self._tests_of_model if (it.runtime, it.level) == (way.runtime, way.level)]
 
-    def _single_stream(self) -> LoadTest | None:
-        """Return the newest test of a single stream: its requests are end-to-end samples, too."""
+    @property
+    def _newest_stream(self) -> LoadTest | None:
+        """The newest test of a single stream: its requests are end-to-end samples, too."""
         return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value), None)
 
     def _is_same(self, test: LoadTest) -> bool:

@@ -18,7 +18,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
 from dlbricks_tui.scenarios.service import ServiceSource
-from dlbricks_tui.store.records import LoadTest, Record
+from dlbricks_tui.store.records import EndToEnd, LoadTest, Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import load_test, runtime, system
@@ -32,7 +32,7 @@ SERVER = ScenarioOptions(kind=Kind.SERVER, bound_ms=200.0)
 Ask = Callable[..., ScenarioAnswer]
 
 
-def end_to_end(decomposition: Decomposition, value_ms: float, **fields: Any) -> Record:
+def end_to_end(decomposition: Decomposition, value_ms: float, **fields: Any) -> EndToEnd:
     """The whole model timed, with samples around its latency."""
     samples = tuple(value_ms * (0.99 + number / 1000) for number in range(21))
     return model_record(decomposition, value_ms, samples_ms=samples, **WHERE, **fields)
@@ -129,6 +129,14 @@ def test_a_batch_size_between_two_measured_ones_is_interpolated(ask: Ask, tmp_pa
     assert [(it.batch_size, it.latency.value_ms) for it in answer.service.by_size] == [(1, 50), (2, 80), (4, 140)]
     assert answer.prediction is not None
     assert answer.prediction.batch_size == 4
+
+
+def test_a_larger_batch_size_with_results_helps_to_interpolate(ask: Ask, tmp_path: Path) -> None:
+    four = end_to_end(at_batch(tmp_path, 4), 140.0, batch_size=4)
+    records = [*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0), four]
+    answer = ask(records, replace(SERVER, bound_ms=500.0), measured_only=True, batch=2)
+    assert answer.service is not None
+    assert [(it.batch_size, it.latency.value_ms) for it in answer.service.by_size] == [(1, 50), (2, 80)]
 
 
 def test_stored_load_tests_of_the_scenario_are_listed_newest_first(ask: Ask) -> None:
