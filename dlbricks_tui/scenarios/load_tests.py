@@ -65,6 +65,11 @@ class Finding(NamedTuple):
     latencies: Latencies
 
     @property
+    def rate(self) -> float:
+        """Requests per second that were sent to a server; 0 for other kinds."""
+        return self.settings.rate or 0.0
+
+    @property
     def per_second(self) -> float:
         """Samples per second."""
         samples = SAMPLES_PER_QUERY if self.settings.kind is Kind.MULTI else 1

@@ -2,7 +2,8 @@
 
 1. LoadGen tests a first rate. If it fails, the search starts again at a lower one.
 2. LoadGen raises the rate until one fails, and halves the range between the last two.
-3. A test at the rate that was found shows LoadGen's verdict. If it is negative, lower rates follow.
+3. A test at the rate that was found shows LoadGen's verdict. If it is negative, lower rates follow until one is valid.
+   Otherwise higher ones follow until one is not: another program may have disturbed a test of the search.
 
 LoadGen's search takes a rate if the percentile of its latencies is within the bound. Its verdict demands more: so few
 slow requests that the percentile is within the bound with some confidence. So the search is asked for a higher
@@ -29,8 +30,8 @@ _RESOLUTION = 0.04
 _UNITS = 1.5
 # A test takes at least so many times the bound.
 _BOUNDS_IN_A_TEST = 10
-# Each further test that is to confirm a rate has this share of the rate before.
-_CONFIRM, _MOST_CONFIRMATIONS = 0.97, 10
+# The share by which the rates of the tests after the search differ.
+_CONFIRM, _MOST_CONFIRMATIONS = 0.03, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,28 @@ class RateSearch:
         The search begins near the expected rate, if there is one.
         """
         self._refuse_bound([self.settings.expected_ms])
-        rate = self._highest(_FIRST * min(expected or self._likely(), self.capacity))
+        found = self._test(self._highest(_FIRST * min(expected or self._likely(), self.capacity)))
+        return self._raised(found) if found.verdict.valid else self._lowered(found)
+
+    def _raised(self, found: Finding) -> Finding:
+        """Return the last valid test at rising rates; the given one is the first."""
         for _ in range(_MOST_CONFIRMATIONS):
-            found = self.tests.run(replace(self.settings, rate=rate), self.batch_size)
+            further = self._test((1 + _CONFIRM) * found.rate)
+            if not further.verdict.valid:
+                break
+            found = further
+        return found
+
+    def _lowered(self, found: Finding) -> Finding:
+        """Return the first valid test at falling rates, or else the last one."""
+        for _ in range(_MOST_CONFIRMATIONS):
+            found = self._test((1 - _CONFIRM) * found.rate)
             if found.verdict.valid:
                 break
-            rate *= _CONFIRM
         return found
+
+    def _test(self, rate: float) -> Finding:
+        return self.tests.run(replace(self.settings, rate=rate, seconds=self._seconds), self.batch_size)
 
     def _highest(self, rate: float) -> float:
         """Return the highest rate that LoadGen finds; begin with this one."""
@@ -74,13 +90,11 @@ class RateSearch:
         decimals = 0
         while _UNITS * 10.0**-decimals > _RESOLUTION * rate:
             decimals += 1
-        # A short test may end before a queue has grown beyond the bound, at any rate: the search would never end.
-        seconds = max(self.settings.seconds, _BOUNDS_IN_A_TEST * self._bound_ms / 1000)
-        queries = max(self.settings.queries, math.ceil(rate * seconds))
+        queries = max(self.settings.queries, math.ceil(rate * self._seconds))
         # In the middle between two queries, since LoadGen rounds.
         within = queries - slower_allowed(queries, self.settings.percentile) - 0.5
         search = Search(_STEP, decimals, 100 * within / queries)
-        return replace(self.settings, rate=rate, seconds=seconds, search=search)
+        return replace(self.settings, rate=rate, seconds=self._seconds, search=search)
 
     def _refuse_bound(self, inferences_ms: Sequence[float]) -> None:
         """Raise ScenarioError if the inferences alone exceed the bound."""
@@ -96,6 +110,11 @@ class RateSearch:
         slow = math.log(1 / (1 - self.settings.percentile / 100))
         waits = self._bound_ms / self.settings.expected_ms
         return self.capacity / (1 + slow / (2 * waits))
+
+    @property
+    def _seconds(self) -> float:
+        """The least duration of a test; in a shorter one, no queue would grow beyond the bound at any rate."""
+        return max(self.settings.seconds, _BOUNDS_IN_A_TEST * self._bound_ms / 1000)
 
     @property
     def _bound_ms(self) -> float:

@@ -42,7 +42,8 @@ def test_a_search_begins_a_little_below_the_expected_rate() -> None:
     tests = KnownServer(35.0, 35.0)
     found = find(tests, 34.0)
     assert [it.rate for it in tests.searched] == [pytest.approx(0.9 * 34.0)]
-    assert (tests.confirmed, found.settings.rate) == ([35.0], 35.0)
+    assert tests.confirmed == pytest.approx([35.0, 36.05])
+    assert found.rate == 35.0
 
 
 def test_a_first_rate_that_fails_is_lowered_until_one_passes() -> None:
@@ -56,6 +57,23 @@ def test_a_rate_that_loadgen_does_not_call_valid_is_lowered_until_it_does() -> N
     found = find(tests, 34.0)
     assert tests.confirmed == pytest.approx([35.0, 33.95, 32.9315])
     assert found.verdict.valid
+
+
+def test_a_valid_rate_is_raised_until_one_is_not_valid() -> None:
+    # A disturbed test has ended the search too early.
+    tests = KnownServer(35.0, 37.5)
+    found = find(tests, 34.0)
+    assert tests.confirmed == pytest.approx([35.0, 36.05, 37.1315, 38.245445])
+    assert found.rate == tests.confirmed[2]
+    assert found.verdict.valid
+
+
+def test_a_server_that_is_never_valid_shows_the_last_verdict() -> None:
+    tests = KnownServer(35.0, 1.0)
+    found = find(tests, 34.0)
+    assert len(tests.confirmed) == 11
+    assert not found.verdict.valid
+    assert found.rate == tests.confirmed[-1]
 
 
 @pytest.mark.parametrize("expected", [None, 1e9])
