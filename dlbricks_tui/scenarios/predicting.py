@@ -24,7 +24,7 @@ _TESTS, _TESTS_IN_BATCHES, _FEWEST_TESTS = 200, 60, 20
 _REQUESTS_IN_ALL, _REQUESTS_IN_ALL_IN_BATCHES = 140_000, 40_000
 # The least durations of tests, as they are measured: without and with MLPerf's rules. More queries are not simulated.
 LEAST_SECONDS = {Kind.SINGLE: 2.0, Kind.MULTI: 2.0, Kind.SERVER: 0.0, Kind.OFFLINE: 3.0}
-FULL_SECONDS, _MOST_QUERIES = 600.0, 5_000
+FULL_SECONDS, _MOST_QUERIES = 600.0, 7_000
 # An offline test has more samples than its duration needs.
 _MORE_SAMPLES = 1.25
 _MS_PER_SECOND = 1000.0
@@ -47,7 +47,15 @@ def predict(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
     a value from the interval of the estimate. A value is the median of the tests, and its interval holds 95 % of them.
     So `per_second` of a server without a rate is the rate that LoadGen's test passes half of the time: it compares
     with the highest rate that LoadGen's search finds. Percentiles are those of a test, at this rate.
+
+    Raise ScenarioError if no request can meet the bound, or if a test has too many queries to simulate.
     """
+    queries = fewest_queries(scenario.percentile)
+    if queries > _MOST_QUERIES:
+        raise ScenarioError(
+            f"percentile {scenario.percentile:g}: a test needs {queries:,} requests, and predictions simulate at most "
+            f"{_MOST_QUERIES:,}; give a lower --percentile, such as 99.9"
+        )
     if scenario.kind is Kind.SERVER:
         return _server(scenario, service)
     if scenario.kind is Kind.OFFLINE:
@@ -57,7 +65,7 @@ def predict(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
 
 def load_curve(scenario: Scenario, service: ServiceTimes, points: int = 20) -> tuple[CurvePoint, ...]:
     """Return the percentile of a server at rates from almost none to all that it can serve."""
-    simulation = _Simulation.of(scenario, service, fewest_queries(scenario.percentile))
+    simulation = _Simulation.of(scenario, service, min(_MOST_QUERIES, fewest_queries(scenario.percentile)))
     capacity = float(np.median(simulation.capacity))
     rates = capacity * np.arange(1, points + 1) / points
     latencies = simulation.latencies(np.repeat(rates[:, np.newaxis], simulation.tests, axis=1))

@@ -117,6 +117,13 @@ def test_a_bound_that_no_request_meets_gets_one_line() -> None:
         predict(replace(SERVER, bound_ms=9.0), service())
 
 
+def test_a_percentile_that_needs_too_many_queries_gets_one_line() -> None:
+    with pytest.raises(ScenarioError, match=r"^percentile 99.99: a test needs 66,\d+ requests") as caught:
+        predict(replace(SERVER, percentile=99.99), service())
+    assert "\n" not in str(caught.value)
+    assert predict(replace(SERVER, percentile=99.9), service()).per_second.value > 0
+
+
 def test_full_tests_have_more_queries() -> None:
     fewest, full = (predict(replace(SERVER, rate=50.0, full=it), service()) for it in (False, True))
     assert full.queries / 20 > 662
