@@ -10,7 +10,14 @@ from typing import IO
 
 from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.scenarios.messages import LoadDone, LoadFailed, LoadMessage, ScenarioOrder, decode
+from dlbricks_tui.scenarios.messages import (
+    LoadDone,
+    LoadFailed,
+    LoadMessage,
+    LoadTestDone,
+    ScenarioOrder,
+    decode,
+)
 from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
@@ -25,9 +32,10 @@ class LoadProcessError(ScenarioError):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTest:
-    """A load test as it was stored, and warnings about it."""
+    """A load test as it was stored, all tests of LoadGen that led to it, and warnings about it."""
 
     test: LoadTest
+    tests: tuple[LoadTestDone, ...]
     warnings: tuple[str, ...]
 
 
@@ -49,12 +57,15 @@ def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage]
     from dlbricks_tui.scenarios.process import scenario_command
 
     done: LoadDone | None = None
+    tests: list[LoadTestDone] = []
     with closing(follow(scenario_command(data), order, data)) as messages:
         for message in messages:
             take(message)
             if isinstance(message, LoadFailed):
                 raise LoadProcessError(message.reason)
-            if isinstance(message, LoadDone):
+            if isinstance(message, LoadTestDone):
+                tests.append(message)
+            elif isinstance(message, LoadDone):
                 done = message
     if done is None:
         raise LoadProcessError("the process that measures ended without a result")
@@ -62,7 +73,7 @@ def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage]
         test = store.load_test(done.uuid)
     if test is None:
         raise LoadProcessError("the process that measures stored no result")
-    return MeasuredTest(test, done.warnings)
+    return MeasuredTest(test, tuple(tests), done.warnings)
 
 
 def follow(command: Sequence[str], order: ScenarioOrder, data: DataFolder) -> Generator[LoadMessage, None, None]:

@@ -8,6 +8,7 @@ from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, stated_precision, stated_threads
+from dlbricks_tui.scenarios.messages import LoadTestDone
 from dlbricks_tui.scenarios.outcome import (
     PredictedLoad,
     Range,
@@ -81,6 +82,18 @@ class MeasuredScenario:
 
 
 @dataclass(frozen=True, slots=True)
+class TestedLoad:
+    """One of the tests of a measurement; it passes if few enough requests are over the bound."""
+
+    # The requests per second that a server was sent; null for other kinds.
+    rate: float | None
+    batch_size: int
+    percentile_ms: float
+    per_second: float
+    passed: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LoadDifference:
     """The predicted over the measured figures, minus one."""
 
@@ -114,6 +127,8 @@ class ScenarioResult:
     full: bool
     predicted: PredictedScenario | None
     measured: MeasuredScenario | None
+    # All tests of the measurement, in their order; the last one counts, or offline the best one.
+    tests: tuple[TestedLoad, ...]
     # The newest stored measurement of this scenario, where none was asked for.
     stored: MeasuredScenario | None
     # Of predicted and measured, or else stored, figures.
@@ -155,6 +170,7 @@ def scenario_result(
         full=scenario.full,
         predicted=None if predicted is None else _predicted(predicted),
         measured=measured,
+        tests=() if found is None else tuple(map(_tested, found.tests)),
         stored=stored,
         difference=None if predicted is None or beside is None else _difference(predicted, beside),
         obstacle=failure or (answer.refusal if predicts else "") or None,
@@ -187,6 +203,10 @@ def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
         id=test.uuid,
         logs=logs if logs.is_dir() else None,
     )
+
+
+def _tested(test: LoadTestDone) -> TestedLoad:
+    return TestedLoad(test.rate, test.batch_size, test.percentile_ms, test.per_second, test.passed)
 
 
 def _predicted(found: PredictedLoad) -> PredictedScenario:

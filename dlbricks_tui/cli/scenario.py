@@ -31,7 +31,7 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.printable import printable
-from dlbricks_tui.scenarios.outcome import measured_load, meets_bound
+from dlbricks_tui.scenarios.outcome import measured_load, meets_bound, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.wording.scenarios import (
     execution_line,
@@ -46,8 +46,10 @@ from dlbricks_tui.wording.scenarios import (
 if TYPE_CHECKING:
     from dlbricks_tui.answers.load_process import MeasuredTest
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.scenarios.outcome import PredictedLoad
 
-_WIDEST = 120
+_WIDEST = 100
+_PICTURE_LINES = 14
 
 
 def register(parser: Parser) -> None:
@@ -238,7 +240,33 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
         lines += verdict_lines(test)
         if (logs := data.scenarios / test.uuid).is_dir():
             lines.append(f"the logs of LoadGen are in {logs}")
+    if prediction is not None:
+        lines += _curve(answer, prediction, measured)
+    if test is not None:
         lines += histogram_below(test, min(_WIDEST, data_console().width))
     if measured is None and len(answer.load_tests) > 1:
         lines += ["", f"{len(answer.load_tests)} stored tests of this scenario:", *load_test_lines(answer.load_tests)]
     write_lines(map(printable, lines))
+
+
+def _curve(answer: ScenarioAnswer, prediction: PredictedLoad, measured: MeasuredTest | None) -> list[str]:
+    """Return a picture of a server: its predicted latency against the rate, and the tests of the measurement."""
+    points = answer.curve()
+    if answer.scenario.kind is not Kind.SERVER or not points:
+        return []
+    # Loaded here: other kinds have no picture.
+    from dlbricks_tui.wording.load_charts import LoadTrace, load_picture
+
+    if measured is not None:
+        tests = [(it.rate, it.percentile_ms, it.passed) for it in measured.tests]
+    else:
+        tests = [(it.rate, percentile_ms(it), it.valid) for it in answer.load_tests]
+    trace = LoadTrace(
+        predicted=[(it.rate, it.latency_ms.value) for it in points],
+        bound_ms=answer.scenario.bound_ms,
+        highest=prediction.per_second.value if answer.scenario.rate is None else None,
+        passed=[(rate, latency_ms) for rate, latency_ms, passed in tests if passed and rate is not None],
+        failed=[(rate, latency_ms) for rate, latency_ms, passed in tests if not passed and rate is not None],
+    )
+    width = min(_WIDEST, data_console().width)
+    return ["", *load_picture(trace, answer.scenario.percentile, width, _PICTURE_LINES).lines]

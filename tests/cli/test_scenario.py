@@ -121,6 +121,12 @@ def test_a_stored_test_of_the_scenario_stands_beside_its_prediction(predict: Ans
     assert "--- bound: 0 of 700 above it" in out
 
 
+def test_a_predicted_server_has_a_picture_of_latency_against_the_rate(predict: Answer) -> None:
+    _, out, _ = predict(timed(), *SERVER)
+    assert "~ predicted p99  = bound 20 ms  ^ highest rate" in out
+    assert "predicted p90" not in predict(timed(), "--kind", "single")[1]
+
+
 def test_several_stored_tests_are_listed(predict: Answer) -> None:
     _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
     assert "2 stored tests of this scenario:" in out
@@ -196,6 +202,7 @@ def test_a_measurement_has_verdict_confidence_and_logs(measure: Answer, tmp_path
     assert (measured["valid"], measured["bound_met"], measured["confidence"]) == (True, True, 0.99)
     assert (measured["rate"], measured["passing_ms"]) == (40.0, 0.15)
     assert measured["logs"] == str(tmp_path / "data" / "scenarios" / measured["id"])
+    assert [(it["rate"], it["passed"]) for it in found["tests"]] == [(40.0, True), (44.0, False)]
     assert found["warnings"] == ["the clock was set while the test ran"]
 
 
