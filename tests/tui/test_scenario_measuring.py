@@ -165,6 +165,8 @@ async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown
         for words in ("PREDICTED", "MEASURED", "DIFFERENCE", "! the clock jumped by 2 s", "1 Load", "Load tests 1"):
             assert words in shown
         assert "in progress" not in shown
+        # The tests of the search stay on the curve.
+        assert "o passed  x failed" in shown
 
 
 async def test_the_search_begins_at_the_predicted_rate(timed: DataFolder, process: Process) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.scenarios.outcome import measured_load, percentile_ms, percentile_of
+from dlbricks_tui.scenarios.outcome import measured_load, percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
+from dlbricks_tui.tui.scenario import work
 from dlbricks_tui.tui.scenario.pictures import PictureRows, picture_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.wording.chart import chart
@@ -61,7 +62,7 @@ class LoadPanel(Panel):
             yield from self._percentile_lines(self._view, width, height)
 
     def _server_lines(self, view: ScenarioView, width: int, height: int) -> Iterator[Line]:
-        trace = trace_of(view, self._progress, self._test)
+        trace = trace_of(view, self._progress)
         if trace.predicted or trace.passed or trace.failed or trace.running:
             yield from picture_lines(load_picture(trace, view.answer.scenario.percentile, width, height))
         else:
@@ -102,13 +103,16 @@ class LoadPanel(Panel):
         yield line(Span(f"{PREDICTED} predicted at the best batch size   {PASSED} measured", "muted"))
 
 
-def trace_of(view: ScenarioView, progress: Progress | None, test: LoadTest | None) -> LoadTrace:
-    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement."""
+def trace_of(view: ScenarioView, progress: Progress | None) -> LoadTrace:
+    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement.
+
+    Without a measurement, the stored load tests of the same scenario are the points.
+    """
     scenario, predicted = view.answer.scenario, view.answer.prediction
-    passed = [(it.rate, it.percentile_ms) for it in _ended(progress) if it.passed and it.rate is not None]
-    failed = [(it.rate, it.percentile_ms) for it in _ended(progress) if not it.passed and it.rate is not None]
-    if test is not None and test.rate is not None and not passed and not failed:
-        (passed if test.valid else failed).append((test.rate, percentile_ms(test)))
+    if progress is None:
+        tests = [(it.valid, it.rate, work.percentile_ms_of(it)) for it in view.answer.load_tests]
+    else:
+        tests = [(it.passed, it.rate, it.percentile_ms) for it in progress.ended]
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
         running = (progress.test.rate, percentile_of(progress.ordered_ms, scenario.percentile))
@@ -117,8 +121,8 @@ def trace_of(view: ScenarioView, progress: Progress | None, test: LoadTest | Non
         predicted=view.curve,
         bound_ms=scenario.bound_ms,
         highest=predicted.per_second.value if predicted is not None and is_sought else None,
-        passed=passed,
-        failed=failed,
+        passed=[(rate, latency_ms) for passed, rate, latency_ms in tests if passed and rate is not None],
+        failed=[(rate, latency_ms) for passed, rate, latency_ms in tests if not passed and rate is not None],
         running=running,
     )
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dlbricks_tui.scenarios.outcome import percentile_ms
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line, number_column, titles
 from dlbricks_tui.tui.scenario import actions
+from dlbricks_tui.tui.scenario.work import percentile_ms_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.numbers import milliseconds
@@ -79,7 +78,7 @@ class LoadTestsPanel(ItemPanel["LoadTest"]):
 
     def _row(self, index: int, width: int) -> Line:
         it = self.found[index]
-        latency = f"{percentile_name(it.percentile)} {milliseconds(_percentile_ms(it))}"
+        latency = f"{percentile_name(it.percentile)} {milliseconds(percentile_ms_of(it))}"
         room = _scenario_width(width)
         scenario = scenario_line(scenario_of(it)) if room >= _ROOMY else it.kind
         return (
@@ -93,11 +92,6 @@ class LoadTestsPanel(ItemPanel["LoadTest"]):
 def verdict_of(test: LoadTest) -> str:
     """Return LoadGen's verdict."""
     return "VALID" if test.valid else "INVALID"
-
-
-@lru_cache(maxsize=256)
-def _percentile_ms(test: LoadTest) -> float:
-    return percentile_ms(test)
 
 
 def _scenario_width(width: int) -> int:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.scenario.measuring import Measuring
+    from dlbricks_tui.tui.scenario.progress import Progress
     from dlbricks_tui.tui.session import Session
 
 
@@ -53,7 +54,11 @@ class ScenarioScreen(PanelledScreen[None]):
         self._view: work.ScenarioView | None = None
         # Why nothing is predicted.
         self._refusal = ""
+        # True while the view is that of earlier settings or results.
+        self._is_looking = False
         self._measuring: Measuring | None = None
+        # The tests of the last measurement, until the settings change.
+        self._last: Progress | None = None
         # Why the last measurement failed.
         self._failure = ""
         # The load test that was measured here last, and what its measurement warned about.
@@ -124,14 +129,15 @@ class ScenarioScreen(PanelledScreen[None]):
         elif settings != self._settings:
             self._settings = settings
             self._form.show(settings)
-            self._failure = ""
+            self._failure, self._last = "", None
             self._look()
 
     def _look(self) -> None:
-        self._is_outdated = False
+        self._is_outdated, self._is_looking = False, True
         self.run_in_thread(partial(self._predict, self._settings), "prediction", self._predicted)
 
     def _predicted(self, found: work.ScenarioView | str) -> None:
+        self._is_looking = False
         self._refusal = found if isinstance(found, str) else found.answer.refusal
         self._view = None if isinstance(found, str) else found
         self._form.show(self._settings, None if self._view is None else self._view.answer.scenario.bound_ms)
@@ -156,7 +162,7 @@ class ScenarioScreen(PanelledScreen[None]):
             self._latencies.show_measuring(measuring)
         else:
             test = self._tests.selected
-            self._load.show(self._view, None, test if self._is_of_scenario(test) else None)
+            self._load.show(self._view, self._last, test if self._is_of_scenario(test) else None)
             warnings = self._warnings if test is not None and test.uuid == self._measured else ()
             self._latencies.show_test(self._view, test, self._logs_of(test), warnings)
         self._head.refresh(layout=True)
@@ -187,14 +193,16 @@ class ScenarioScreen(PanelledScreen[None]):
         order = None if self._view is None else self._view.answer.order
         if self._measuring is not None:
             self._say_measuring()
+        elif self._is_looking:
+            self.notify("The scenario is still being looked up.")
         elif self._view is None:
-            self.notify(self._refusal or "The scenario is not looked up yet.")
+            self.notify(self._refusal)
         elif order is None:
             self.notify("The scenario cannot be measured here: it was looked up for another system or runtime.")
         else:
             from dlbricks_tui.tui.scenario.measuring import Measuring
 
-            self._failure = ""
+            self._failure, self._last = "", None
             self._measuring = Measuring(order, self._session.data)
             self._show_all()
             self.run_worker(self._follow(self._measuring), group="measurement", exit_on_error=False)
@@ -204,7 +212,7 @@ class ScenarioScreen(PanelledScreen[None]):
             await measuring.follow(self._show_all)
         finally:
             self._measuring = None
-            self._failure = measuring.progress.failure
+            self._failure, self._last = measuring.progress.failure, measuring.progress
             if measuring.progress.done is not None:
                 self._measured, self._warnings = measuring.progress.done.uuid, measuring.progress.done.warnings
             if measuring.cancelled:

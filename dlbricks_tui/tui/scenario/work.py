@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.scenarios.outcome import percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.analysis.work import options_of
 from dlbricks_tui.tui.scenario.settings import ScenarioSettings
@@ -85,6 +87,12 @@ def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettin
             )
     rate = settings.rate if is_server else None
     return replace(asked, kind=settings.kind, bound_ms=bound_ms, rate=rate, batch_sizes=settings.batch_sizes)
+
+
+@lru_cache(maxsize=256)
+def percentile_ms_of(test: LoadTest) -> float:
+    """Return the latency of the percentile that a load test is about; its latencies are packed."""
+    return percentile_ms(test)
 
 
 def settings_of(test: LoadTest, settings: ScenarioSettings) -> ScenarioSettings:
