@@ -31,6 +31,7 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.scenarios.outcome import measured_load, meets_bound, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.wording.scenarios import (
@@ -147,6 +148,9 @@ def answer_scenario(args: argparse.Namespace) -> int:
             narrate(note)
         if answer.refusal:
             narrate(f"no prediction: {answer.refusal}")
+    if answer.execution is not None:
+        for remark in remarks_on([stated_precision(answer.execution.runtime.identity)]):
+            narrate(remark)
     measured, failure = (None, "") if args.predict else _measured(args, answer)
     if args.json:
         # Loaded here: only documents need it.

@@ -183,7 +183,8 @@ def verdict_lines(test: LoadTest) -> list[str]:
 
 def _evidence(test: LoadTest) -> str:
     """Return the number of requests and the confidence of the verdict."""
-    told = f"{counted(test.queries, 'request')} in {duration(test.seconds)}"
+    what = "sample" if test.kind == Kind.OFFLINE.value else "request"
+    told = f"{counted(test.queries, what)} in {duration(test.seconds)}"
     # An offline test has no percentile, and a negative verdict has its reasons.
     if test.kind == Kind.OFFLINE.value or not test.valid:
         return told

@@ -229,6 +229,11 @@ def test_a_prediction_stands_beside_the_measurement(measure: Answer) -> None:
     assert "no prediction: " in err
 
 
+def test_a_precision_whose_accuracy_was_not_checked_is_said_to_be_so(measure: Answer) -> None:
+    _, _, err = measure("done", *SERVER, "--precision", "int8", "--quiet")
+    assert err.startswith("int8: accuracy was not checked")
+
+
 def test_a_verdict_of_invalid_is_status_1_with_its_reasons(measure: Answer) -> None:
     status, out, _ = measure("invalid", *SERVER)
     assert status == 1
