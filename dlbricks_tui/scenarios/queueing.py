@@ -122,13 +122,9 @@ def highest_rates(
         last = passes.sum(axis=0)
         tests = np.arange(len(capacity))
         lowest, highest = edges[last, tests], edges[last + 1, tests]
-    return np.where(fastest_slower(service, bound_ms) <= slower_allowed, lowest, 0.0)
-
-
-def fastest_slower(service: Numbers, bound_ms: float) -> NDArray[np.int64]:
-    """Return for each test the number of requests that exceed the bound although they are served at once and alone."""
-    found: NDArray[np.int64] = (service[0] > bound_ms).sum(axis=-1)
-    return found
+    # Requests that exceed the bound although they never wait.
+    slow_alone = (service[0] > bound_ms).sum(axis=-1)
+    return np.where(slow_alone <= slower_allowed, lowest, 0.0)
 
 
 def capacity_of(service: Numbers, sizes: Sequence[int], instances: int) -> Numbers:
@@ -147,17 +143,17 @@ def percentiles_of(latencies: Numbers, percentiles: Sequence[float]) -> Numbers:
 
 
 def slower_allowed(queries: int, percentile: float) -> int:
-    """Return the most queries that may exceed the bound in a test of so many that LoadGen calls valid; -1 if none may.
+    """Return the most queries that may exceed the bound in a test that LoadGen calls valid; -1 if it is too short.
 
     LoadGen's early stopping demands that so few slow ones have a chance of at most 1 - CONFIDENCE if the true share of
     fast ones is the percentile.
     """
     within = percentile / 100.0
-    # The chance of exactly `slower`, and of at most so many.
-    chance = math.exp(queries * math.log(within))
-    at_most, slower = chance, 0
+    # The logarithm of the chance of exactly `slower`, since that of none is too small a number in a long test.
+    exactly, slower = queries * math.log(within), 0
+    at_most = math.exp(exactly)
     while at_most <= 1.0 - CONFIDENCE:
         slower += 1
-        chance *= (queries - slower + 1) / slower * (1.0 - within) / within
-        at_most += chance
+        exactly += math.log((queries - slower + 1) / slower * (1.0 - within) / within)
+        at_most += math.exp(exactly)
     return slower - 1

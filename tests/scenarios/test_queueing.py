@@ -173,3 +173,11 @@ def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
 def test_too_few_queries_allow_none_at_all() -> None:
     assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)) - 1, 99.0) == -1
     assert slower_allowed(math.ceil(math.log(0.01) / math.log(0.99)), 99.0) == 0
+
+
+@pytest.mark.parametrize(("queries", "percentile"), [(24_576, 99.0), (100_000, 99.0), (7_000, 50.0), (270_336, 99.9)])
+def test_long_tests_allow_about_as_many_slow_ones_as_the_percentile_says(queries: int, percentile: float) -> None:
+    expected = queries * (1 - percentile / 100)
+    # The normal distribution, at 99 %.
+    nearly = expected - 2.326 * math.sqrt(expected * percentile / 100)
+    assert slower_allowed(queries, percentile) == pytest.approx(nearly, abs=3)
