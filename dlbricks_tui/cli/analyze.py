@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from dlbricks_tui.analysis.kernels import KernelsError
-from dlbricks_tui.analysis.tables import csv_rows
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysing import Analyser, Analysis, MissingPart
 from dlbricks_tui.answers.analysis_results import groups_by_loss, model_analysis, model_row
@@ -13,6 +12,7 @@ from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
 from dlbricks_tui.cli.options import (
+    USUAL_RUNTIME,
     add_cutting_options,
     add_models_argument,
     add_variant_options,
@@ -26,6 +26,7 @@ from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_sche
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.report.analysis_rows import csv_rows
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.wording.analysis import (
     bound_lines,
@@ -54,7 +55,7 @@ def register(parser: Parser) -> None:
         metavar="R",
         type=names,
         default=(),
-        help="a registered runtime, or one of the store, or several with commas (default: ours)",
+        help=f"a registered runtime, or one of the store, or several with commas {USUAL_RUNTIME}",
     )
     parser.add_argument(
         "--threads", metavar="T", type=int, help="the number of threads of the runtime (default: that of your settings)"
@@ -214,7 +215,7 @@ def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
     if found.gap is not None and found.best is not None:
         lines += uneven_lines(found.baseline, found.best)
         lines += ["", *gap_lines(found.gap, found.best, width)]
-    proofs = {name: proof.gain for name, proof in found.proofs.items()}
+    proofs = {name: proof.with_interval for name, proof in found.proofs.items()}
     lines += ["", *what_if_lines(found.what_ifs, proofs.get, width)]
     if with_layers:
         lines += ["", *layer_lines(groups_by_loss(found), width)]

@@ -1,7 +1,7 @@
 import pytest
 
 from dlbricks_tui.analysis.gap import Gap
-from dlbricks_tui.analysis.tables import best_gains, by_execution, csv_rows, mean_gain, mean_ratio, middle
+from dlbricks_tui.analysis.tables import best_gains, by_execution, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Variant
@@ -59,10 +59,3 @@ def test_a_model_that_was_not_timed_end_to_end_is_compared_by_its_estimate() -> 
 def test_only_models_of_one_execution_are_together() -> None:
     one, other, wide = analysed("a"), analysed("b"), analysed("c", variant=Variant(2))
     assert by_execution([one, wide, other]) == [[one, other], [wide]]
-
-
-def test_comma_separated_rows_have_a_cell_for_each_column() -> None:
-    columns, full, empty = csv_rows([analysed("a"), analysed("b", best_ms=None, gap=None, gains={})])
-    assert len(columns) == len(set(columns)) == len(full) == len(empty)
-    held = dict(zip(columns, full, strict=True))
-    assert (held["model"], held["best_runtime"], held["runtime_gain"]) == ("a", "runtime-other", 0.25)

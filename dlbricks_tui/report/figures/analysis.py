@@ -7,10 +7,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from dlbricks_tui.analysis import tables
 from dlbricks_tui.analysis.tables import GapShares, ModelRow, known, mean_gain, mean_ratio, middle
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.report import drawing
+from dlbricks_tui.report import analysis_rows, drawing
 from dlbricks_tui.report.drawing import Ink, series_style
 from dlbricks_tui.report.exhibits import Exhibit, Section, Table, table
 from dlbricks_tui.report.figures.executions import EXECUTION_COLUMNS, ExecutedModels, executed_models, table_row
@@ -82,8 +81,10 @@ def _bounds(group: ExecutedModels) -> Exhibit:
         return figure
 
     ratios = ("best_over_latency", "parallel_over_latency", "roofline_over_latency")
-    columns = ("table1_id", "model", *tables.BOUND_COLUMNS, *ratios, *EXECUTION_COLUMNS)
-    rows = [table_row(it, tables.bound_cells(it), tuple(held)) for it, held in zip(group.models, bounds, strict=True)]
+    columns = ("table1_id", "model", *analysis_rows.BOUND_COLUMNS, *ratios, *EXECUTION_COLUMNS)
+    rows = [
+        table_row(it, analysis_rows.bound_cells(it), tuple(held)) for it, held in zip(group.models, bounds, strict=True)
+    ]
     means = [mean_ratio(values) for values in zip(*bounds, strict=True)]
     inverse = [_inverse(it) for it in means]
     told = f"{_count(group)} {_means('Geometric mean', _BOUNDS, means)}"
@@ -129,8 +130,8 @@ def _gains(group: ExecutedModels) -> Exhibit:
         axes.xaxis.set_major_formatter(lambda value, _: percent(value))
         return figure
 
-    rows = [table_row(it, tables.gain_cells(it)) for it in group.models]
-    columns = ("table1_id", "model", *tables.GAIN_COLUMNS, *EXECUTION_COLUMNS)
+    rows = [table_row(it, analysis_rows.gain_cells(it)) for it in group.models]
+    columns = ("table1_id", "model", *analysis_rows.GAIN_COLUMNS, *EXECUTION_COLUMNS)
     means = {kind: mean_gain(it.gain(kind) for it in group.models) for kind in WhatIfKind}
     proofs = {kind: mean_gain(it.proof(kind) for it in group.models) for kind in WhatIfKind}
     means_of = [cell for kind in WhatIfKind for cell in (None, means[kind], proofs[kind])]
@@ -141,7 +142,7 @@ def _gains(group: ExecutedModels) -> Exhibit:
         for kind in kinds
     )
     bounds = "Bounds that nobody can run are in the table only." if any(_has_bound(it) for it in group.models) else ""
-    empty = [it for kind in WhatIfKind if kind not in kinds for it in tables.gain_columns(kind)]
+    empty = [it for kind in WhatIfKind if kind not in kinds for it in analysis_rows.gain_columns(kind)]
     numbers = table(columns, rows, (*empty, *EXECUTION_COLUMNS), last)
     return _exhibit(name, group, f"{_count(group)} {told} {bounds}".strip(), numbers, paint, "a mark for each gain")
 
@@ -181,11 +182,11 @@ def _gaps(group: ExecutedModels) -> Exhibit:
         axes.xaxis.set_major_formatter(lambda value, _: percent(value))
         return figure
 
-    rows = [table_row(it, tables.gap_cells(it)) for it in group.models]
-    columns = ("table1_id", "model", *tables.GAP_COLUMNS, *EXECUTION_COLUMNS)
+    rows = [table_row(it, analysis_rows.gap_cells(it)) for it in group.models]
+    columns = ("table1_id", "model", *analysis_rows.GAP_COLUMNS, *EXECUTION_COLUMNS)
     parts_of = list(zip(*(it for it in map(_parts, shares) if it), strict=True)) or [()] * len(_PARTS)
     medians = [middle(values) for values in parts_of]
-    of_latency = (None,) * (len(tables.GAP_COLUMNS) - len(medians))
+    of_latency = (None,) * (len(analysis_rows.GAP_COLUMNS) - len(medians))
     last = (None, "median", *of_latency, *medians, *(None,) * len(EXECUTION_COLUMNS))
     told = f"{_count(group)} {_means('Median', [part for part, _ in _PARTS], medians, shares=True)}"
     return _exhibit(name, group, told, table(columns, rows, EXECUTION_COLUMNS, last), paint, "a bar of its parts")

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.analysis import tables
 from dlbricks_tui.analysis.tables import ModelRow, by_execution
+from dlbricks_tui.report import analysis_rows
 from dlbricks_tui.report.evaluation import LONGEST_LABEL
 from dlbricks_tui.report.exhibits import Cell
 from dlbricks_tui.wording.analysis import way_line
 from dlbricks_tui.wording.numbers import model_label
 
 # The columns that tell the execution of a row.
-EXECUTION_COLUMNS = tables.MODEL_COLUMNS[1:]
+EXECUTION_COLUMNS = analysis_rows.MODEL_COLUMNS[1:]
 
 
 class ExecutedModels(NamedTuple):
@@ -43,4 +43,4 @@ def executed_models(models: Sequence[ModelRow]) -> list[ExecutedModels]:
 
 def table_row(it: ModelRow, *cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
     """Return the row of a model: its name, some cells, and its execution."""
-    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *tables.model_cells(it)[1:])
+    return (it.table1_id, it.name, *(cell for held in cells for cell in held), *analysis_rows.model_cells(it)[1:])

@@ -6,10 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from dlbricks_tui.analysis import tables
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof
 from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.report import drawing
+from dlbricks_tui.report import analysis_rows, drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.executions import EXECUTION_COLUMNS, ExecutedModels
@@ -75,7 +74,7 @@ def _roofline(group: ExecutedModels, roof: Roof, models: Sequence[ModelRow]) -> 
             *(it.table1_id, it.name, point.layers[0], len(point.layers), point.times),
             *(point.work.operations, point.work.tensor_bytes, point.work.weight_bytes, point.work.intensity),
             *(point.billions_per_second, point.latency_ms, point.least_ms, share),
-            *tables.model_cells(it)[1:],
+            *analysis_rows.model_cells(it)[1:],
         )
         for it, point, share in heavy
     ]
