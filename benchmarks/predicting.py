@@ -62,15 +62,16 @@ def main() -> int:
     return judge([at_most(200, "ms", f"the predictions of {layers:,} layers", more)])
 
 
-def chain(layers: int, different: int) -> LayerGraph:
-    """A chain of convolutions, of which so many are different."""
+def chain(layers: int, different: int, batch: int = 1) -> LayerGraph:
+    """A chain of convolutions, of which so many are different, at a batch size."""
     shapes = list(product(CHANNELS, SIZES))
     data = [
-        TensorType((1 + place // len(shapes), *channels_and_size(shapes[place % len(shapes)])))
+        TensorType((batch * (1 + place // len(shapes)), *channels_and_size(shapes[place % len(shapes)])))
         for place in range(different)
     ]
     found = [convolution(index, data[index % different]) for index in range(layers)]
-    return LayerGraph("chain", Level.WRITTEN, tuple(found), (GraphInput("data", data[0]),), (Feed(layers - 1, 0),))
+    inputs, heads = (GraphInput("data", data[0]),), (Feed(layers - 1, 0),)
+    return LayerGraph("chain", Level.WRITTEN, tuple(found), inputs, heads, batch_size=batch)
 
 
 def channels_and_size(shape: tuple[int, int]) -> tuple[int, int, int]:

@@ -1,6 +1,5 @@
 """The layers that several files of one model have in common: their counterparts have the same name, kind and shapes."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from dlbricks_tui.models.graph import Layer, LayerGraph
@@ -15,7 +14,7 @@ def common_layers(graphs: Sequence[LayerGraph]) -> tuple[Numbers, ...]:
     A layer without counterparts is compared together with all layers that read it, or else with those that it reads.
     Without any common layer there is one number: the files are compared as a whole.
     """
-    named = [_by_name(graph) for graph in graphs]
+    named = [graph.layers_by_name for graph in graphs]
     first, *others = named
     names = [name for name, layer in first.items() if all(_are_same(layer, other.get(name)) for other in others)]
     numbers = {name: number for number, name in enumerate(names)}
@@ -24,14 +23,8 @@ def common_layers(graphs: Sequence[LayerGraph]) -> tuple[Numbers, ...]:
 
 def have_common_layers(one: LayerGraph, other: LayerGraph) -> bool:
     """Return whether any layer of one file has a counterpart in the other one."""
-    known = _by_name(other)
-    return any(_are_same(layer, known.get(name)) for name, layer in _by_name(one).items())
-
-
-def _by_name(graph: LayerGraph) -> Mapping[str, Layer]:
-    """Return the layers that share their names with no other layer."""
-    uses = Counter(layer.name for layer in graph.layers)
-    return {layer.name: layer for layer in graph.layers if uses[layer.name] == 1}
+    known = other.layers_by_name
+    return any(_are_same(layer, known.get(name)) for name, layer in one.layers_by_name.items())
 
 
 def _are_same(one: Layer, other: Layer | None) -> bool:
@@ -43,10 +36,10 @@ def _shapes(layer: Layer) -> list[object]:
 
 
 def _numbered(graph: LayerGraph, numbers: Mapping[str, int]) -> Numbers:
-    found = [{numbers[layer.name]} if layer.name in numbers else set() for layer in graph.layers]
+    found: list[tuple[int, ...]] = [(numbers[layer.name],) if layer.name in numbers else () for layer in graph.layers]
     lacking = [index for index, own in enumerate(found) if not own]
     for neighbours, order in ((graph.successors, reversed(lacking)), (graph.predecessors, iter(lacking))):
         for index in order:
             if not found[index]:
-                found[index] = set().union(*(found[it] for it in neighbours[index]))
-    return tuple([tuple(sorted(own or {0})) for own in found])
+                found[index] = tuple(sorted({number for it in neighbours[index] for number in found[it]}))
+    return tuple([own or (0,) for own in found])

@@ -4,7 +4,8 @@ A group is the smallest set of nodes that every compared execution covers with w
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from dlbricks_tui.analysis.counterparts import common_layers, have_common_layers
@@ -16,6 +17,8 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import Layer, LayerGraph, Level
 from dlbricks_tui.models.kinds import Kind
 
+# The nodes that each part of an execution belongs to.
+Cover = tuple[tuple[int, ...], ...]
 # The beginning of the names of operators that convert layouts.
 _CONVERSION = "Reorder"
 
@@ -50,6 +53,17 @@ class MeasuredExecution:
         """The layer sequences, each with its latency."""
         return self.found.estimate.parts
 
+    @cached_property
+    def nodes_of_parts(self) -> Cover:
+        """The nodes that each part belongs to; none for conversions."""
+        layers = self.graph.layers
+        converts = [all(is_conversion(layers[index]) for index in part.layers) for part in self.parts]
+        own = [
+            () if converts[number] else tuple(node for index in part.layers for node in layers[index].nodes)
+            for number, part in enumerate(self.parts)
+        ]
+        return _filled(own, converts, self.estimate.edges)
+
     @property
     def is_measured(self) -> bool:
         """True if every layer that a runtime can run by itself was measured."""
@@ -63,10 +77,6 @@ class Group:
 
     nodes: tuple[int, ...]
     parts: tuple[tuple[int, ...], ...]
-
-
-# The nodes that each part of an execution belongs to.
-Cover = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +100,39 @@ class Groups:
 
     groups: tuple[Group, ...]
     covers: Covers
+    _refined: dict[tuple[int, frozenset[int]], list[tuple[frozenset[int], list[Group]]]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
+
+    def refined(self, group: Group, among: frozenset[int]) -> list[tuple[frozenset[int], list[Group]]]:
+        """Return what is left of a group without the executions that cover it alike, for each set of such executions.
+
+        It is the other executions with their groups, and is kept: several times of the same parts are compared.
+        """
+        # A single execution takes as long over smaller sets of nodes.
+        if len(among) <= 2:
+            return []
+        key = group.nodes[0], among
+        if key not in self._refined:
+            alike: dict[frozenset[Sequence[int]], set[int]] = {}
+            for it in among:
+                alike.setdefault(frozenset(self.covers.own[it][part] for part in group.parts[it]), set()).add(it)
+            without = [among - left_out for left_out in alike.values()] if len(alike) > 1 else []
+            several = [others for others in without if len(others) > 1]
+            self._refined[key] = [(others, _without(group, others, self.covers)) for others in several]
+        return self._refined[key]
+
+
+def _without(group: Group, others: frozenset[int], covers: Covers) -> list[Group]:
+    """Return the groups of the parts of a group that belong to the other executions."""
+    held, among = {it: group.parts[it] for it in sorted(others)}, covers.among(others)
+    for number, parts in held.items():
+        # Most groups stay as they are, since a part of them has a node of each other part.
+        if len(parts) == 1:
+            nodes = set(among[number][parts[0]])
+            if not any(nodes.isdisjoint(among[it][part]) for it, those in held.items() for part in those):
+                return [Group(group.nodes, tuple([held.get(it, ()) for it in range(len(among))]))]
+    return split(held, among)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +173,7 @@ def are_comparable(one: MeasuredExecution, other: MeasuredExecution) -> bool:
 
 
 def _covers_of(executions: Sequence[MeasuredExecution]) -> Covers:
-    own = [nodes_of_parts(it) for it in executions]
+    own = [it.nodes_of_parts for it in executions]
     files = list(dict.fromkeys(it.file for it in executions))
     places = tuple([files.index(it.file) for it in executions])
     if len(files) == 1:
@@ -181,7 +224,8 @@ def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
 
     Executions that fuse fewer layers than others compete with one another over smaller sets of nodes.
     """
-    return [winner for group in groups.groups for winner in _Contest(groups.covers, times_ps).winners(group)]
+    contest, everyone = _Contest(groups, times_ps), frozenset(range(len(groups.covers.own)))
+    return [winner for group in groups.groups for winner in contest.winners(group, everyone)]
 
 
 def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
@@ -204,16 +248,15 @@ def latency_of(one: MeasuredExecution) -> Latency:
 
 
 class _Contest:
-    """Finds the winners of a group, with all executions and with fewer of them."""
+    """Finds the winners of groups, with all executions and with fewer of them."""
 
-    def __init__(self, covers: Covers, times_ps: Sequence[Sequence[int]]) -> None:
-        self._covers = covers
+    def __init__(self, groups: Groups, times_ps: Sequence[Sequence[int]]) -> None:
+        self._groups = groups
         self._times_ps = times_ps
         self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
 
-    def winners(self, group: Group, among: frozenset[int] | None = None) -> list[Winner]:
-        """Return the winners of a group among some executions, or all of them."""
-        among = frozenset(range(len(self._covers.own))) if among is None else among
+    def winners(self, group: Group, among: frozenset[int]) -> list[Winner]:
+        """Return the winners of a group among some executions."""
         key = group.nodes[0], among
         if key not in self._known:
             self._known[key] = self._found(group, among)
@@ -224,17 +267,7 @@ class _Contest:
         totals = {it: sum(self._times_ps[it][part] for part in group.parts[it]) for it in sorted(among)}
         first = min(totals, key=totals.__getitem__)
         found = [Winner(group.nodes, first, group.parts[first], totals[first])]
-        if len(among) == 1:
-            return found
-        alike: dict[frozenset[Sequence[int]], set[int]] = {}
-        for it in among:
-            alike.setdefault(frozenset(self._covers.own[it][part] for part in group.parts[it]), set()).add(it)
-        for left_out in alike.values() if len(alike) > 1 else ():
-            others = among - left_out
-            # A single execution takes as long over smaller sets of nodes.
-            if len(others) == 1:
-                continue
-            finer = split({it: group.parts[it] for it in sorted(others)}, self._covers.among(others))
+        for others, finer in self._groups.refined(group, among):
             competing = [winner for each in finer for winner in self.winners(each, others)]
             if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
                 found = competing
@@ -258,17 +291,6 @@ def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[
             if covers[number][part]:
                 found[places[covers[number][part][0]]][number].append(part)
     return [Group(tuple(nodes), tuple(map(tuple, each))) for nodes, each in zip(members, found, strict=True)]
-
-
-def nodes_of_parts(one: MeasuredExecution) -> Cover:
-    """Return the nodes that each part belongs to; none for conversions."""
-    layers = one.graph.layers
-    converts = [all(is_conversion(layers[index]) for index in part.layers) for part in one.parts]
-    own = [
-        () if converts[number] else tuple(node for index in part.layers for node in layers[index].nodes)
-        for number, part in enumerate(one.parts)
-    ]
-    return _filled(own, converts, one.estimate.edges)
 
 
 def _filled(own: Sequence[tuple[int, ...]], converts: Sequence[bool], edges: Iterable[tuple[int, int]]) -> Cover:
@@ -298,9 +320,9 @@ class _Union:
 
     def join(self, nodes: Sequence[int]) -> None:
         """Put nodes into one set."""
-        roots = [self._root(node) for node in nodes]
-        for root in roots:
-            self._parents[root] = min(roots)
+        roots = {self._root(node) for node in nodes}
+        if len(roots) > 1:
+            self._parents.update(dict.fromkeys(roots, min(roots)))
 
     def members(self) -> list[list[int]]:
         """Return the sets, each sorted, in the order of their first nodes."""

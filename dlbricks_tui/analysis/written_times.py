@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, nodes_of_parts, paid_ps, split
+from dlbricks_tui.analysis.groups import MeasuredExecution, paid_ps, split
 from dlbricks_tui.analysis.roofline import Roof, Work, written_works
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import LayerGraph
@@ -61,7 +61,7 @@ def written_times(
 
     `shares` is the same file measured as written. Where it lacks a layer of a fused one, the roofline decides.
     """
-    cover = nodes_of_parts(one)
+    cover = one.nodes_of_parts
     layers = [layer.nodes for layer in written.layers]
     groups = split({0: range(len(cover)), 1: range(len(layers))}, (cover, layers))
     measured = [None] * len(layers) if shares is None else _measured_ps(shares, len(layers))

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -206,6 +206,12 @@ class LayerGraph:
     def format(self) -> Format:
         """The file format of its native nodes."""
         return self.traits.format
+
+    @cached_property
+    def layers_by_name(self) -> Mapping[str, Layer]:
+        """The layers that share their names with no other layer."""
+        uses = Counter(layer.name for layer in self.layers)
+        return {layer.name: layer for layer in self.layers if uses[layer.name] == 1}
 
     @cached_property
     def predecessors(self) -> tuple[tuple[int, ...], ...]:

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, fastest, groups_of, nodes_of_parts, paid_ps
+from dlbricks_tui.analysis.groups import MeasuredExecution, fastest, groups_of, paid_ps
 from dlbricks_tui.models.graph import TensorType
 from tests.analysis.executions import as_conversion, executed, in_file, renamed, some_executions, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
@@ -13,7 +13,7 @@ def test_each_part_belongs_to_one_group_or_converts_a_layout(executions: list[Me
     found = groups_of(executions)
     for number, one in enumerate(executions):
         held = [part for group in found.groups for part in group.parts[number]]
-        converting = [part for part, nodes in enumerate(nodes_of_parts(one)) if not nodes]
+        converting = [part for part, nodes in enumerate(one.nodes_of_parts) if not nodes]
         assert sorted([*held, *converting]) == list(range(len(one.parts)))
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, nodes_of_parts
+from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable
 from dlbricks_tui.analysis.savings import by_layer_name, gain_between, savings
 from dlbricks_tui.analysis.what_if import Doubt, Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import WholeModel, unfused, what_ifs_of
@@ -225,7 +225,7 @@ def test_executions_with_missing_layers_do_not_count() -> None:
 
 def compared_ms(one: MeasuredExecution) -> float:
     """The time of the parts that belong to nodes, for an item."""
-    parts = [part for part, nodes in zip(one.parts, nodes_of_parts(one), strict=True) if nodes]
+    parts = [part for part, nodes in zip(one.parts, one.nodes_of_parts, strict=True) if nodes]
     return milliseconds(sum(part.paid_ps for part in parts)) / one.graph.batch_size
 
 
