@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -70,6 +72,12 @@ def python_without_mxnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _data_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # No test reads or writes what the person who runs the tests has measured.
     monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path / "data"))
+
+
+@pytest.fixture(autouse=True)
+def _host_lock_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # No test waits for a measurement on this host, or keeps one waiting.
+    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
 @pytest.fixture(autouse=True)

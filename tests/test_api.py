@@ -16,7 +16,6 @@ import pytest
 import dlbricks_tui
 from dlbricks_tui import api
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from tests.answers.validation import faults
 from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
 
@@ -28,9 +27,8 @@ BY_THE_FAKE = api.MeasureOptions(
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder whose usual runtime is the fake worker, on a host of its own."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def data(tmp_path: Path) -> Path:
+    """A data folder whose usual runtime is the fake worker."""
     interpreter = tmp_path / "python"
     interpreter.write_text(
         f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 
 ROOT = Path(__file__).parents[1]
 MXNET_FILE = next(SAMPLE_MODELS.glob("gluon/vgg11-symbol.json*"))
@@ -18,9 +17,8 @@ Command = Callable[..., Ran]
 
 
 @pytest.fixture
-def dlbricks(python_without_mxnet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def dlbricks(python_without_mxnet: Path, tmp_path: Path) -> Command:
     """Run a command in a data folder of its own."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     command = [str(python_without_mxnet), "-m", "dlbricks_tui", "--data-dir", str(tmp_path / "data")]
     return lambda *arguments: subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
 

@@ -60,8 +60,7 @@ def test_a_message_arrives_as_it_was_written(message: ProofMessage) -> None:
     assert decode(line) == message
 
 
-def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DLBRICKS_HOST_LOCK", str(tmp_path / "host.lock"))
+def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> None:
     site = Site(tmp_path / "data")
     site.path.mkdir()
     (source,) = Library(SAMPLE_MODELS, tmp_path).find(MODEL)

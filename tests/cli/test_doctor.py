@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE, HostLock
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.noise import SOURCES
 from tests.measure.test_denormals import WEIGHTS, params
 from tests.store.samples import peaks
@@ -38,14 +38,13 @@ def test_denormals_in_weights_are_counted(tmp_path: Path, capsys: pytest.Capture
     assert {it["array"] for it in found["arrays"]} == {"arg:w", "aux:h", "arg:d"}
     assert main(["doctor", "--params", str(path)]) == 0
     out, told = capsys.readouterr()
-    assert "4 of 12 values are denormal" in out
+    assert "4 of 12 values denormal" in out
     assert "cure" in told
 
 
 @pytest.fixture
-def _measured_peaks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Peaks of one size, and a lock that no other run of this host holds."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "lock"))
+def _measured_peaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peaks of one size."""
     monkeypatch.setattr(
         "dlbricks_tui.host.peaks.measure_peaks", lambda system, threads: peaks(system=system, threads=threads)
     )
@@ -81,7 +80,7 @@ def test_threads_that_make_no_sense_are_refused_in_one_line(
 
 @pytest.mark.usefixtures("_measured_peaks")
 def test_peaks_are_not_measured_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lock = HostLock(tmp_path / "lock")
+    lock = host_lock()
     assert lock.try_hold("20261121-1", tmp_path)
     assert main(["--data-dir", str(tmp_path / "data"), "doctor", "--peaks"]) == 2
     lock.release()

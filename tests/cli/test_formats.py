@@ -12,7 +12,6 @@ from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of
 from dlbricks_tui.models.loading import Loader
@@ -37,8 +36,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main(["--data-dir", str(tmp_path / "data"), *arguments])

@@ -11,7 +11,6 @@ import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, new_uuid
@@ -24,9 +23,8 @@ MEASURING = ("--level", "written", "--method", "alone", "--calibrate", "never", 
 
 
 @pytest.fixture
-def dlbricks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `dlbricks ...` on a host with a runtime called `fake`; return its exit status, output and narration."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     interpreter = tmp_path / "python"
     interpreter.write_text(
         f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'

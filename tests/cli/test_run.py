@@ -16,7 +16,7 @@ import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.run import tell_end
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE, HostLock
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
@@ -30,9 +30,8 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A data folder with a runtime called `fake`, on a host of its own."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def data(tmp_path: Path) -> Path:
+    """A data folder with a runtime called `fake`."""
     interpreter = tmp_path / "python"
     interpreter.write_text(
         f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
@@ -131,7 +130,7 @@ def test_a_quiet_run_narrates_failures_only(dlbricks: Command, monkeypatch: pyte
 
 
 def test_a_budget_spent_waiting_for_another_run_ends_without_an_estimate(dlbricks: Command, tmp_path: Path) -> None:
-    other = HostLock(tmp_path / "host.lock")
+    other = host_lock()
     assert other.try_hold("other", tmp_path)
     _, found, told = measured(dlbricks, "--time-budget", "0.3")
     other.release()
@@ -240,7 +239,7 @@ def test_more_threads_than_cores_cause_a_warning(dlbricks: Command) -> None:
     assert "threads on " not in measured(dlbricks, "--threads", "1")[2]
 
 
-def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command) -> None:
     status, found, told = measured(dlbricks, "--time-budget", "0.001")
     assert status == 1
     assert (found["bricks"]["run"], found["unfinished"]) == (0, 0)

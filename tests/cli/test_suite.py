@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.share.suite import sha256
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 
@@ -69,8 +68,7 @@ class People:
 
 
 @pytest.fixture
-def people(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> People:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> People:
     return People(tmp_path, capsys)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run_folder import State
@@ -23,9 +22,8 @@ from tests.runs.runs import BRICKS, FAKE, FAKE_WORKER, Site
 
 
 @pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+def site(tmp_path: Path) -> Site:
     """A site whose interpreter starts the fake worker whatever it is told to start."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     interpreter = tmp_path / "python"
     interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {FAKE_WORKER} "$@"\n')
     interpreter.chmod(0o755)
@@ -52,7 +50,7 @@ def test_a_detached_run_goes_on_when_its_terminal_is_closed(site: Site, monkeypa
     assert folder.state().bricks.measured == BRICKS
 
 
-def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_cannot_start_is_reported_with_the_reason(site: Site) -> None:
     folder = create_run(site.request(), site.data)
     folder.request_file.write_text("{}")
     with pytest.raises(RunError, match=rf"did not start: {re.escape(str(folder.request_file))} is no request"):

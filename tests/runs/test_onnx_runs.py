@@ -10,7 +10,6 @@ from onnx import ModelProto
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.calibration_nets import calibration_nets
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import FixedRuns
@@ -37,8 +36,7 @@ FAULTY_WORKER = Path(__file__).parent / "faulty_worker.py"
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def model(tmp_path: Path) -> Path:
     return saved(tmp_path, small())
 
 

@@ -9,7 +9,6 @@ import pytest
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
@@ -21,8 +20,7 @@ pytestmark = pytest.mark.openvino
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def model(tmp_path: Path) -> Path:
     return saved(tmp_path, small())
 
 

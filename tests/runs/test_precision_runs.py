@@ -13,7 +13,6 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.report import open_loaders
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
@@ -27,11 +26,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.onnx_models import floats, model, saved, small
 
 UNCHECKED = "accuracy was not checked"
-
-
-@pytest.fixture(autouse=True)
-def _own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
 def dlbricks(path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:

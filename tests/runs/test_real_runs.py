@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.stopping import FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -27,9 +26,8 @@ pytestmark = pytest.mark.mxnet
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def model(tmp_path: Path) -> Path:
     """A residual block and a classifier; the convolutions are alike."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     network = Network()
     first = network.relu("relu1", network.batch_norm("norm1", network.convolution("conv1", "data")))
     second = network.batch_norm("norm2", network.convolution("conv2", first))

@@ -12,7 +12,6 @@ from textual.app import App
 from textual.screen import Screen
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows
@@ -61,11 +60,6 @@ def _messages_stay(monkeypatch: pytest.MonkeyPatch) -> None:
         notify(app, message, **{**options, "timeout": 3600.0})
 
     monkeypatch.setattr(App, "notify", notify_for_good)
-
-
-@pytest.fixture(autouse=True)
-def _own_host_lock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -396,8 +396,8 @@ async def test_a_calibrated_runtime_adds_no_time_to_the_prediction(measured: Dat
         assert "method          alone" in shown and "calibration" not in shown
 
 
-async def test_the_start_box_names_the_run_that_it_will_wait_for(measured: DataFolder, tmp_path: Path) -> None:
-    lock = HostLock(tmp_path / "host.lock")
+async def test_the_start_box_names_the_run_that_it_will_wait_for(measured: DataFolder) -> None:
+    lock = host_lock()
     assert lock.try_hold("20261121-0700-cafe", Path("/their/data"))
     try:
         async with running(app_on(measured)) as pilot:
