@@ -51,6 +51,12 @@ class Lack:
     bricks: bool = True
 
     @property
+    def competes(self) -> bool:
+        """True if the execution counts for the best once it is measured: it computes the same, with the same batch."""
+        same = self.kind not in (WhatIfKind.PRECISION, WhatIfKind.BATCH)
+        return same and self.execution.runtime.at_once == 1
+
+    @property
     def in_words(self) -> str:
         """The execution as messages show it."""
         runtime, settings = self.execution.runtime, self.execution.runtime.settings
@@ -89,7 +95,7 @@ def _key(execution: Execution) -> tuple[str, Level, int | None]:
 
 def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[Lack]:
     runtime, traits = baseline.runtime, baseline.runtime.traits
-    threads = runtime.settings.threads or traits.usual_threads(host.cores, platform.machine())
+    threads = runtime.threads_on(host.cores, platform.machine())
 
     def by(other: Runtime, kind: WhatIfKind) -> Lack:
         return Lack(replace(baseline, runtime=other), kind)

@@ -230,7 +230,7 @@ class _Changes:
                 how = "quantise the model: --precision int8" if axes.precision is Precision.INT8 else setting
                 found = by_layer_name(self.baseline, other)
                 gaining = sum(it.saved_ms > 0 for it in found)
-                how += f"; {gaining} of {len(found)} layers gain"
+                how += f"; {gaining} of {len(found)} layer{'s' * (len(found) != 1)} gain"
                 if converted_ps := sum(other.parts[number].paid_ps for number in _quantising(other)):
                     how += f"; conversions take {milliseconds(converted_ps):.3g} ms"
                 if axes.precision in self.lacking:

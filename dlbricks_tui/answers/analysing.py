@@ -1,5 +1,6 @@
 """The analysis of models from stored results: bounds, what-ifs and the gap."""
 
+import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -9,7 +10,7 @@ from dlbricks_tui.analysis.bounds import BestMeasured, Ratio, best_measured, ove
 from dlbricks_tui.analysis.gap import Gap, gap_of
 from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
 from dlbricks_tui.analysis.roofline import LayerPoint, Roof, applies_to, points_of, roof_of, roofline_ms, works_of
-from dlbricks_tui.analysis.what_if import Execution, WhatIf, newest_proof
+from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
 from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
@@ -21,12 +22,15 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.host import processor
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
@@ -46,6 +50,11 @@ class MeasuredGain:
     interval: tuple[float, float]
     before_ms: float
     when: str
+
+    @property
+    def with_interval(self) -> Gain:
+        """The gain with its interval."""
+        return Gain(self.gain, *self.interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +154,7 @@ class Analyser:
         complete = composed is not None and not found.estimate.is_partial and is_known
         competing = [baseline, *(it for it in others if _competes(it, baseline))]
         best = best_measured(competing) if complete else None
-        threads = max(it.found.variant.threads or 1 for it in competing)
+        threads = max(it.found.variant.threads or threads_here(it.execution.runtime) for it in competing)
         roof: Roof | None = None
         least_ms: float | None = None
         points: tuple[LayerPoint, ...] = ()
@@ -237,6 +246,12 @@ class Analyser:
         if source.table1_id:
             return f"table1:{source.table1_id}"
         return source.name if not self._named or source.name in self._named else str(source.path)
+
+
+def threads_here(runtime: Runtime) -> int:
+    """Return the number of threads that a runtime starts on this host; 1 for a framework that is not known."""
+    cores, machine = fingerprint().cores, platform.machine()
+    return runtime.threads_on(cores, machine) if runtime.framework in TRAITS else runtime.settings.threads or 1
 
 
 def _lacking_instructions() -> Mapping[Precision, str]:

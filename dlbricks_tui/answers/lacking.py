@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.roofline import applies_to
-from dlbricks_tui.analysis.what_if import Execution, WhatIfKind
-from dlbricks_tui.answers.analysing import Analysis
+from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.answers.analysing import Analysis, threads_here
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -64,23 +64,15 @@ def plan_of(
 
 def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> int | None:
     """Return the number of threads whose peaks the roofline lacks once the executions are measured."""
-    baseline = found.baseline.execution
     if not applies_to(found.baseline.found.way.runtime):
         return None
-    competing = [it.execution for it in lacks if _competes(it.execution, baseline)]
-    threads = max([found.threads, *(it.runtime.settings.threads or 1 for it in competing)])
+    competing = [it.execution.runtime for it in lacks if it.competes]
+    threads = max([found.threads, *(threads_here(it) for it in competing)])
     if threads == found.threads:
         return threads if found.lacks_peaks else None
     with ResultsDatabase(data.store) as store:
         known = any((it.system, it.threads) == (found.system, threads) for it in store.peaks())
     return None if known else threads
-
-
-def _competes(execution: Execution, baseline: Execution) -> bool:
-    """Return whether an execution counts for the best once it is measured."""
-    precisions = execution.runtime.settings.precision, baseline.runtime.settings.precision
-    is_alike = execution.batch_size == baseline.batch_size and precisions[0] is precisions[1]
-    return is_alike and execution.runtime.at_once == 1
 
 
 def lacks_in_words(plan: MeasuringPlan) -> Iterator[tuple[str, str]]:

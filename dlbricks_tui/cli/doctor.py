@@ -133,10 +133,11 @@ def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
     total = sum(it.denormals for it in affected)
     values = sum(it.values for it in counts)
     if not affected:
-        show(Text(f"{path}: none of {values} values is denormal"))
+        show(Text(f"{path}: none of {counted(values, 'value')} is denormal"))
         return
     table = plain_table("ARRAY", "VALUES", "DENORMAL", "SHARE")
     for it in affected:
         table.add_row(name_cell(it.array), str(it.values), str(it.denormals), percent(it.share, 2))
-    show(Text(f"{path}: {total} of {values} values are denormal; kernels may take up to ten times as long"), table)
+    denormal = f"{total} of {counted(values, 'value')} denormal"
+    show(Text(f"{path}: {denormal}; kernels may take up to ten times as long"), table)
     narrate("cure: set what is smaller than 1e-30 to zero before the model is saved; results do not change")

@@ -60,8 +60,8 @@ def register(parser: Parser) -> None:
         metavar="R",
         type=names,
         default=(),
-        help="a registered runtime, or one of the store, or several with commas (default: ours; of another system the "
-        "one that covers most)",
+        help="a registered runtime, or one of the store, or several with commas (default: that of your settings, or "
+        "the usual one of the model's format; of another system the one that covers most)",
     )
     parser.add_argument(
         "--threads",

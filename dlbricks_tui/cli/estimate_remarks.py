@@ -150,8 +150,9 @@ def tell_gaps(cures: Cures, scope: MeasurementScope, incomplete: Sequence[ModelW
         coverage, remaining = answer.found.estimate.coverage, answer.found.estimate.remaining
         takes = "" if remaining.seconds is None else f", about {duration(max(1.0, remaining.seconds))}"
         known = f", {coverage.predicted} of them predicted" if coverage.predicted else ""
+        lacks = f"it lacks {coverage.missing} of {counted(coverage.layers, 'layer')}{known}"
         narrate(
-            f"{answer.source.name} is incomplete: {coverage.missing} of {coverage.layers} layers are missing{known} "
+            f"{answer.source.name} is incomplete: {lacks} "
             f"({counted(len(remaining.pairs), 'brick')} to run{takes}): {cures.of(scope, [answer])}"
         )
 

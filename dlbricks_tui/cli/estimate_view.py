@@ -180,7 +180,7 @@ def _heading(one: SystemEstimate) -> Text:
             f"{PREDICTED} not all measured: {of}, {percent(found.predicted_share)} of the latency, are predicted"
         )
     if found.is_partial and found.composed is not None:
-        of = f"{found.coverage.layers - _left_out(found)} of {found.coverage.layers} layers"
+        of = f"{found.coverage.layers - _left_out(found)} of {counted(found.coverage.layers, 'layer')}"
         lines.append(f"a sum of {of} only: the model may take more or less")
     return Text(printable(found.model), style="bold").append(
         "".join(f"\n{it}" for it in lines) + "\n", style="not bold"
@@ -219,7 +219,7 @@ def _compositions(one: SystemEstimate, composed: Composed, pen: Pen) -> Table:
 
 def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> Iterable[Text]:
     found, coverage = one.estimate, one.estimate.coverage
-    counts = [f"{coverage.measured} of {coverage.layers} layers measured"]
+    counts = [f"{coverage.measured} of {counted(coverage.layers, 'layer')} measured"]
     counts += [f"{coverage.predicted} predicted"] * bool(coverage.predicted)
     counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
     counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
@@ -233,7 +233,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
     of_part = " of the measured part" if found.is_partial else ""
     gained_ms = composed.sequential_ms - composed.parallel_ms
     yield Text(
-        f"critical path: {len(path)} layers, {_named(graph, path)}; "
+        f"critical path: {counted(len(path), 'layer')}, {_named(graph, path)}; "
         + (f"all else in parallel would save {in_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
     )
     if composed.call_ms:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
 
+# The end of the help of options that take a runtime.
+USUAL_RUNTIME = "(default: that of your settings, or the usual one of the model's format)"
 _PRECISIONS = {each.value: each for each in CHOSEN_PRECISIONS}
 
 
@@ -46,7 +48,7 @@ def add_runtime_option(parser: Parser) -> None:
         metavar="R",
         default=FromConfig("run.runtime"),
         help="a runtime that `dlbricks runtimes` lists, or a framework: it decides which file of a model is taken "
-        "(default: ours)",
+        + USUAL_RUNTIME,
     )
 
 
@@ -126,7 +128,7 @@ def add_measuring_runtime_options(parser: Parser, *, many: bool) -> None:
         metavar="R",
         type=names if many else str,
         default=FromConfig("run.runtime"),
-        help=f"a runtime that `dlbricks runtimes` lists{', or several with commas' * many} (default: ours)",
+        help=f"a runtime that `dlbricks runtimes` lists{', or several with commas' * many} {USUAL_RUNTIME}",
     )
     parser.add_argument(
         "--threads",

@@ -96,7 +96,7 @@ def _tell_file(file: Path, report: ImportReport) -> None:
         narrate(f"{damage} and was not imported")
     untold = len(report.conflicts[_MOST_NAMED:]) + len(report.refused[_MOST_NAMED:])
     if untold:
-        narrate(f"and {untold} more conflicts and damaged lines, which --json lists")
+        narrate(f"and {untold} more; --json lists all conflicts and damaged lines")
 
 
 def _tell_system(report: SystemReport) -> None:

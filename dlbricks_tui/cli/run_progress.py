@@ -28,6 +28,7 @@ from dlbricks_tui.wording.events import (
     noise_note,
     note_of,
 )
+from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.runs import Note, Tone, how_far
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def _picture(progress: RunProgress) -> RenderableType:
     for name, estimate in estimates[:_MOST_MODELS]:
         models.add_row(name_cell(name), Text(estimate))
     more = len(estimates) - _MOST_MODELS
-    rest = [Text(f"and {more} more models", style="dim")] if more > 0 else []
+    rest = [Text(f"and {counted(more, 'more model')}", style="dim")] if more > 0 else []
     noise = noise_note(progress.disturbances)
     rest += [Text(noise, style="yellow")] if noise else []
     return Group(head, Text(_how_far(progress)), models, *rest)

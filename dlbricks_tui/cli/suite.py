@@ -177,8 +177,8 @@ def _export_document(assembled: Assembled, folder: Path, key_file: Path) -> dict
 
 def _tell_import(found: SuiteImport) -> None:
     narrate(
-        f"{found.system}: {found.new} bricks of yours are new, {found.known} were known; "
-        f"{found.failed} failed there, {found.missing} were not measured, {found.decoys} of decoys are left out"
+        f"{found.system}: {counted(found.new, 'new brick')} of yours, {found.known} known; "
+        f"{found.failed} failed there, {found.missing} not measured, {found.decoys} of decoys left out"
     )
     narrate(f"estimate with `dlbricks estimate MODEL --system {found.system}`; models: {', '.join(found.models)}")
 

@@ -25,7 +25,7 @@ from dlbricks_tui.bricks.regions import (
 from dlbricks_tui.cli.drawing import ASCII, UNICODE, Glyphs
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import PREDICTED, milliseconds, percent
+from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -57,7 +57,7 @@ def tree_view(
     yield _totals(decomposition)
     yield _table(decomposition, lines[:MOST_LINES], console.width, glyphs, times)
     if len(lines) > MOST_LINES:
-        yield Text(f"... and {len(lines) - MOST_LINES:,} more lines; `--json` has everything", style="bold")
+        yield Text(f"... and {counted(len(lines) - MOST_LINES, 'more line')}; `--json` has everything", style="bold")
     yield Text(f"\n{_legend(lines, times)}", style="dim")
 
 
@@ -65,9 +65,9 @@ def _totals(decomposition: Decomposition) -> Text:
     graph, how = decomposition.graph, decomposition.cutting
     layers, sequences, bricks = len(graph.layers), len(decomposition.occurrences), len(decomposition.bricks)
     cut = f"cut {how.cut.value}, order {how.order.value}"
-    counted = f"{layers:,} layers" + (f" in {sequences:,} sequences" if sequences != layers else "")
+    held = counted(layers, "layer") + (f" in {counted(sequences, 'sequence')}" if sequences != layers else "")
     unique = f"{bricks:,} unique ({percent(bricks / sequences, 1)}), {len(decomposition.suite):,} with their contexts"
-    lines = [f"level {graph.level.value}, granularity {how.granularity}, {cut}", f"{counted}: {unique}"]
+    lines = [f"level {graph.level.value}, granularity {how.granularity}, {cut}", f"{held}: {unique}"]
     lines += [f"input {printable(input_text(entry))} {shape_text(entry.type)}" for entry in graph.inputs]
     return Text(printable(graph.name), style="bold").append("\n" + "\n".join(lines) + "\n", style="not bold")
 

@@ -77,6 +77,7 @@ def _find(what: str, wanted: str, known: Mapping[str, Named], names_of: Callable
     found = by_id or exact or partly
     if len(found) == 1:
         return found[0]
-    listed = ", ".join(found or known) or "none: nothing was measured or imported yet"
     problem = f"{len(found)} {what}s are called" if found else f"no {what} in the store is called"
-    raise EstimateError(f"{problem} {wanted[:80]!r}; give one of: {listed}")
+    if not known:
+        raise EstimateError(f"{problem} {wanted[:80]!r}, as nothing was measured or imported yet")
+    raise EstimateError(f"{problem} {wanted[:80]!r}; give one of: {', '.join(found or known)}")

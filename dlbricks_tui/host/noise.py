@@ -104,7 +104,7 @@ def _time_quota(host: HostFiles) -> SourceState:
         return SourceState("none", NoiseVerdict.QUIET) if known else _unknown()
     stopped = processor.throttled_periods(host)
     suffix = "" if stopped is None else f", stopped {stopped} times so far"
-    return SourceState(f"{quota:g} cores{suffix}", NoiseVerdict.NOISY)
+    return SourceState(f"{quota:g} core{'' if quota == 1 else 's'}{suffix}", NoiseVerdict.NOISY)
 
 
 def _affinity(host: HostFiles) -> SourceState:

@@ -72,6 +72,10 @@ class Runtime:
         """Return this runtime with that many threads; None keeps their number."""
         return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
 
+    def threads_on(self, cores: int, machine: str) -> int:
+        """Return the number of threads that it starts on a machine of this architecture."""
+        return self.settings.threads or self.traits.usual_threads(cores, machine)
+
     def computes_in(self, precision: Precision | None) -> bool:
         """Return whether its framework has this precision; None stands for any."""
         return precision is None or precision in self.traits.precisions

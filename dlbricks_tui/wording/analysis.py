@@ -24,8 +24,10 @@ _LEAST_NAMES = 16
 # The speed of a shared host varies by less from run to run.
 _ANOTHER_SPEED = 0.15
 NO_WHAT_IFS = "none, as no other execution has results of all layers"
-# Where a proof and a prediction differ by more, the prediction is wrong.
+# Where a proof and a prediction differ by more, the prediction is wrong. A proof with a wider interval cannot tell.
 _AGREE_WITHIN = 0.10
+# Larger losses are not told apart: the interval of a noisy latency may reach down to almost zero.
+_LARGEST_LOSS = -9.99
 # Why unproved what-ifs are not to be trusted: in a list, and as a sentence about one of them.
 _DOUBTS = {
     Doubt.PARALLEL: ("parallel (never gained)", "Parallel layers gained in no proof so far."),
@@ -33,7 +35,7 @@ _DOUBTS = {
     Doubt.LOSS: ("sizes of losses", "Sizes of losses are often wrong: prove it."),
 }
 # The gain of a proof by the id of its what-if.
-Proved = Callable[[str], float | None]
+Proved = Callable[[str], Gain | None]
 
 
 def headline(model: str, baseline: MeasuredExecution, best: BestMeasured | None, ratio: Ratio | None) -> str:
@@ -197,8 +199,19 @@ def gap_lines(gap: Gap, best: BestMeasured, width: int) -> list[str]:
 
 
 def interval_of(gain: Gain) -> str:
-    """Return the 95 % interval of a gain in percent: `-21 to +1`."""
-    return f"{100 * gain.low:+.0f} to {100 * gain.high:+.0f}"
+    """Return the 95 % interval of a gain in percent: `-21 to +1`; `<-999` for the end of a larger loss.
+
+    It ends at 100 %, since no change saves more time than there is.
+    """
+    if gain.high < _LARGEST_LOSS:
+        return "below -999"
+    low = "<-999" if gain.low < _LARGEST_LOSS else _in_points(gain.low)
+    return f"{low} to {_in_points(min(gain.high, 1.0))}"
+
+
+def _in_points(share: float) -> str:
+    """Return a share in percent, without the unit: `+3`."""
+    return f"{round(100 * share):+}"
 
 
 def gain_with_interval(gain: Gain) -> str:
@@ -211,31 +224,29 @@ def largest_gain(found: Sequence[WhatIf], proved: Proved) -> str:
 
     def saved(it: WhatIf) -> float:
         proof = proved(it.id)
-        if proof is not None:
-            return proof
-        return it.gain.value if it.gain.low > 0 else 0.0
+        gain = it.gain if proof is None else proof
+        return gain.value if gain.low > 0 else 0.0
 
     best = max((it for it in found if it.change is not None), key=saved, default=None)
     if best is None or saved(best) <= 0:
         return ""
     proof = proved(best.id)
-    gain = gain_with_interval(best.gain) if proof is None else f"{signed_percent(proof)}, proved"
+    gain = gain_with_interval(best.gain) if proof is None else f"{gain_with_interval(proof)}, proved"
     told = ", to be proved" if proof is None and best.doubt is not None else ""
     return f"largest gain: {best.id}, {gain}{told}"
 
 
-def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: float | None) -> list[str]:
+def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: Gain | None) -> list[str]:
     """Return why the prediction of a what-if is to be trusted or not, in sentences."""
     remarks = []
     if proof is not None:
-        points = abs(proof - found.gain.value)
-        judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
-        remarks.append(f"The proof {judged} the prediction: they differ by {100 * points:.0f} points.")
+        remarks.append(_judged(found.gain, proof))
     elif found.doubt is not None:
         remarks.append(_DOUBTS[found.doubt][1])
     if found.change is None:
         remarks.append("It is a bound that no runtime reaches, so it cannot be proved.")
-    if found.gain.low <= 0 <= found.gain.high:
+    known = proof or found.gain
+    if known.low <= 0 <= known.high:
         remarks.append("The interval contains 0: the change may gain nothing.")
     if found.kind is WhatIfKind.PARALLEL:
         remarks.append("The layers were timed one at a time: side by side they compete for caches and bandwidth.")
@@ -248,11 +259,23 @@ def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: float | 
     return remarks
 
 
+def _judged(predicted: Gain, proof: Gain) -> str:
+    """Return whether a proof agrees with a prediction, in a sentence."""
+    if proof.high - proof.low > 2 * _AGREE_WITHIN:
+        return f"The proof is noisy: its interval is {interval_of(proof)}. Repeat it on a quiet host."
+    points = abs(proof.value - predicted.value)
+    judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
+    return f"The proof {judged} the prediction: they differ by {100 * points:.0f} points."
+
+
 def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[str]:
-    """Return a row for each what-if, and under it the setting and the layers that are responsible."""
+    """Return a row for each what-if, and under it the setting and the layers that are responsible.
+
+    The interval of a measured gain is left out where the lines would be too long.
+    """
     if not found:
         return [f"what-ifs: {NO_WHAT_IFS}"]
-    rows = [("WHAT IF", "GAIN", "95 %", "MS", "PROVED")]
+    rows = [("WHAT IF", "GAIN", "95 %", "MS", "PROVED", "95 %")]
     for it in found:
         proof = proved(it.id)
         rows.append(
@@ -261,10 +284,14 @@ def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[s
                 signed_percent(it.gain.value),
                 interval_of(it.gain),
                 milliseconds(it.estimate_ms),
-                "bound" if it.change is None else "-" if proof is None else signed_percent(proof),
+                "bound" if it.change is None else "-" if proof is None else signed_percent(proof.value),
+                "" if proof is None else interval_of(proof),
             )
         )
-    titles, *changes = names_and_numbers(rows)
+    table = names_and_numbers(rows)
+    if not any(proved(it.id) for it in found) or len(table[0]) > width:
+        table = names_and_numbers([row[:-1] for row in rows])
+    titles, *changes = (line.rstrip() for line in table)
     lines = [titles]
     for it, change in zip(found, changes, strict=True):
         lines += [change, f"{_GAP * 2}{it.how}"]

@@ -51,7 +51,7 @@ def summary_lines(found: Sequence[Score]) -> list[str]:
     held = sum(it.holds for it in found)
     lines = [
         f"{counted(len(found), 'model')}: median error {percent(median(errors), 1)}, {within} within 20 %; "
-        f"the 95 % interval held {held} of {len(found)} times"
+        f"the 95 % interval held {held} of {counted(len(found), 'time')}"
     ]
     bases = Counter(it.basis for it in found)
     lines += [f"{bases[basis]} {told}" for basis, told in _TOLD.items() if bases[basis]]

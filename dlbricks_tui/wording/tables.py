@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.wording.numbers import counted
 
 _GAP = "  "
 
@@ -56,7 +57,7 @@ def _missing(point: Point) -> tuple[str, str]:
     found = point.found.estimate
     if found.obstacle:
         return f"no estimate is possible: {found.obstacle}", ""
-    reason = f"only {found.coverage.measured} of {found.coverage.layers} layers measured"
+    reason = f"only {found.coverage.measured} of {counted(found.coverage.layers, 'layer')} measured"
     if found.composed is None:
         reason = "not measured"
     elif found.coverage.predicted:

@@ -12,7 +12,6 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
@@ -174,6 +173,15 @@ def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(an
     assert "dlbricks doctor --peaks --threads 1" in err
 
 
+def test_without_results_the_command_for_the_peaks_has_the_threads_that_the_framework_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.answers.analysing.fingerprint", lambda: replace(fingerprint(), cores=6))
+    asked = ["--data-dir", str(tmp_path / "data"), "analyze", "table1:16", "--runtime", "onnxruntime"]
+    assert main(asked) == 1
+    assert "dlbricks doctor --peaks --threads 6" in capsys.readouterr().err
+
+
 def test_the_text_shows_headline_bounds_gap_and_what_ifs(analyze: Analyze) -> None:
     records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), peaks(2)]
     status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--layers")
@@ -242,10 +250,7 @@ def test_the_limits_on_kernels_choose_the_baseline(tmp_path: Path, capsys: pytes
     assert "ONNX Runtime" in capsys.readouterr().err
 
 
-def test_the_kernels_of_this_host_are_those_of_the_runtime(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
+def test_the_kernels_of_this_host_are_those_of_the_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "data"
     ours = Registry(data).find("onnxruntime")
     (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")

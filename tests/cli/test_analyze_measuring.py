@@ -23,6 +23,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.store.records import Peaks, Proof
+from dlbricks_tui.wording.analysis import interval_of
 from tests.models.onnx_models import saved, small
 from tests.store.samples import system
 
@@ -46,11 +47,8 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
-def analyze(
-    measured: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Analyze:
+def analyze(measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Analyze:
     """Analyse the model with a copy of the results."""
-    monkeypatch.setenv(HOST_LOCK_VARIABLE, str(tmp_path / "host.lock"))
     shutil.copytree(measured / "data", tmp_path / "data")
 
     def run(*arguments: str) -> tuple[int, str, str]:
@@ -77,7 +75,8 @@ def test_the_measured_gain_stands_next_to_the_predicted_one(analyze: Analyze) ->
     assert proof["interval"][0] < proof["gain"] < proof["interval"][1]
     table = analyze()[1]
     (row,) = (line for line in table.splitlines() if line.startswith("fusion-off"))
-    assert row.endswith(f"{100 * proof['gain']:+.1f} %")
+    assert f"{100 * proof['gain']:+.1f} %  " in row
+    assert row.endswith(interval_of(Gain(proof["gain"], *proof["interval"])))
 
 
 def test_what_is_known_is_not_measured_again(analyze: Analyze) -> None:

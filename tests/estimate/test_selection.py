@@ -71,7 +71,7 @@ def test_ambiguous_or_unknown_names_are_refused_with_a_list(wanted: str, problem
 
 
 def test_an_unknown_system_in_an_empty_store_is_refused_as_empty() -> None:
-    with pytest.raises(EstimateError, match="nothing was measured or imported yet"):
+    with pytest.raises(EstimateError, match="called 'c5', as nothing was measured or imported yet"):
         find_system("c5", {})
 
 

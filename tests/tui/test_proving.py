@@ -115,7 +115,7 @@ async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row
         assert re.search(r"parallel-2 .*\+43 to \+44 +\+42\.0 %", shown)
         for words in ("15.60 ms before and 9.000 ms after the change", "The proof agrees with the prediction"):
             assert words in shown
-        assert "Largest gain: parallel-2, +42.0 %, proved" in shown
+        assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in shown
         assert "so far" not in shown and "running" not in shown
 
 

@@ -20,6 +20,7 @@ from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedM
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
+from dlbricks_tui.wording.numbers import counted
 
 # Two models with branches: parallel branches in modules, and shortcuts around blocks.
 _PREFERRED = ("9", "14")
@@ -84,12 +85,13 @@ def _exhibit(
     latencies = {} if estimate is None else layer_latencies(estimate)
     layout = lay_out(graph.predecessors, critical, _LINE)
     name = f"figures-2-and-4-{number}"
-    told = f"{len(graph.layers)} layers at level {graph.level.value}."
+    told = f"{counted(len(graph.layers), 'layer')} at level {graph.level.value}."
     if series is not None and estimate is not None and estimate.composed is not None:
         composed = estimate.composed
         told += (
             f" On {series.title}: {composed.sequential_ms:,.1f} ms one after another; {composed.parallel_ms:,.1f} ms "
-            f"on the critical path of {len(critical)} layers, which is {parallel_gain(composed):.2f} times as fast."
+            f"on the critical path of {counted(len(critical), 'layer')}, which is {parallel_gain(composed):.2f} times "
+            "as fast."
         )
 
     def paint() -> Figure:

@@ -334,7 +334,8 @@ class AnalysisScreen(PanelledScreen[None]):
             return wrapped_lines([line(Span(f" {self._model}", "strong"), Span(question))], width)
         found = self._view.found
         answer = headline(self._model, found.baseline, found.best, found.over_best)
-        gain = largest_gain(found.what_ifs, {it.what_if.id: it.proof.gain for it in self._view.changes if it.proof}.get)
+        proofs = {it.what_if.id: it.proof.with_interval for it in self._view.changes if it.proof}
+        gain = largest_gain(found.what_ifs, proofs.get)
         lines = [line(Span(f" {answer}", "strong")), *([line(Span(f" {capitalised(gain)}", "good"))] if gain else [])]
         # The execution is the same as on the workbench, so it may be cut off.
         below = self._run_line() or line(Span(f" {execution_line(found.baseline)}", "muted"))

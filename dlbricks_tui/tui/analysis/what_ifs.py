@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
-from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, fact, line, number_column, titles
@@ -168,7 +167,7 @@ def _told(row: ChangeRow, proving: Proving | None, failure: str) -> Iterator[Lin
     yield fact("predicted", Span(gain_with_interval(found.gain), _style_of(found.gain.value)))
     yield fact("", Span(f"{in_ms(found.estimate_ms)} after the change", "muted"))
     if proof is not None:
-        measured = gain_with_interval(Gain(proof.gain, *proof.interval))
+        measured = gain_with_interval(proof.with_interval)
         yield fact("proved", Span(measured, _style_of(proof.gain)), Span(f", on {proof.when[:10]}", "muted"))
         yield fact(
             "", Span(f"{in_ms(proof.before_ms)} before and {in_ms(proof.measured_ms)} after the change", "muted")
@@ -181,7 +180,7 @@ def _told(row: ChangeRow, proving: Proving | None, failure: str) -> Iterator[Lin
         yield from _progress(proving)
     yield BLANK
     yield line(Span("How far to trust it", "heading"))
-    for remark in remarks_on(found, changed, None if proof is None else proof.gain):
+    for remark in remarks_on(found, changed, None if proof is None else proof.with_interval):
         yield line(Span("  "), remark)
     if found.layers:
         yield BLANK

@@ -9,7 +9,7 @@ from dlbricks_tui.tui.lines import Line, Span, column, cut, legend, line, shaded
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -168,7 +168,7 @@ class LikenessPanel(ItemPanel[int]):
         both = one.unique_layers + other.unique_layers
         # likeness = shared / all, and shared + all = both.
         shared = round(likeness * both / (1.0 + likeness))
-        said = Span(f" alike: {shared:,} of their {both - shared:,} bricks are in both", "muted")
+        said = Span(f" alike: {shared:,} of their {counted(both - shared, 'brick')} in both", "muted")
         room = (width - len(_AND) - 2) // 2
         names = (Span(cut(each.name, room), "accent") for each in (one, other))
         return (

@@ -89,7 +89,8 @@ class UniquenessPanel(ItemPanel[NumberedModel]):
         return item.number
 
     def show_counts(self) -> None:
-        self.show_title(f" in {counts_text(len(self.found), len(self.items))} models" if self.items else "")
+        noun = "model" if len(self.items) == 1 else "models"
+        self.show_title(f" in {counts_text(len(self.found), len(self.items))} {noun}" if self.items else "")
         self.border_subtitle = self.order if self.items else ""
 
     def action_show_likeness(self) -> None:

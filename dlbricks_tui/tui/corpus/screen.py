@@ -122,7 +122,7 @@ class CorpusScreen(PanelledScreen[None]):
         reading = compared.tried < total
         if not reading and not compared.corpus.models:
             self._say(line("None of these models was read at this level yet."), Hint("{corpus.read_all} reads them."))
-        self._show(compared, f"reading, {compared.tried} of {total} models" if reading else "")
+        self._show(compared, f"reading, {compared.tried} of {counted(total, 'model')}" if reading else "")
 
     def _say(self, *lines: Line | Hint) -> None:
         for panel in (self._uniqueness, self._kinds, self._likeness):

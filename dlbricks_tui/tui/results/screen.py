@@ -192,7 +192,7 @@ class ResultsScreen(PanelledScreen[None]):
         self.run_in_thread(partial(work.import_from, self._store, path), then=partial(self._imported, path))
 
     def _imported(self, path: Path, report: ImportReport) -> None:
-        told = f"{report.new:,} records of {path.name} are new, {report.known:,} were known."
+        told = f"{counted(report.new, 'new record')} in {path.name}, {report.known:,} known."
         if report.conflicts:
             told += f" {len(report.conflicts):,} differ from those in the store; both are kept."
         if report.refused:
