@@ -39,7 +39,7 @@ _CLOCK_STEP_SECONDS = 0.1
 _CLOCK_SET_BACK_SECONDS = 1.0
 # Of the time of a test, the share for which other programs may keep an instance from a processor.
 _WAITED_SHARE = 0.02
-# Of the median latency: LoadGen was too late to send requests when they were due.
+# Of a percentile of the latencies, the share for which LoadGen may be late to send requests.
 _LATE_SHARE = 0.1
 
 
@@ -188,8 +188,11 @@ class LoadTests:
         if finding.verdict.errors:
             self.warnings.append(f"LoadGen met {finding.verdict.errors} errors, which its logs in {folder} name")
         percentile = finding.settings.percentile
-        late_ns = percentile_of(sorted(finding.latencies.delays_ns), percentile)
-        if late_ns > _LATE_SHARE * percentile_of(sorted(finding.latencies.latencies_ns), 50.0):
+        late_ns, latency_ns = (
+            percentile_of(sorted(it), percentile)
+            for it in (finding.latencies.delays_ns, finding.latencies.latencies_ns)
+        )
+        if late_ns > _LATE_SHARE * latency_ns:
             self.warnings.append(
                 f"LoadGen sent requests late, {percentile:g} % of them within {late_ns / _NS_PER_MS:.1f} ms: this host "
                 "is too busy to send requests and to answer them (latencies count from when requests were due)"
