@@ -19,7 +19,14 @@ from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import ScenarioOrder
 from dlbricks_tui.scenarios.outcome import PredictedLoad
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
-from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to, usual_percentile
+from dlbricks_tui.scenarios.scenario import (
+    Kind,
+    Scenario,
+    ScenarioError,
+    batch_sizes_up_to,
+    fewest_queries,
+    usual_percentile,
+)
 from dlbricks_tui.scenarios.service import ServiceTimes, with_load_tests
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest
@@ -28,6 +35,8 @@ from dlbricks_tui.wording.numbers import too_many_threads
 
 # Each size is a program of its own in each instance.
 MOST_REQUESTS_IN_A_BATCH = 256
+# LoadGen prepares all of them before a test.
+_MOST_REQUESTS_IN_A_TEST = 1_000_000
 # The largest batch that an offline scenario tries, unless the options say another.
 _USUAL_OFFLINE_BATCH = 8
 
@@ -54,6 +63,10 @@ class ScenarioOptions:
                 raise ScenarioError(f"{name} {value:g}: give a number above 0")
         if self.percentile is not None and not 0.0 < self.percentile < 100.0:
             raise ScenarioError(f"percentile {self.percentile:g}: give a number between 0 and 100, such as 99")
+        if self.percentile is not None and (queries := fewest_queries(self.percentile)) > _MOST_REQUESTS_IN_A_TEST:
+            raise ScenarioError(
+                f"percentile {self.percentile:.10g}: a test needs {queries:,} requests; give a lower one, such as 99.9"
+            )
         if self.instances < 1:
             raise ScenarioError(f"instances {self.instances}: at least one instance is needed")
         if self.rate is not None and self.kind is not Kind.SERVER:

@@ -56,14 +56,21 @@ def usual_percentile(kind: Kind) -> float:
 def fewest_queries(percentile: float) -> int:
     """Return the least number of queries after which LoadGen's early stopping may decide about a percentile.
 
-    If one query in `slow` exceeds the bound, so few slow ones among so many queries have a chance of at most
+    If the true share of fast queries is the percentile, at most one slow one among so many has a chance of at most
     1 - CONFIDENCE.
     """
     within = percentile / 100.0
-    queries = _SLOWER_QUERIES_ALLOWED + 1
-    while within**queries + queries * (1 - within) * within ** (queries - 1) > 1 - CONFIDENCE:
-        queries += 1
-    return queries
+
+    def chance(queries: int) -> float:
+        return float(within**queries + queries * (1 - within) * within ** (queries - 1))
+
+    too_few, enough = _SLOWER_QUERIES_ALLOWED, _SLOWER_QUERIES_ALLOWED + 1
+    while chance(enough) > 1 - CONFIDENCE:
+        too_few, enough = enough, 2 * enough
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        too_few, enough = (middle, enough) if chance(middle) > 1 - CONFIDENCE else (too_few, middle)
+    return enough
 
 
 def batch_sizes_up_to(largest: int) -> tuple[int, ...]:

@@ -203,6 +203,7 @@ def test_more_threads_than_cores_are_warned_of(ask: Ask) -> None:
         ({"rate": -1.0}, "rate -1: give a number above 0"),
         ({"bound_ms": 5.0, "percentile": 100.0}, "percentile 100: give a number between 0 and 100"),
         ({"bound_ms": 5.0, "percentile": 0.0}, "percentile 0: give a number between 0 and 100"),
+        ({"bound_ms": 5.0, "percentile": 99.9999}, "percentile 99.9999: a test needs 6,638,\\d+ requests"),
         ({"bound_ms": 5.0, "instances": 0}, "instances 0: at least one instance is needed"),
         ({"kind": Kind.SINGLE, "rate": 5.0}, "kind single has no rate"),
     ],

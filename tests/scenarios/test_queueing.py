@@ -163,7 +163,7 @@ def test_percentiles_are_those_of_loadgen() -> None:
     assert percentiles_of(latencies, [50.0, 99.0, 99.9]).tolist() == [[332.0], [656.0], [662.0]]
 
 
-@pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9])
+@pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9, 99.99999])
 def test_the_fewest_queries_allow_one_slow_one(percentile: float) -> None:
     queries = fewest_queries(percentile)
     assert slower_allowed(queries, percentile) == 1
