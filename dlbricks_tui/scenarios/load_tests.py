@@ -37,7 +37,7 @@ _NS_PER_MS = 1e6
 _CLOCK_STEP_SECONDS = 0.1
 # LoadGen waits until its clock has reached the time of the next query.
 _CLOCK_SET_BACK_SECONDS = 1.0
-# Of the time of a test, the share for which other programs may keep an instance from a processor.
+# Of the time of a test, the share for which an instance may wait for a processor.
 _WAITED_SHARE = 0.02
 # Of a percentile of the latencies, the share for which LoadGen may be late to send requests.
 _LATE_SHARE = 0.1
@@ -113,7 +113,7 @@ class LoadTests:
         """Carry out a test, and tell its progress."""
         before = self._serving.contention()
         test, progress, step = self._run(settings, batch_size)
-        self._warn_of_others(before, progress.seconds)
+        self._warn_of_waiting(before, progress.seconds)
         verdict, latencies = read_verdict(test.folder), read_latencies(test.folder, settings.kind)
         compress_trace(test.folder)
         if step:
@@ -175,13 +175,13 @@ class LoadTests:
         self.warnings.append(warning)
         return warning
 
-    def _warn_of_others(self, before: Sequence[Contention | None], seconds: float) -> None:
+    def _warn_of_waiting(self, before: Sequence[Contention | None], seconds: float) -> None:
         counted = [contention_between(*it) for it in zip(before, self._serving.contention(), strict=True)]
         waited = max((it.waited_seconds for it in counted if it is not None), default=0.0) / seconds
         if waited > _WAITED_SHARE:
             self.warnings.append(
-                f"other programs kept the model from a processor for {waited * 100:.0f} % of a test, which slows "
-                "requests down: measure again on a quiet host"
+                f"the model had to wait for a processor for {waited * 100:.0f} % of a test: measure again on a quiet "
+                "host, and leave LoadGen a core"
             )
 
     def _warn(self, finding: Finding, folder: Path) -> None:

@@ -298,7 +298,7 @@ def test_other_programs_that_take_the_processor_are_told(host: Host, monkeypatch
     monkeypatch.setattr(Serving, "contention", lambda _: [Contention(next(waited), 0)])
     assert host.measure(scenario(Kind.SINGLE))
     (done,) = host.messages(LoadDone)
-    assert any(it.startswith("other programs kept the model from a processor for ") for it in done.warnings)
+    assert any(it.startswith("the model had to wait for a processor for ") for it in done.warnings)
 
 
 def test_a_fault_of_dlbricks_is_one_line_with_a_traceback_in_the_log(
