@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -212,6 +213,7 @@ def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked
         "dlbricks_tui.scenarios.process.scenario_command",
         lambda data: [sys.executable, str(fake), str(data.path), "done"],
     )
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", ModuleType("mlperf_loadgen"))
     told: list[str] = []
     both = api.scenario(MODEL, asked, by_the_fake, measure=True, progress=told.append, data=data)
     assert both.predicted == predicted.predicted

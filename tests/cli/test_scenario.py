@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -56,6 +57,8 @@ def predict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Answer:
 @pytest.fixture
 def measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
     """Measure a scenario of a tiny model on this host by the fake process, which ends in a manner."""
+    # The fake process does without it, and Python 3.14 has to.
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", ModuleType("mlperf_loadgen"))
     model = saved(tmp_path, small())
     with ResultsDatabase(tmp_path / "data" / "store") as store:
         store.add(system(fingerprint().id))
@@ -265,6 +268,13 @@ def test_a_failed_measurement_has_a_document_too(measure: Answer) -> None:
     status, out, _ = measure("fails", *SERVER, "--json")
     assert (status, document(out)["measured"]) == (1, None)
     assert document(out)["obstacle"] == "the worker was lost: killed by signal 9"
+
+
+def test_without_loadgen_one_line_says_how_to_install_it(measure: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
+    status, out, err = measure("done", *SERVER)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "pip install 'dlbricks-tui[scenarios]'" in err
 
 
 def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path: Path) -> None:
