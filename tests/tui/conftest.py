@@ -4,20 +4,27 @@ import asyncio
 import inspect
 import math
 import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from textual.app import App
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.cache import Cache
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.workbench import work
-from tests.tui.application import draw
-from tests.tui.results import store_run
+from tests.tui.application import draw, small_library
+from tests.tui.results import NoFramework, store_run
 from tests.tui.stored_results import store_results
 
 
@@ -49,6 +56,41 @@ def _drawing_only_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
             draw(screen)
 
     monkeypatch.setattr(Screen, "_compositor_refresh", postpone)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _style_sheets_parsed_once() -> Iterator[None]:
+    # All applications of the tests have the same style sheets, in a few themes.
+    parse_rules, known = Stylesheet._parse_rules, dict[tuple[object, ...], list[RuleSet]]()
+
+    def parsed(sheet: Stylesheet, css: str, read_from: tuple[str, str], *rest: Any, **options: Any) -> list[RuleSet]:
+        key = (css, read_from, rest, *sorted(options.items()), *sheet._variables.items())
+        if key not in known:
+            known[key] = parse_rules(sheet, css, read_from, *rest, **options)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", parsed)
+        yield
+
+
+@pytest.fixture(scope="session")
+def _library_in_cache(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, object]:
+    """The entries that the cache has when each model of the library was read and decomposed."""
+    folder, entries = tmp_path_factory.mktemp("library"), dict[str, object]()
+    loader = Loader(folder, NoFramework())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cache, "write", lambda _, key, content: entries.setdefault(key, content))
+        for source in Library(small_library(folder / "samples"), folder).samples():
+            decompose(loader.load(source), None, loader.cache)
+    return entries
+
+
+@pytest.fixture(autouse=True)
+def _library_read_once(_library_in_cache: Mapping[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    # Each test has a cache of its own; reading the library again would take most of the time of the tests.
+    read = Cache.read
+    monkeypatch.setattr(Cache, "read", lambda cache, key: _library_in_cache.get(key) or read(cache, key))
 
 
 @pytest.fixture(autouse=True)
