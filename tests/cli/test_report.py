@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -45,13 +46,23 @@ def report(tmp_path: Path) -> Report:
     return make
 
 
-def measured() -> list[Record]:
+@cache
+def measured() -> Sequence[Record]:
     """Two models by layers and end to end on one of the paper's systems, one of them by pairs of layers too."""
     of_both = [
         it for model in (CAPSNET, SQUEEZENET) for it in (*brick_records(model, **C5), model_record(model, 30.0, **C5))
     ]
     asked = run(granularity=2, level=Level.WRITTEN, **C5)
-    return [system("c5.2xlarge"), asked, *of_both, *brick_records(PAIRS, **C5)]
+    return system("c5.2xlarge"), asked, *of_both, *brick_records(PAIRS, **C5)
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report on all that is measured, for tests that only read it."""
+    folder = tmp_path_factory.mktemp("full")
+    store_of(folder / "data" / "store", *measured()).close()
+    assert main(["--data-dir", str(folder / "data"), "report", "-o", str(folder / "report"), *MODELS]) == 0
+    return folder / "report"
 
 
 def rows(folder: Path, name: str) -> list[dict[str, str]]:
@@ -123,37 +134,33 @@ def test_models_that_are_left_to_measure_are_counted(report: Report) -> None:
     assert "1 of 2 models was not measured end to end" in text
 
 
-def test_a_full_store_gives_every_figure_with_its_numbers(report: Report) -> None:
-    folder = report(measured())
-    names = {path.stem for path in (folder / "figures").glob("*.svg")}
+def test_a_full_store_gives_every_figure_with_its_numbers(full: Path) -> None:
+    names = {path.stem for path in (full / "figures").glob("*.svg")}
     single = {f"figure-{number}" for number in (5, 6, 7, 9, 11, 12)} | {"figures-2-and-4-4", "figures-2-and-4-16"}
     analysed = {f"figure-{it}-c5.2xlarge-mxnet-written" for it in ("bounds", "gap")}
     assert names == single | analysed | {"figure-3-c5.2xlarge-written", "figure-10-c5.2xlarge-written"}
-    assert {path.stem for path in (folder / "figures").glob("*.csv")} == names | {"table-1", "bricks"}
-    assert "lacks" not in page(folder).text
+    assert {path.stem for path in (full / "figures").glob("*.csv")} == names | {"table-1", "bricks"}
+    assert "lacks" not in page(full).text
 
 
-def test_the_page_loads_nothing_and_all_its_links_have_targets(report: Report) -> None:
-    folder = report(measured())
-    found = page(folder)
+def test_the_page_loads_nothing_and_all_its_links_have_targets(full: Path) -> None:
+    found = page(full)
     assert found.loads == []
     assert not [style for style in found.styles if re.search(r"url\((?!#)", style)]
     assert [name for name, count in found.ids.items() if count > 1] == []
     for link in found.links:
-        assert link[1:] in found.ids if link.startswith("#") else (folder / link).is_file(), link
-    assert "default-src 'none'" in (folder / "index.html").read_text()
+        assert link[1:] in found.ids if link.startswith("#") else (full / link).is_file(), link
+    assert "default-src 'none'" in (full / "index.html").read_text()
 
 
-def test_every_latency_is_traced_to_the_results_that_it_is_made_of(report: Report) -> None:
-    records = measured()
-    folder = report(records)
-    results = {it.uuid: it for it in records if isinstance(it, Measurement | EndToEnd)}
-    bricks = {(it["brick"], it["context"]): it for it in rows(folder, "bricks")}
+def test_every_latency_is_traced_to_the_results_that_it_is_made_of(full: Path) -> None:
+    results = {it.uuid: it for it in measured() if isinstance(it, Measurement | EndToEnd)}
+    bricks = {(it["brick"], it["context"]): it for it in rows(full, "bricks")}
     for row in bricks.values():
         values = [results[uuid].statistics.trimmed_mean_ms for uuid in row["results"].split()]
         assert float(row["latency_ms"]) == pytest.approx(math.fsum(values) / len(values))
     by_model = {it.graph.name: it for it in (CAPSNET, SQUEEZENET)}
-    found = [it for it in rows(folder, "figure-10-c5.2xlarge-written") if it["G"] == "1"]
+    found = [it for it in rows(full, "figure-10-c5.2xlarge-written") if it["G"] == "1"]
     assert len(found) == 2
     for row in found:
         model = by_model[row["model"]]
@@ -169,26 +176,25 @@ def test_every_latency_is_traced_to_the_results_that_it_is_made_of(report: Repor
         assert (row["system"], row["level"], row["granularity"]) == ("c5.2xlarge", "written", "1")
 
 
-def test_published_figures_stand_beside_measured_ones(report: Report) -> None:
-    folder = report(measured())
-    (row,) = [it for it in rows(folder, "figure-9") if it["table1_id"] == "16"]
+def test_published_figures_stand_beside_measured_ones(full: Path) -> None:
+    (row,) = [it for it in rows(full, "figure-9") if it["table1_id"] == "16"]
     assert float(row["end_to_end_ms"]) == 30.0
     assert float(row["published_ms"]) == pytest.approx(15.7892)
-    composed = {it["table1_id"]: it for it in rows(folder, "figure-3-c5.2xlarge-written")}
+    composed = {it["table1_id"]: it for it in rows(full, "figure-3-c5.2xlarge-written")}
     assert float(composed["16"]["published_sequential_ratio"]) == pytest.approx(14.6233 / 15.7892)
-    constructed = {(it["table1_id"], it["G"]): it for it in rows(folder, "figure-10-c5.2xlarge-written")}
+    constructed = {(it["table1_id"], it["G"]): it for it in rows(full, "figure-10-c5.2xlarge-written")}
     assert constructed["16", "2"]["published_ratio"] == ""
     assert 1.2 < float(constructed["16", "1"]["published_ratio"]) < 1.3
-    assert [(it["G"], it["published_value"]) for it in rows(folder, "figure-12")] == [("1", "4.17"), ("2", "")]
-    assert "1,529" in page(folder).text
+    assert [(it["G"], it["published_value"]) for it in rows(full, "figure-12")] == [("1", "4.17"), ("2", "")]
+    assert "1,529" in page(full).text
 
 
-def test_the_same_store_gives_the_same_bytes(report: Report) -> None:
-    records = measured()
-    folder = report(records)
-    before = {path: path.read_bytes() for path in folder.rglob("*.*")}
-    report(records)
-    assert {path: path.read_bytes() for path in folder.rglob("*.*")} == before
+def test_the_same_store_gives_the_same_bytes(report: Report, full: Path) -> None:
+    first, second = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (full, report(measured()))
+    )
+    assert first == second
 
 
 def test_a_report_replaces_the_previous_one_and_nothing_else(report: Report) -> None:
