@@ -113,7 +113,7 @@ class BestMeasured:
 def best_measured(executions: Sequence[MeasuredExecution]) -> BestMeasured:
     """Return the best of all executions of a model, the first of which is the baseline."""
     groups = groups_of(executions)
-    winners = fastest(groups, [[part.paid_ps for part in it.parts] for it in executions])
+    winners = fastest(groups, [it.paid_ps for it in executions])
     return BestMeasured(tuple(executions), groups, tuple(winners))
 
 

@@ -54,6 +54,11 @@ class MeasuredExecution:
         return self.found.estimate.parts
 
     @cached_property
+    def paid_ps(self) -> tuple[int, ...]:
+        """The time that each part takes in an inference."""
+        return tuple([part.paid_ps for part in self.parts])
+
+    @cached_property
     def nodes_of_parts(self) -> Cover:
         """The nodes that each part belongs to; none for conversions."""
         layers = self.graph.layers
@@ -183,7 +188,7 @@ def _covers_of(executions: Sequence[MeasuredExecution]) -> Covers:
     numbers = _numbers_by_node(executions, files)
     shifted, across = [], []
     for one, cover, place in zip(executions, own, places, strict=True):
-        shifted.append(tuple([tuple([place * size + node for node in nodes]) for nodes in cover]))
+        shifted.append(tuple([tuple([place * size + node for node in nodes]) for nodes in cover]) if place else cover)
         common = _common_of_parts(one, cover, numbers[place])
         across.append(
             tuple(
@@ -214,7 +219,12 @@ def _common_of_parts(
     one: MeasuredExecution, cover: Cover, numbers: Mapping[int, tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     """Return the numbers of the common layers that each part is compared with; none for conversions."""
-    found = [tuple(dict.fromkeys(it for node in nodes for it in numbers.get(node, ()))) for nodes in cover]
+    found = [
+        numbers.get(nodes[0], ())
+        if len(nodes) == 1
+        else tuple({it: None for node in nodes for it in numbers.get(node, ())})
+        for nodes in cover
+    ]
     filled = _filled(found, [not nodes for nodes in cover], one.estimate.edges)
     return [held or (0,) if nodes else () for held, nodes in zip(filled, cover, strict=True)]
 
@@ -230,7 +240,7 @@ def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
 
 def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
     """Return the time that some parts take in an inference."""
-    return sum(one.parts[number].paid_ps for number in parts)
+    return sum([one.paid_ps[number] for number in parts])
 
 
 def layer_names(one: MeasuredExecution, parts: Iterable[int]) -> tuple[str, ...]:
@@ -264,7 +274,7 @@ class _Contest:
 
     def _found(self, group: Group, among: frozenset[int]) -> list[Winner]:
         # Of equal times the first execution counts.
-        totals = {it: sum(self._times_ps[it][part] for part in group.parts[it]) for it in sorted(among)}
+        totals = {it: sum([self._times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
         first = min(totals, key=totals.__getitem__)
         found = [Winner(group.nodes, first, group.parts[first], totals[first])]
         for others, finer in self._groups.refined(group, among):
@@ -320,7 +330,7 @@ class _Union:
 
     def join(self, nodes: Sequence[int]) -> None:
         """Put nodes into one set."""
-        roots = {self._root(node) for node in nodes}
+        roots = set(map(self._root, nodes))
         if len(roots) > 1:
             self._parents.update(dict.fromkeys(roots, min(roots)))
 
@@ -333,8 +343,9 @@ class _Union:
 
     def _root(self, node: int) -> int:
         parents = self._parents
-        parents.setdefault(node, node)
-        while parents[node] != node:
-            parents[node] = parents[parents[node]]
+        parent = parents.setdefault(node, node)
+        while parent != node:
+            parents[node] = parents[parent]
             node = parents[node]
+            parent = parents[node]
         return node
