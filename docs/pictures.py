@@ -26,13 +26,17 @@ ANOTHER = "densenet121"
 
 
 class Picture(NamedTuple):
-    """A screen: how large, which keys lead there from the start, how long to look at it, in which theme."""
+    """A screen: how large, which keys lead there from the start, how long to look at it, in which theme.
+
+    The work that the key `then` starts goes on while the picture is taken.
+    """
 
     name: str
     size: tuple[int, int]
     keys: Sequence[str]
     seconds: float = 0.0
     theme: str = "dark"
+    then: str = ""
 
 
 def opened(model: str) -> tuple[str, ...]:
@@ -51,6 +55,7 @@ PICTURES = (
     Picture("curve", (80, 24), (*opened(VARIED), "b")),
     Picture("comparison", (100, 30), (*opened(VARIED), "v")),
     Picture("analysis", (140, 42), (*opened(VARIED), "0", "2")),
+    Picture("scenario", (140, 42), (*opened(VARIED), "L", "2", "j", "e", '"100"', "enter", "1"), 60.0, then="m"),
     Picture("help", (100, 40), ("question_mark",)),
     Picture("commands", (100, 30), ("colon",)),
     Picture("start-run", (120, 36), RUN[:-1]),
@@ -70,6 +75,8 @@ async def take(data: DataFolder, picture: Picture) -> None:
     data.config.write_text(f'[workbench]\ntheme = "{picture.theme}"\n', encoding="utf-8")
     async with running(DlbricksApp(Session(data)), picture.size) as pilot:
         await press(pilot, *picture.keys)
+        if picture.then:
+            await pilot.press(picture.then)
         await pilot.pause(picture.seconds)
         svg = pilot.app.export_screenshot(title="dlbricks")
     FOLDER.mkdir(exist_ok=True)

@@ -77,7 +77,7 @@ def load_picture(trace: LoadTrace, percentile: float, width: int, height: int) -
     signs = {} if trace.highest is None else {trace.highest: HIGHEST}
     rows = plot.rows(_labels(up, trace.bound_ms), margin)
     return Picture(
-        f"{'ms':>{margin}}", tuple(rows), ground(across, "requests per second", margin, signs), tuple(legend)
+        f"{'ms':>{margin}} against requests per second", tuple(rows), ground(across, margin, signs), tuple(legend)
     )
 
 
@@ -103,7 +103,7 @@ def latencies_picture(
         column, row = divmod(int(cell), up.cells)
         plot.mark(across.value(column), up.value(row), _FEW if count < 5 else _MANY if count < 25 else _MOST)
     rows = plot.rows(_labels(up, bound_ms), margin)
-    return Picture(f"{'ms':>{margin}}", tuple(rows), ground(across, "requests", margin, {}))
+    return Picture(f"{'ms':>{margin}} of each request", tuple(rows), ground(across, margin, {}))
 
 
 def _labels(up: LogAxis, bound_ms: float | None) -> dict[int, str]:

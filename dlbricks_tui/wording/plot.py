@@ -98,19 +98,17 @@ class Plot:
         ]
 
 
-def ground(across: LinearAxis, title: str, margin: int, signs: Mapping[float, str]) -> PlotRow:
-    """Return the line below a plot: round numbers in their places, the title, and signs at some values."""
+def ground(across: LinearAxis, margin: int, signs: Mapping[float, str]) -> PlotRow:
+    """Return the line below a plot: round numbers in their places, and signs at some values."""
     cells = ["-"] * across.cells
-    last = across.cells - len(title) - 2
     end = -1
     step = _step(across)
     for place in range(math.ceil(across.low / step), math.floor(across.high / step) + 1):
         text = f"{place * step:,g}"
         column = across.cell(place * step)
-        if column > end and column + len(text) <= last:
+        if column > end and column + len(text) <= across.cells:
             cells[column : column + len(text)] = text
             end = column + len(text) + _TICK_GAP
-    cells[last:] = f"  {title}"
     for value, sign in signs.items():
         cells[across.cell(value)] = sign
     return PlotRow(f"{'':>{margin}}+", "".join(cells))

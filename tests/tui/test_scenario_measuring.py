@@ -169,6 +169,27 @@ async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown
         assert "o passed  x failed" in shown
 
 
+async def test_the_prediction_of_before_the_measurement_stands_beside_its_result(
+    timed: DataFolder, process: Process
+) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN, *to(ScenarioSetting.KIND), "h", "h")
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen)
+        before = screen._view.answer.prediction if screen._view is not None else None
+        assert before is not None
+        await pilot.press("m")
+        await eventually(pilot, process.has_begun)
+        # A single stream is a sample of service times: the next prediction may know it.
+        test = store_load_test(timed, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False)
+        process.write(LoadDone(uuid=test.uuid))
+        process.end()
+        await shows(pilot, "DIFFERENCE")
+        assert screen._view is not None
+        assert screen._view.answer.prediction is not before
+        assert screen._prediction_of(test) is before
+
+
 async def test_the_search_begins_at_the_predicted_rate(timed: DataFolder, process: Process) -> None:
     async with running(app_on(timed), NARROW) as pilot:
         await press(pilot, *OPEN)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.scenarios import ScenarioAnswer
     from dlbricks_tui.scenarios.messages import LoadTestDone
-    from dlbricks_tui.scenarios.outcome import MeasuredLoad
+    from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad
     from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.scenario.measuring import Measuring
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.scenario.work import ScenarioView
 
 _LEAST_PICTURE, _TESTS_IN_VIEW = 6, 4
+_HOW_TO_MEASURE = Hint("{scenario.measure} measures the scenario with MLPerf LoadGen.", "muted")
 _SO_FAR = (50.0, 90.0, 99.0)
 
 
@@ -59,25 +60,34 @@ class LatenciesPanel(Panel):
         self._view: ScenarioView | None = None
         self._measuring: Measuring | None = None
         self._test: LoadTest | None = None
+        self._predicted: PredictedLoad | None = None
         self._logs = ""
         self._warnings: tuple[str, ...] = ()
-        self.show_placeholder(Hint("{scenario.measure} measures the scenario with MLPerf LoadGen.", "muted"))
+        self.show_placeholder(_HOW_TO_MEASURE)
 
     def show_measuring(self, measuring: Measuring) -> None:
         """Show how far a measurement is."""
         self._measuring = measuring
+        self.show_placeholder(line(Span("The latencies of a test appear as its requests are answered.", "muted")))
         self._logs = measuring.progress.ready.logs if measuring.progress.ready else self._logs
         self.show_title(" of the test in progress")
         self._list.remake()
 
     def show_test(
-        self, view: ScenarioView | None, test: LoadTest | None, logs: str = "", warnings: tuple[str, ...] = ()
+        self,
+        view: ScenarioView | None,
+        test: LoadTest | None,
+        predicted: PredictedLoad | None,
+        logs: str,
+        warnings: tuple[str, ...],
     ) -> None:
-        """Show a stored load test, beside the prediction if it is of the same scenario."""
+        """Show a stored load test beside the prediction of its scenario, if there is one."""
         if self._measuring is not None or test != self._test:
             self._list.move_to(0)
         self._measuring = None
-        self._view, self._test, self._logs, self._warnings = view, test, logs, warnings
+        self.show_placeholder(_HOW_TO_MEASURE)
+        self._view, self._test, self._predicted = view, test, predicted
+        self._logs, self._warnings = logs, warnings
         self.show_title("" if test is None else f" of {test.when[:16].replace('T', ' ')}")
         self._list.remake()
 
@@ -89,7 +99,7 @@ class LatenciesPanel(Panel):
             yield from _measuring_lines(self._measuring, width, self._list.size.height)
             return
         if self._test is not None:
-            yield from _test_lines(self._test, self._view)
+            yield from _test_lines(self._test, self._view, self._predicted)
             for warning in self._warnings:
                 yield line(Span(f"! {warning}", "warn"))
             if self._logs:
@@ -126,14 +136,12 @@ def _ended_line(test: LoadTestDone, scenario: Scenario) -> Line:
     return line(Span(f"{sign} ", style), message_line(test, scenario))
 
 
-def _test_lines(test: LoadTest, view: ScenarioView | None) -> Iterator[Line]:
+def _test_lines(test: LoadTest, view: ScenarioView | None, predicted: PredictedLoad | None) -> Iterator[Line]:
     scenario = scenario_of(test)
     yield line(Span(scenario_line(scenario), "strong"))
-    is_same = view is not None and view.is_of(test)
-    predicted = view.answer.prediction if view is not None and is_same else None
     for text in outcome_lines(scenario, predicted, _measured(test), test):
         yield line(text)
-    if not is_same:
+    if view is not None and not view.is_of(test):
         yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted").line
     for text in verdict_lines(test):
         yield line(text)

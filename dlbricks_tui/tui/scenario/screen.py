@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.scenarios.outcome import PredictedLoad
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -61,9 +62,10 @@ class ScenarioScreen(PanelledScreen[None]):
         self._last: Progress | None = None
         # Why the last measurement failed.
         self._failure = ""
-        # The load test that was measured here last, and what its measurement warned about.
+        # The load test that was measured here last, what its measurement warned about, and what was predicted before.
         self._measured = ""
         self._warnings: tuple[str, ...] = ()
+        self._predicted_before: PredictedLoad | None = None
         self._is_outdated = False
         self._head = TextLines(self._head_lines, classes="scenario-head")
         self._load = LoadPanel()
@@ -163,13 +165,27 @@ class ScenarioScreen(PanelledScreen[None]):
         else:
             test = self._tests.selected
             self._load.show(self._view, self._last, test if self._is_of_scenario(test) else None)
-            warnings = self._warnings if test is not None and test.uuid == self._measured else ()
-            self._latencies.show_test(self._view, test, self._logs_of(test), warnings)
+            self._latencies.show_test(
+                self._view,
+                test,
+                self._prediction_of(test),
+                self._logs_of(test),
+                self._warnings if test is not None and test.uuid == self._measured else (),
+            )
         self._head.refresh(layout=True)
         self.refresh_bindings()
 
     def _is_of_scenario(self, test: LoadTest | None) -> bool:
         return test is not None and self._view is not None and self._view.is_of(test)
+
+    def _prediction_of(self, test: LoadTest | None) -> PredictedLoad | None:
+        """Return what is predicted of the scenario of a load test.
+
+        The test that was measured last is already known to the prediction of now, so that of before counts.
+        """
+        if test is not None and test.uuid == self._measured:
+            return self._predicted_before
+        return self._view.answer.prediction if self._view is not None and self._is_of_scenario(test) else None
 
     def _logs_of(self, test: LoadTest | None) -> str:
         folder = self._session.data.scenarios / test.uuid if test is not None else None
@@ -215,6 +231,7 @@ class ScenarioScreen(PanelledScreen[None]):
             self._failure, self._last = measuring.progress.failure, measuring.progress
             if measuring.progress.done is not None:
                 self._measured, self._warnings = measuring.progress.done.uuid, measuring.progress.done.warnings
+                self._predicted_before = None if self._view is None else self._view.answer.prediction
             if measuring.cancelled:
                 self.notify("The measurement is cancelled; stored load tests are kept.")
             self._show_all()
