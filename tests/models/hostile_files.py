@@ -213,7 +213,7 @@ def _depths() -> Models:
     yield "a chain of 3,000", model(chain, {"x": (1,)}, ["n3000"])
     head = model([make_node("Relu", ["x"], ["y"])], {"x": (1,)}, ["y"]).SerializeToString()
     yield "a million empty nodes", head + b"\x3a" + _varint(2_000_000) + b"\x0a\x00" * 1_000_000
-    yield "ten million empty nodes", head + b"\x3a" + _varint(20_000_000) + b"\x0a\x00" * 10_000_000
+    yield "three million empty nodes", head + b"\x3a" + _varint(6_000_000) + b"\x0a\x00" * 3_000_000
     yield "ten million packed numbers", head + b"\x3a" + _packed(20_000_000)
 
 
@@ -241,7 +241,7 @@ def _branches() -> Models:
     """Yield `If`s whose condition is known, so that their branches are read in their place."""
     for depth in (7, 8, 20):
         yield f"chosen branches {depth} deep", _chosen(nested(depth))
-    yield "20,000 choices in a row", _choices(20_000)
+    yield "5,000 choices in a row", _choices(5_000)
     unbalanced = _chosen(nested(2))
     unbalanced.graph.node[0].output.append("more")
     yield "a choice of more outputs than its branches have", unbalanced
