@@ -34,7 +34,8 @@ class LoadPanel(Panel):
     REACHED_BY = "scenario.go_to_load"
     ABOUT = (
         "~ is predicted from stored results, = is the bound, and ^ the predicted highest rate within it. Each test "
-        "of a measurement is a point: o passed, x failed, ? is in progress."
+        "of a measurement is a point: o passed, x failed, ? is in progress. A test below the bound fails if more "
+        "requests exceed it than LoadGen's confidence of 99 % allows."
     )
 
     def __init__(self) -> None:
