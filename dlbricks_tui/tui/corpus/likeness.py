@@ -168,7 +168,8 @@ class LikenessPanel(ItemPanel[int]):
         both = one.unique_layers + other.unique_layers
         # likeness = shared / all, and shared + all = both.
         shared = round(likeness * both / (1.0 + likeness))
-        said = Span(f" alike: {shared:,} of their {counted(both - shared, 'brick')} in both", "muted")
+        verb = "is" if shared == 1 else "are"
+        said = Span(f" alike: {shared:,} of their {counted(both - shared, 'brick')} {verb} in both", "muted")
         room = (width - len(_AND) - 2) // 2
         names = (Span(cut(each.name, room), "accent") for each in (one, other))
         return (
