@@ -74,6 +74,7 @@ class MeasuredScenario:
     confidence: float | None
     # What passing a request to the worker and back adds to its inference.
     passing_ms: float
+    wake_up_ms: float
     seconds: float
     when: str
     id: str
@@ -198,6 +199,7 @@ def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
         rate=test.rate,
         confidence=CONFIDENCE if decides else None,
         passing_ms=test.passing_ms,
+        wake_up_ms=test.wake_up_ms,
         seconds=test.seconds,
         when=test.when,
         id=test.uuid,

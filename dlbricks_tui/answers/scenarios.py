@@ -300,7 +300,10 @@ class _Scenarios:
                 f"of {scenario.instances} would show it"
             )
         if not service.passing_is_measured:
-            yield f"{service.passing_ms:g} ms are assumed for passing a request to the worker: no load test measured it"
+            yield (
+                f"no load test has measured it: {service.passing_ms:g} ms are assumed for passing a request to the "
+                f"worker, and {service.wake_up_ms:g} ms more after a pause"
+            )
 
 
 def _at_sizes(sizes: Sequence[int]) -> str:

@@ -2,12 +2,13 @@
 
 1. Wait until no run measures on this host.
 2. Read the model at each batch size, and load it into a worker for each instance.
-3. Run it until it is warm, and measure what passing a request to a worker costs.
+3. Run it until it is warm, and measure what passing a request to a worker costs, and what a pause before it costs.
 4. Let LoadGen carry out its tests, each in a folder of its own.
 5. Store the latencies of the test that counts.
 """
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -29,7 +30,7 @@ from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
 from dlbricks_tui.scenarios.messages import LoadDone, LoadMessage, LoadReady, LoadWaits, ScenarioOrder
 from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
-from dlbricks_tui.scenarios.serving import Instance, Serving
+from dlbricks_tui.scenarios.serving import Answered, Instance, Serving
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest, System, new_uuid, utc_now
@@ -59,6 +60,8 @@ class LoadRule:
     offline_seconds: float = 3.0
     offline_samples: int = 24
     warm_seconds: float = 1.0
+    # After a pause of this length, a request takes about as long as after any longer one.
+    pause_seconds: float = 0.05
     limits: TimeLimits = field(default_factory=TimeLimits)
 
     @classmethod
@@ -109,7 +112,7 @@ class _Measuring:
         self._log = place.data.log / _LOG
         # Milliseconds of a batch by its size, and what passing a request adds.
         self._batch_ms: dict[int, float] = {}
-        self._passing_ms = 0.0
+        self._passing_ms = self._wake_up_ms = 0.0
 
     def measure(self) -> None:
         """Carry out the scenario, and store its record."""
@@ -123,7 +126,12 @@ class _Measuring:
             with Serving(instances, changed) as serving:
                 self._measure_passing(serving)
                 self._write(
-                    LoadReady(service_ms=self._batch_ms[1], passing_ms=self._passing_ms, logs=str(folder)),
+                    LoadReady(
+                        service_ms=self._batch_ms[1],
+                        passing_ms=self._passing_ms,
+                        wake_up_ms=self._wake_up_ms,
+                        logs=str(folder),
+                    ),
                 )
                 tests = LoadTests(serving, folder, changed, self._write, self._signals.waiting, self._clocks)
                 found = self._carry_out(tests)
@@ -184,21 +192,30 @@ class _Measuring:
             self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
 
     def _measure_passing(self, serving: Serving) -> None:
-        """Measure single requests, and what passing them to a worker and back adds to their inference."""
+        """Measure single requests: what passing them to a worker adds to their inference, and what a pause adds."""
+        taken = self._single_requests(serving, pause_seconds=0.0)
+        self._batch_ms[1] = median(it.inference_ms for it in taken)
+        latency_ms = median(it.latency_ns for it in taken) / _NS_PER_MS
+        self._passing_ms = median(it.latency_ns / _NS_PER_MS - it.inference_ms for it in taken)
+        paused = self._single_requests(serving, self._rule.pause_seconds)
+        self._wake_up_ms = max(0.0, median(it.latency_ns for it in paused) / _NS_PER_MS - latency_ms)
+
+    def _single_requests(self, serving: Serving, pause_seconds: float) -> Sequence[Answered]:
+        """Send requests one after another, each after a pause."""
         answered = threading.Event()
         serving.respond = lambda _: answered.set()
         began = self._clocks.steady()
         for number in range(_MOST_WARM):
             if number >= _FEWEST_WARM and self._clocks.steady() - began > self._rule.warm_seconds:
                 break
+            with self._signals.waiting():
+                time.sleep(pause_seconds)
             answered.clear()
             serving.issue([number])
             with self._signals.waiting():
                 answered.wait()
             serving.raise_failure()
-        taken = serving.take_answered()
-        self._batch_ms[1] = median(it.inference_ms for it in taken)
-        self._passing_ms = median(it.latency_ns / _NS_PER_MS - it.inference_ms for it in taken)
+        return serving.take_answered()
 
     def _carry_out(self, tests: LoadTests) -> Finding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
@@ -265,6 +282,7 @@ class _Measuring:
             queries=len(found.latencies.latencies_ns),
             seconds=found.latencies.seconds,
             passing_ms=max(0.0, self._passing_ms),
+            wake_up_ms=self._wake_up_ms,
             latencies=pack_latencies(found.latencies.latencies_ns),
         )
 

@@ -43,6 +43,8 @@ class LoadReady:
     # Of a single request: the median of the inference, and what passing it to the worker and back adds.
     service_ms: float
     passing_ms: float
+    # How much longer a request takes whose instance was idle for a while before it.
+    wake_up_ms: float
     # The folder of LoadGen's logs.
     logs: str
 

@@ -98,6 +98,7 @@ class _Simulation:
     service: Numbers
     sizes: tuple[int, ...]
     instances: int
+    wake_up_ms: float
 
     @classmethod
     def of(cls, scenario: Scenario, service: ServiceTimes, queries: int, most: int = _TESTS) -> "_Simulation":
@@ -107,7 +108,7 @@ class _Simulation:
         requests = _REQUESTS_IN_ALL_IN_BATCHES if in_batches else _REQUESTS_IN_ALL
         tests = max(_FEWEST_TESTS, min(most, requests // queries))
         drawn = service.draws(scenario.batch_sizes, tests, queries)
-        return cls(unit_schedule(queries), drawn, scenario.batch_sizes, scenario.instances)
+        return cls(unit_schedule(queries), drawn, scenario.batch_sizes, scenario.instances, service.wake_up_ms)
 
     @property
     def tests(self) -> int:
@@ -126,12 +127,14 @@ class _Simulation:
 
     def latencies(self, rates: Numbers) -> Numbers:
         """Return the latencies at rates per millisecond: rates x tests x requests."""
-        return latencies_of(self.schedule, rates, self.service, self.sizes, self.instances)
+        return latencies_of(self.schedule, rates, self.service, self.sizes, self.instances, self.wake_up_ms)
 
     def highest_rates(self, bound_ms: float, percentile: float) -> Numbers:
         """Return the highest rate per millisecond within the bound, of each test; zero if there is none."""
         allowed = slower_allowed(self.queries, percentile)
-        return highest_rates(self.schedule, self.service, bound_ms, allowed, self.sizes, self.instances)
+        return highest_rates(
+            self.schedule, self.service, bound_ms, allowed, self.sizes, self.instances, self.wake_up_ms
+        )
 
 
 def _server(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:

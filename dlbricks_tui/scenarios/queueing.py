@@ -12,6 +12,11 @@ Numbers = NDArray[np.float64]
 
 # The seed of the times at which LoadGen sends requests, unless its settings say another one.
 SCHEDULE_SEED = 0
+# After a pause of this length a batch takes 63 % of the wake-up longer: caches are lost and processors sleep step by
+# step.
+_IDLE_MS = 12.0
+# Beyond all times; a difference of two such times is finite.
+_NEVER_MS = 1e300
 # Rates that are tried at the same time, and how often the range between them is narrowed.
 _RATES_AT_ONCE, _NARROWINGS = 6, 4
 
@@ -30,7 +35,12 @@ def unit_schedule(requests: int, seed: int = SCHEDULE_SEED) -> Numbers:
 
 
 def latencies_of(
-    schedule: Numbers, rates: Numbers, service: Numbers, sizes: Sequence[int] = (1,), instances: int = 1
+    schedule: Numbers,
+    rates: Numbers,
+    service: Numbers,
+    sizes: Sequence[int] = (1,),
+    instances: int = 1,
+    wake_up_ms: float = 0.0,
 ) -> Numbers:
     """Return the latency of each request, from when it was due: rates x tests x requests.
 
@@ -38,14 +48,15 @@ def latencies_of(
     - `rates` has a row for each rate to try, with the rate of each test.
     - `service` has the time that an instance takes for a batch: sizes x tests x requests. A batch takes the time that
       stands at its first request.
+    - `wake_up_ms` is how much longer a batch takes after a long pause of its instance.
 
     Requests are served in the order of their arrival. A free instance takes as many waiting requests as the largest of
     the sizes allows; requests that are fewer than the smallest size are served as if they were so many.
     """
     arrivals = schedule / rates[..., np.newaxis]
-    if tuple(sizes) == (1,) and instances == 1:
+    if tuple(sizes) == (1,) and instances == 1 and not wake_up_ms:
         return _served_one_by_one(arrivals, service[0])
-    return _served_in_batches(arrivals, service, sizes, instances)
+    return _served_in_batches(arrivals, service, sizes, instances, wake_up_ms)
 
 
 def _served_one_by_one(arrivals: Numbers, service: Numbers) -> Numbers:
@@ -55,7 +66,9 @@ def _served_one_by_one(arrivals: Numbers, service: Numbers) -> Numbers:
     return found
 
 
-def _served_in_batches(arrivals: Numbers, service: Numbers, sizes: Sequence[int], instances: int) -> Numbers:
+def _served_in_batches(
+    arrivals: Numbers, service: Numbers, sizes: Sequence[int], instances: int, wake_up_ms: float
+) -> Numbers:
     tests, requests = service.shape[1:]
     ordered = sorted(sizes)
     largest = ordered[-1]
@@ -68,22 +81,26 @@ def _served_in_batches(arrivals: Numbers, service: Numbers, sizes: Sequence[int]
     columns = due.shape[1]
     column = np.arange(columns)
     # Behind the last request of a test none arrives any more.
-    padded = np.concatenate((due, np.full((largest + 1, columns), np.inf))).ravel()
+    padded = np.concatenate((due, np.full((largest + 1, columns), _NEVER_MS))).ravel()
     # By request, size and test.
     taking = np.ascontiguousarray(np.moveaxis(service, 2, 0)).ravel()
     by_size, by_request = places[:, np.newaxis] * tests + column % tests, len(sizes) * tests
     done = np.zeros((requests + 1) * columns)
     starts_batch = np.zeros((requests + 1) * columns, dtype=bool)
-    free = np.zeros((columns, instances))
+    # Before the first request, instances have been idle for long.
+    free = np.full((columns, instances), -np.inf)
     first = np.zeros(columns, dtype=np.intp)
     while (first < requests).any():
         here = first * columns + column
         instance = free.argmin(axis=1)
-        start = np.maximum(free[column, instance], padded[here])
+        since = free[column, instance]
+        start = np.maximum(since, padded[here])
         waiting = np.ones(columns, dtype=np.intp)
         for further in range(1, largest):
             waiting += padded[here + further * columns] <= start
         end = start + taking[np.minimum(first, requests - 1) * by_request + by_size[waiting, column]]
+        if wake_up_ms:
+            end += wake_up_ms * -np.expm1((since - start) / _IDLE_MS)
         free[column, instance] = end
         done[here] = end
         starts_batch[here] = True
@@ -103,6 +120,7 @@ def highest_rates(
     slower_allowed: int,
     sizes: Sequence[int] = (1,),
     instances: int = 1,
+    wake_up_ms: float = 0.0,
 ) -> Numbers:
     """Return for each test the highest rate, per millisecond, at which so few requests exceed the bound.
 
@@ -116,7 +134,7 @@ def highest_rates(
         # The first time the highest rate is one of those tried.
         shares = steps if narrowing else np.append(steps, 1.0)
         rates = lowest + shares[:, np.newaxis] * (highest - lowest)
-        slower = (latencies_of(schedule, rates, service, sizes, instances) > bound_ms).sum(axis=-1)
+        slower = (latencies_of(schedule, rates, service, sizes, instances, wake_up_ms) > bound_ms).sum(axis=-1)
         passes = np.logical_and.accumulate(slower <= slower_allowed, axis=0)
         edges = np.concatenate((lowest[np.newaxis], rates, highest[np.newaxis]))
         last = passes.sum(axis=0)

@@ -18,6 +18,9 @@ Numbers = NDArray[np.float64]
 # What passing a request to the worker and back adds, until a load test has measured it: 0.1 to 0.2 ms on the hosts
 # where it was measured.
 USUAL_PASSING_MS = 0.15
+# How much longer a request takes after a pause of its instance, until a load test has measured it: 1.2 ms with ONNX
+# Runtime, 1.6 ms with MXNet and 1.9 ms with OpenVINO on a virtual machine with two cores of an Intel Xeon.
+USUAL_WAKE_UP_MS = 1.2
 # Half of a 95 % interval in standard deviations.
 _DEVIATIONS = 1.96
 # The sums of samples that stand for the spread of an estimate.
@@ -53,11 +56,12 @@ class ServiceTime:
 
 @dataclass(frozen=True, slots=True)
 class ServiceTimes:
-    """The time that an instance needs for each batch size, and what passing a request to its worker adds."""
+    """The time that an instance needs for each batch size, and what passing a request and a pause before it add."""
 
     by_size: tuple[ServiceTime, ...]
     passing_ms: float = USUAL_PASSING_MS
-    # True if a load test has measured it on this system.
+    wake_up_ms: float = USUAL_WAKE_UP_MS
+    # True if a load test has measured both on this system.
     passing_is_measured: bool = False
     # The factor by which instances that run at the same time slow one another down; None: not known.
     slowdown: float | None = None
@@ -205,7 +209,13 @@ def with_load_tests(service: ServiceTimes, tests: Sequence[LoadTest], runtime: s
     slowdown = None if instances == 1 else slowdown_of(own, instances)
     if not own:
         return replace(service, slowdown=slowdown)
-    return replace(service, slowdown=slowdown, passing_ms=own[0].passing_ms, passing_is_measured=True)
+    return replace(
+        service,
+        slowdown=slowdown,
+        passing_ms=own[0].passing_ms,
+        wake_up_ms=own[0].wake_up_ms,
+        passing_is_measured=True,
+    )
 
 
 def slowdown_of(tests: Sequence[LoadTest], instances: int) -> float | None:

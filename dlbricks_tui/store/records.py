@@ -272,6 +272,8 @@ class LoadTest(DatedRecord):
     seconds: float
     # What passing a request to the worker and back adds to its inference.
     passing_ms: float
+    # How much longer a request takes whose instance was idle for a while before it.
+    wake_up_ms: float
     latencies: str
 
 

@@ -149,7 +149,9 @@ def _check_load_test(test: LoadTest) -> None:
     if not 0 < test.percentile < 100:
         raise BrokenDocumentError(f"has the percentile {test.percentile:g}")
     given = (test.seconds, *(it for it in (test.bound_ms, test.rate) if it is not None))
-    if not all(it > 0 for it in given) or not 0 <= test.passing_ms <= _LONGEST_SAMPLE_MS:
+    if not all(it > 0 for it in given) or not all(
+        0 <= it <= _LONGEST_SAMPLE_MS for it in (test.passing_ms, test.wake_up_ms)
+    ):
         raise BrokenDocumentError("has an impossible bound, rate or time")
     if test.kind != "server" and (test.rate is not None or test.sought):
         raise BrokenDocumentError(f"has a rate, which a scenario of kind {test.kind} does not have")

@@ -178,7 +178,10 @@ def verdict_lines(test: LoadTest) -> list[str]:
         lines.append(f"{rate_in_words(test.rate)} were sent, {rate_in_words(test.per_second)} answered")
     instances = f" on {counted(test.instances, 'instance')}" if test.instances > 1 else ""
     batch = f"batch {test.batch_size}{instances}"
-    return [*lines, f"{batch}; passing a request to the worker and back costs {in_us(test.passing_ms)}"]
+    lines.append(f"{batch}; passing a request to the worker and back costs {in_us(test.passing_ms)}")
+    if test.wake_up_ms:
+        lines.append(f"after a pause a request takes {in_us(test.wake_up_ms)} longer")
+    return lines
 
 
 def _evidence(test: LoadTest) -> str:

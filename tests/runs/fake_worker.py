@@ -53,6 +53,8 @@ REFUSALS = {
 }
 NULL_CALL_NS = 12_500
 PROFILER_NS = 3_000
+# A pause after which FAKE_WAKE_UP, in seconds, counts.
+IDLE_SECONDS = 0.5
 
 
 class FakeWorker:
@@ -177,10 +179,14 @@ def main(kind: type[FakeWorker] = FakeWorker) -> None:
     if arguments.die_with is not None:
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     worker = kind(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
+    wake_up_seconds, answered = float(os.environ.get("FAKE_WAKE_UP", "0")), time.monotonic()
     with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
         for line in requests:
+            if time.monotonic() - answered > IDLE_SECONDS:
+                time.sleep(wake_up_seconds)
             replies.write(worker.answer(decode_request(line)))
             replies.flush()
+            answered = time.monotonic()
 
 
 if __name__ == "__main__":

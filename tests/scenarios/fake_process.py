@@ -36,7 +36,10 @@ from tests.store.samples import load_test
 def main(folder: str, manner: str) -> None:
     order: ScenarioOrder = pickle.load(sys.stdin.buffer)
     data = DataFolder(Path(folder))
-    told(LoadWaits(holder="another run"), LoadReady(service_ms=8.0, passing_ms=0.15, logs=str(data.path / "logs")))
+    told(
+        LoadWaits(holder="another run"),
+        LoadReady(service_ms=8.0, passing_ms=0.15, wake_up_ms=0.9, logs=str(data.path / "logs")),
+    )
     for number, (rate, latency_ms) in enumerate(((40.0, 12.0), (44.0, 24.0)), start=1):
         told(
             LoadTestStarted(number=number, rate=rate, batch_size=1, queries=700, seconds_left=12.0),

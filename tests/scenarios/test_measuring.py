@@ -130,6 +130,15 @@ def test_passing_a_request_costs_what_the_round_trip_adds_to_the_inference(host:
     assert host.records()[0].passing_ms == ready.passing_ms
 
 
+def test_a_request_after_a_pause_tells_what_waking_up_costs(host: Host) -> None:
+    # After an idle half a second the fake worker is slow; a busy host makes no request that late.
+    host.rule = replace(host.rule, pause_seconds=0.6)
+    host.measure(scenario(Kind.SINGLE), fake(FAKE_WAKE_UP="0.1"))
+    (ready,) = host.messages(LoadReady)
+    assert ready.wake_up_ms == pytest.approx(100.0, rel=0.5)
+    assert host.records()[0].wake_up_ms == ready.wake_up_ms
+
+
 def test_requests_that_wait_are_served_in_batches(host: Host) -> None:
     asked = scenario(Kind.SERVER, rate=10_000.0, batch_sizes=(1, 2, 4))
     assert host.measure(asked, fake(FAKE_NAP="0.01"))

@@ -95,6 +95,21 @@ def test_requests_that_never_wait_take_their_service_times() -> None:
     assert found[0] == pytest.approx(service[0], abs=1e-6)
 
 
+@pytest.mark.parametrize("instances", [1, 2])
+def test_a_request_takes_longer_after_a_pause(instances: int) -> None:
+    # The first requests come at the same time, the last one after hours.
+    schedule = np.array([0.0, 0.0, 0.0, 1e7])[: 4 if instances == 1 else 2]
+    service = np.ones((1, 1, len(schedule)))
+    found = latencies_of(schedule, np.ones((1, 1)), service, instances=instances, wake_up_ms=0.5)
+    expected = [1.5, 2.5, 3.5, 1.5] if instances == 1 else [1.5, 1.5]
+    assert found[0, 0] == pytest.approx(expected)
+
+
+def test_a_short_pause_costs_a_part_of_the_wake_up() -> None:
+    found = latencies_of(np.array([0.0, 13.5]), np.ones((1, 1)), np.ones((1, 1, 2)), wake_up_ms=0.5)
+    assert found[0, 0] == pytest.approx([1.5, 1 + 0.5 * (1 - np.exp(-1))])
+
+
 @given(st.integers(0, 1000), st.floats(0.05, 3.0), st.floats(1.0, 2.0), st.integers(1, 3))
 def test_more_requests_per_second_never_shorten_a_wait(seed: int, rate: float, factor: float, instances: int) -> None:
     service = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 1, 60))

@@ -71,15 +71,15 @@ def test_a_batch_size_between_known_ones_is_interpolated_and_none_beyond_them() 
     assert [it.samples_ms for it in found] == [(10.0,), (15.0,), (25.0,), (45.0,)]
 
 
-def test_the_newest_load_test_says_what_passing_a_request_costs() -> None:
+def test_the_newest_load_test_says_what_passing_a_request_and_a_pause_cost() -> None:
     service = ServiceTimes((of_size(1, 10.0),))
     tests = [
         load_test(runtime="other", passing_ms=5.0),
-        load_test(runtime="this", passing_ms=0.3),
+        load_test(runtime="this", passing_ms=0.3, wake_up_ms=0.7),
         load_test(runtime="this", passing_ms=0.2),
     ]
     found = with_load_tests(service, tests, "this", 1)
-    assert (found.passing_ms, found.passing_is_measured) == (0.3, True)
+    assert (found.passing_ms, found.wake_up_ms, found.passing_is_measured) == (0.3, 0.7, True)
     assert not with_load_tests(service, tests, "none", 1).passing_is_measured
 
 

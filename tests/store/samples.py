@@ -117,6 +117,7 @@ def load_test(**fields: Any) -> LoadTest:
     latencies_ns = [8_000_000 + number % 41 * 100_000 + number for number in range(700)]
     asked = {"kind": "server", "percentile": 99.0, "bound_ms": 20.0, "rate": 40.0, "sought": True, "batch_size": 1}
     found = {"per_second": 39.6, "valid": True, "reasons": (), "queries": 700, "seconds": 17.5, "passing_ms": 0.15}
+    found["wake_up_ms"] = 0.0
     known = {"model": "ab" * 32, "name": "resnet50_v1", "instances": 1, "latencies": pack_latencies(latencies_ns)}
     return LoadTest(**{**way, **asked, **found, **known, "when": WHEN, **fields})
 

@@ -56,7 +56,7 @@ while True:
     time.sleep(0.005)
 sys.exit(int((folder / "end").read_text()))
 """
-READY = LoadReady(service_ms=15.5, passing_ms=0.12, logs="/data/scenarios/ab")
+READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")
 FIRST = LoadTestStarted(number=1, rate=30.0, batch_size=1, queries=662, seconds_left=40.0)
 SECOND = LoadTestStarted(number=2, rate=45.0, batch_size=1, queries=662, seconds_left=20.0)
 PASSED = LoadTestDone(number=1, rate=30.0, batch_size=1, passed=True, percentile_ms=41.5, per_second=29.8)

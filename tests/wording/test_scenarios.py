@@ -146,6 +146,6 @@ def test_an_offline_test_has_no_histogram() -> None:
 
 
 def test_several_instances_are_named() -> None:
-    ready = LoadReady(service_ms=8.0, passing_ms=0.1234, logs="")
+    ready = LoadReady(service_ms=8.0, passing_ms=0.1234, wake_up_ms=0.9, logs="")
     line = message_line(ready, replace(SERVER, instances=2))
     assert line == "2 instances are loaded: a request takes 8.000 ms, and passing it 0.123 ms"

@@ -26,7 +26,18 @@ _COLUMNS = (
     *("table1_id", "model", "kind", "percentile", "bound_ms", "bound_met", "rate", "batch", "instances"),
     *("per_second", "p50_ms", "p90_ms", "p99_ms", "p99.9_ms", "valid"),
 )
-_DETAILS = ("percentile_ms", "sought", "queries", "seconds", "passing_ms", "reasons", "runtime", "level", "id")
+_DETAILS = (
+    "percentile_ms",
+    "sought",
+    "queries",
+    "seconds",
+    "passing_ms",
+    "wake_up_ms",
+    "reasons",
+    "runtime",
+    "level",
+    "id",
+)
 # Sizes in inches.
 _PANEL, _ABOVE, _BELOW, _LEFT, _BETWEEN, _LEGEND = 1.0, 0.34, 0.34, 0.5, 0.34, 0.3
 _LONGEST_TITLE = 56
@@ -78,7 +89,16 @@ def _row(it: LoadTest, table1_id: str | None) -> tuple[Cell, ...]:
         *(table1_id, it.name, it.kind, percentile_name(it.percentile), it.bound_ms, met, it.rate),
         *(it.batch_size, it.instances, it.per_second, found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms),
         *(_yes(it.valid), it.system, it.when[:16].replace("T", " "), percentile_ms(it), _yes(it.sought)),
-        *(it.queries, it.seconds, it.passing_ms, "; ".join(it.reasons), it.runtime, it.level.value, it.uuid),
+        *(
+            it.queries,
+            it.seconds,
+            it.passing_ms,
+            it.wake_up_ms,
+            "; ".join(it.reasons),
+            it.runtime,
+            it.level.value,
+            it.uuid,
+        ),
     )
 
 
