@@ -24,7 +24,7 @@ class SettingsPanel(Panel):
     REACHED_BY = "scenario.go_to_settings"
     ABOUT = (
         "How requests arrive and how they are served; the prediction follows each change. The usual bound of a server "
-        "is four times what a request takes. Short tests have the fewest queries that decide about the percentile. "
+        "is ten times what a request takes. Short tests have the fewest queries that decide about the percentile. "
         "{load_settings.write} writes a value of your own."
     )
 

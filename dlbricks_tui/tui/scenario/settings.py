@@ -31,7 +31,7 @@ class ScenarioSettings:
     # The names of the runtimes to choose from, the usual one first.
     runtimes: tuple[str, ...] = ()
     kind: Kind = Kind.SERVER
-    # None: four times the estimate of a server, and no bound of the other kinds.
+    # None: ten times the estimate of a server, and no bound of the other kinds.
     bound_ms: float | None = None
     percentile: float | None = None
     # None: the highest rate within the bound.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.wording.load_charts import LoadPoint
 
 # The usual bound over the time of a single request.
-_USUAL_BOUND = 4.0
+_USUAL_BOUND = 10.0
 
 
 class ScenarioView(NamedTuple):
