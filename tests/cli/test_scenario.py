@@ -287,12 +287,18 @@ def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path: Path, number: int) -> None:
-    file = tmp_path / "data" / "fake.pid"
+    file, ended = tmp_path / "data" / "fake.pid", tmp_path / "data" / "ended"
 
     def interrupt() -> None:
         while not file.exists() or not file.read_text():
             time.sleep(0.01)
-        os.kill(os.getpid(), number)
+        # Python handles a signal late that arrives just before a read blocks: the next message, or signal, wakes it up.
+        while not ended.exists():
+            os.kill(os.getpid(), number)
+            for _ in range(1000):
+                if ended.exists():
+                    break
+                time.sleep(0.01)
 
     thread = threading.Thread(target=interrupt)
     thread.start()
@@ -301,7 +307,7 @@ def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path
     assert (status, out) == (130, "")
     assert err.endswith("dlbricks: interrupted\n")
     # The process took the signal, and is waited for: it is no zombie.
-    assert (tmp_path / "data" / "ended").exists()
+    assert ended.exists()
     with pytest.raises(ProcessLookupError):
         os.kill(int(file.read_text()), 0)
 
