@@ -1,4 +1,4 @@
-"""What the analysis of a model lacks on this host, and the runs that measure it."""
+"""Results that the analysis of a model lacks on this host, and the runs that measure them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

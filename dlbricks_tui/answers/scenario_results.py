@@ -107,7 +107,7 @@ class LoadDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScenarioResult:
-    """How much load a model serves in a scenario: predicted, measured, or both."""
+    """The load that a model serves in a scenario: predicted, measured, or both."""
 
     model: str
     system: str

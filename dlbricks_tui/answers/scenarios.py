@@ -1,4 +1,4 @@
-"""How much load a model can serve, predicted from stored results, beside the stored load tests of the same scenario."""
+"""Predict the load that a model can serve from stored results, and find the stored load tests of the same scenario."""
 
 import math
 from collections.abc import Iterator, Sequence

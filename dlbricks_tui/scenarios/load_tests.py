@@ -52,12 +52,12 @@ class Clocks:
 
     @property
     def difference(self) -> float:
-        """What the clock of the host is ahead: it changes when the clock is set."""
+        """Seconds by which the clock of the host is ahead of the steady one: they change when the clock is set."""
         return self.host() - self.steady()
 
 
 class Finding(NamedTuple):
-    """What a test has found."""
+    """The result of a test: its verdict and its latencies."""
 
     settings: LoadSettings
     batch_size: int

@@ -1,4 +1,4 @@
-"""What a scenario shows: percentiles of latencies and requests per second, predicted or measured."""
+"""Outcomes of a scenario: percentiles of latencies and requests per second, predicted or measured."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

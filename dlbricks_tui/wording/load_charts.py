@@ -24,7 +24,7 @@ _FEW, _MANY, _MOST = ".", ":", "#"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadTrace:
-    """What is known about the latencies of a server at different rates."""
+    """Latencies of a server at different rates, predicted and measured."""
 
     predicted: Sequence[LoadPoint] = ()
     bound_ms: float | None = None

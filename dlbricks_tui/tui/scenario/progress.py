@@ -1,4 +1,4 @@
-"""What the messages of a process that measures a scenario have said so far."""
+"""The state of a measurement, from the messages of the process that measures a scenario."""
 
 from __future__ import annotations
 
