@@ -277,5 +277,26 @@ class LoadTest(DatedRecord):
     latencies: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance(DatedRecord):
+    """Where the results of a run on one runtime come from: everything beside the system and runtime that names them.
+
+    - `packages` has the versions of dlbricks, Python, the framework, and the libraries in it, such as `onednn`.
+    - `host` has facts about the system at the time, such as `kernel` and `governor`.
+    - `models` has the SHA-256 of each model's file, unpacked, by the key of the model.
+    - `evaluation` names the evaluation that asked for the run, and `unmet` its requirements that were not met.
+    """
+
+    run: str
+    system: str
+    runtime: str
+    protocol: str
+    packages: Facts
+    host: Facts
+    models: Facts
+    evaluation: str = ""
+    unmet: tuple[str, ...] = ()
+
+
 Result = Measurement | EndToEnd
 Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | Proof | LoadTest | EndToEnd | Measurement

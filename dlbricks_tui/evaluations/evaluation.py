@@ -1,0 +1,146 @@
+"""An evaluation: everything that a measurement depends on, as a file states it, so that anyone can repeat it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level, Numbers, Shape
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.store.records import Facts
+
+# The version of the file format.
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedModel:
+    """A model by its content, and where to find it."""
+
+    name: str
+    # Of the model file, unpacked if it is gzipped; empty: any content.
+    sha256: str = ""
+    # Relative to the folder of the evaluation, or absolute; empty: the library has a model of this name or content.
+    path: str = ""
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedRuntime:
+    """A framework with a version constraint, and the variants in which it runs the models.
+
+    Each combination of the values of the variants is measured. An empty tuple leaves the value to the program.
+    """
+
+    framework: str
+    # As in requirements of Python packages, such as `>=1.20,<2`; empty: any version.
+    version: str = ""
+    threads: tuple[int, ...] = ()
+    batch: tuple[int, ...] = ()
+    precision: tuple[Precision, ...] = ()
+    instructions: tuple[InstructionSet, ...] = ()
+    optimisation: tuple[Optimisation, ...] = ()
+    # Environment variables that tune the framework. A variable of the shell that is not among them is a difference.
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measuring:
+    """How the models are cut and timed; None leaves the value to the program."""
+
+    level: Level = Level.FUSED
+    granularity: int = 1
+    cut: Cut = Cut.CHAIN
+    order: LayerOrder | None = None
+    method: Method | None = None
+    bricks: bool = True
+    end_to_end: bool = True
+    # Sample until half of the 95 % interval is at most this share of the latency.
+    target_interval: float | None = None
+    # Take this many samples of everything instead.
+    fixed_runs: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedScenario:
+    """A scenario that each model is measured in, by each runtime with its first variant."""
+
+    kind: Kind
+    percentile: float | None = None
+    bound_ms: float | None = None
+    rate: float | None = None
+    batch: tuple[int, ...] = ()
+    instances: int = 1
+    full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirements:
+    """The requirements on the system; None and empty values require nothing."""
+
+    # A number such as `4`, or a limit such as `>=4`.
+    cores: str = ""
+    memory_gib: str = ""
+    # A part of the name of the processor.
+    cpu: str = ""
+    instance_type: str = ""
+    # The processor has all of these.
+    instructions: tuple[InstructionSet, ...] = ()
+    governor: str = ""
+    turbo: bool | None = None
+    hyper_threading: bool | None = None
+    # No other program computes, and no processor time is stolen.
+    quiet: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedResult:
+    """A result of the run from which the evaluation was written: a whole model in one combination.
+
+    Values of the variant are those of the run. `samples_ms` are of the whole model; empty if only bricks were timed.
+    """
+
+    model: str
+    framework: str
+    version: str
+    threads: int | None
+    batch: int
+    precision: Precision
+    instructions: InstructionSet
+    optimisation: Optimisation
+    variables: Mapping[str, str]
+    when: str
+    measured_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    samples_ms: tuple[float, ...]
+    # The sequential estimate and its 95 % interval; None if not all bricks were measured.
+    estimate_ms: float | None
+    estimate_low_ms: float | None
+    estimate_high_ms: float | None
+    # The versions of packages, such as `onednn`, and facts about the host at that time, such as `kernel`.
+    packages: Facts = ()
+    host: Facts = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """What to measure, on which system, and the results of an earlier run to compare with."""
+
+    name: str
+    models: tuple[EvaluatedModel, ...]
+    runtimes: tuple[EvaluatedRuntime, ...]
+    measuring: Measuring = field(default_factory=Measuring)
+    scenarios: tuple[EvaluatedScenario, ...] = ()
+    system: Requirements = field(default_factory=Requirements)
+    results: tuple[RecordedResult, ...] = ()
+    # Of the text of the file.
+    sha256: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name and the beginning of the hash, by which results name their evaluation."""
+        return f"{self.name}@{self.sha256[:12]}" if self.sha256 else self.name
