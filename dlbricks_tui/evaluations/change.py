@@ -1,10 +1,30 @@
-"""The verdict on two timings of the same thing: slower, same, faster, or unknown."""
+"""The verdict on two timings of the same thing: slower, same, faster, or unknown.
 
-from dataclasses import dataclass
+The first row that fits decides. `by` is the smallest change that counts.
+
+| change of the latency | samples | verdict |
+|---|---|---|
+| any | too few on either side | unknown |
+| over `by`, up or down | significant | slower or faster |
+| over `by`, up or down | not significant | unknown |
+| up to `by` | the interval reaches at most `by` to either side of the change | same |
+| up to `by` | the interval is wider | unknown |
+
+A change is significant if its p-value is below 0.05, corrected for the number of models. The p-value is the larger one
+of two tests: the Mann-Whitney test of the samples, and a test of the intervals, which are wider if processes differ.
+Timings without samples, such as estimates, have the second test only.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import Enum
+from math import hypot
+
+from dlbricks_tui.store.statistics import adjusted, interval_p_value, mean_latency, rank_sum_p_value, summarise
 
 # A smaller change counts as none, unless the user names another share: two processes differ by as much.
 USUAL_SHARE = 0.03
+SIGNIFICANT = 0.05
 
 
 class Verdict(str, Enum):
@@ -26,13 +46,17 @@ class Timing:
     high_ms: float
     samples_ms: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.value_ms > 0:
+            raise ValueError(f"a latency of {self.value_ms} ms cannot be compared")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """The change between two timings.
 
     `change` is the share by which the latency has grown, with its 95 % interval. `significant` is true if samples that
-    differ so much are unlikely by chance.
+    differ so much are unlikely by chance. `p_value` is None if there are too few samples.
     """
 
     was_ms: float
@@ -40,5 +64,64 @@ class Change:
     change: float
     low: float
     high: float
+    p_value: float | None
     significant: bool
     verdict: Verdict
+
+
+def timing_of(processes: Sequence[Sequence[float]]) -> Timing:
+    """Return the timing of the samples of one process or more; differences between processes widen the interval."""
+    found = [summarise(samples_ms) for samples_ms in processes]
+    value, low, high = mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in found])
+    pooled = tuple(sample for samples_ms in processes for sample in samples_ms)
+    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=pooled)
+
+
+def compared(was: Timing, now: Timing, by: float = USUAL_SHARE) -> Change:
+    """Return the change of one model; of several models, `corrected` decides."""
+    low, high = _interval(was, now)
+    found = Change(
+        was_ms=was.value_ms,
+        is_ms=now.value_ms,
+        change=now.value_ms / was.value_ms - 1.0,
+        low=low,
+        high=high,
+        p_value=_p_value(was, now),
+        significant=False,
+        verdict=Verdict.UNKNOWN,
+    )
+    return _judged(found, found.p_value, by)
+
+
+def corrected(changes: Sequence[Change], by: float = USUAL_SHARE) -> tuple[Change, ...]:
+    """Return the changes of several models with p-values that are corrected for their number, and the verdicts."""
+    p_values = iter(adjusted([it.p_value for it in changes if it.p_value is not None]))
+    return tuple([_judged(it, None if it.p_value is None else next(p_values), by) for it in changes])
+
+
+def _judged(found: Change, p_value: float | None, by: float) -> Change:
+    significant = p_value is not None and p_value < SIGNIFICANT
+    reaches = max(found.high - found.change, found.change - found.low)
+    verdict = Verdict.UNKNOWN
+    if abs(found.change) > by:
+        if significant:
+            verdict = Verdict.SLOWER if found.change > 0 else Verdict.FASTER
+    elif p_value is not None and reaches <= by:
+        verdict = Verdict.SAME
+    return replace(found, p_value=p_value, significant=significant, verdict=verdict)
+
+
+def _interval(was: Timing, now: Timing) -> tuple[float, float]:
+    """Return the 95 % interval of the change, from those of the two latencies."""
+    ratio = now.value_ms / was.value_ms
+    below = hypot((now.value_ms - now.low_ms) / now.value_ms, (was.high_ms - was.value_ms) / was.value_ms)
+    above = hypot((now.high_ms - now.value_ms) / now.value_ms, (was.value_ms - was.low_ms) / was.value_ms)
+    return max(0.0, ratio * (1.0 - below)) - 1.0, ratio * (1.0 + above) - 1.0
+
+
+def _p_value(was: Timing, now: Timing) -> float | None:
+    of_intervals = interval_p_value((was.value_ms, was.low_ms, was.high_ms), (now.value_ms, now.low_ms, now.high_ms))
+    if not (was.samples_ms and now.samples_ms):
+        return of_intervals
+    of_samples = rank_sum_p_value(was.samples_ms, now.samples_ms)
+    return None if of_samples is None else max(of_samples, of_intervals)
