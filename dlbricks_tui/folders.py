@@ -50,6 +50,11 @@ class DataFolder:
         return self.path / "scenarios"
 
     @property
+    def traces(self) -> Path:
+        """A file per trace."""
+        return self.path / "traces"
+
+    @property
     def config(self) -> Path:
         """The config file."""
         return self.path / "config.toml"

@@ -21,11 +21,11 @@ from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
 from dlbricks_tui.share.suite import is_id, sha256
-from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
+from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-results"
 SCHEMA = 1

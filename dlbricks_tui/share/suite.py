@@ -23,7 +23,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
-from dlbricks_tui.share.untrusted_json import check_fields, parsed_document
+from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 # The format of the layers in a suite.
 SUITE_FORMAT = Format.MXNET

@@ -8,10 +8,12 @@ from typing import Any
 MOST_VALUES = 8_000_000
 
 
-def parsed_document(content: bytes, format_name: str, schema: int) -> dict[str, Any]:
+def parsed_document(
+    content: bytes, format_name: str, schema: int, cure: str = "use the same version on both sides"
+) -> dict[str, Any]:
     """Return the JSON object in a file without its format and schema.
 
-    Raise ValueError, whose message completes "it ...", for anything else.
+    Raise ValueError, whose message completes "it ...", for anything else. `cure` says what to do about another schema.
     """
     if not content.lstrip()[:1] == b"{":
         raise ValueError(f"is not a {format_name} file: it does not begin like one")
@@ -29,7 +31,7 @@ def parsed_document(content: bytes, format_name: str, schema: int) -> dict[str, 
     if type(found) is not int or found != schema:
         raise ValueError(
             f"was written by another version of dlbricks (schema {str(found)[:20]}, this version reads {schema}); "
-            "use the same version on both sides"
+            f"{cure}"
         )
     return document
 

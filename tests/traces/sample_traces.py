@@ -1,0 +1,209 @@
+"""Traces of a small model, as if a runtime had been traced."""
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import strategies as st
+
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.traces.trace import (
+    Counter,
+    LevelTrace,
+    MissingLevel,
+    Span,
+    Trace,
+    TracedLayer,
+    TraceLevel,
+    Track,
+    TrackKind,
+)
+
+_INFERENCE_NS = 1_000_000
+_LAYERS = (("conv0", "convolution", 600_000), ("pool0", "pooling", 150_000), ("dense0", "dense", 200_000))
+
+
+def sample_trace(inferences: int = 2, **changes: Any) -> Trace:
+    """A trace of three layers at all levels but the thread level."""
+    layers = tuple(
+        TracedLayer(
+            index=index,
+            name=name,
+            kind=kind,
+            brick=f"{index}" * 16,
+            context="warm",
+            brick_ms=None if kind == "pooling" else ns / 1e6,
+        )
+        for index, (name, kind, ns) in enumerate(_LAYERS)
+    )
+    trace = Trace(
+        id="20261127-071500-ab12",
+        when="2026-11-27T07:15:00.000000+00:00",
+        model="three layers",
+        model_key="f" * 16,
+        system="5" * 16,
+        runtime="onnxruntime-1.32.0 python-3.11 threads-1",
+        graph_level=Level.FUSED,
+        batch_size=1,
+        layers=layers,
+        levels=(_model_level(inferences), _layer_level(inferences), _primitive_level(inferences)),
+        missing=(MissingLevel(level=TraceLevel.THREAD, reason="/proc is not readable here"),),
+    )
+    return replace(trace, **changes)
+
+
+def _inferences(count: int, ns: int) -> Track:
+    spans = [
+        Span(name=f"inference {number}", start_ns=number * 2 * _INFERENCE_NS, duration_ns=ns, inference=number)
+        for number in range(count)
+    ]
+    return Track(name="inferences", kind=TrackKind.INFERENCES, spans=tuple(spans))
+
+
+def _layer_spans(count: int) -> Track:
+    spans = []
+    for inference in range(count):
+        start_ns = inference * 2 * _INFERENCE_NS
+        for index, (name, _, ns) in enumerate(_LAYERS):
+            details = (("kernel", "jit:avx2"), ("calls", 1)) if index != 1 else ()
+            spans.append(
+                Span(name=name, start_ns=start_ns, duration_ns=ns, inference=inference, layer=index, details=details)
+            )
+            start_ns += ns
+    return Track(name="layers", kind=TrackKind.LAYERS, spans=tuple(spans))
+
+
+def _model_level(count: int) -> LevelTrace:
+    return LevelTrace(
+        level=TraceLevel.MODEL,
+        inference_ms=(1.0,) * count,
+        overhead_ms=None,
+        tracks=(_inferences(count, _INFERENCE_NS),),
+    )
+
+
+def _layer_level(count: int) -> LevelTrace:
+    added = Span(name="reorder", start_ns=960_000, duration_ns=30_000, inference=0)
+    return LevelTrace(
+        level=TraceLevel.LAYER,
+        inference_ms=(1.2,) * count,
+        overhead_ms=0.2,
+        tracks=(
+            _inferences(count, 1_200_000),
+            _layer_spans(count),
+            Track(name="added by the runtime", kind=TrackKind.ADDED, spans=(added,)),
+        ),
+        notes=("the runtime does not tell when layers start",),
+    )
+
+
+def _primitive_level(count: int) -> LevelTrace:
+    spans = (
+        Span(
+            name="convolution",
+            start_ns=0,
+            duration_ns=590_000,
+            inference=0,
+            layer=0,
+            details=(("implementation", "jit:avx2"), ("threads", 1), ("share", 1.0), ("blocked", True)),
+        ),
+        Span(name="reorder", start_ns=590_000, duration_ns=0),
+    )
+    faults = Counter(name="page faults", unit="faults", times_ns=(0, 1_000_000), values=(0.0, 12.0))
+    return LevelTrace(
+        level=TraceLevel.PRIMITIVE,
+        inference_ms=(1.3,) * count,
+        overhead_ms=0.1,
+        tracks=(
+            _inferences(count, 1_300_000),
+            Track(name="primitives", kind=TrackKind.PRIMITIVES, spans=spans),
+        ),
+        counters=(faults,),
+        totals=(("cycles", 3_000_000), ("instructions", None)),
+    )
+
+
+_texts = st.text(st.characters(exclude_categories=()), max_size=20)
+_facts = st.lists(
+    st.tuples(
+        _texts,
+        st.none()
+        | st.booleans()
+        | st.integers(-(1 << 63), (1 << 63) - 1)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | _texts,
+    ),
+    max_size=3,
+).map(tuple)
+_times_ms = st.floats(0, 1e9)
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    """Any trace, with odd names."""
+    layers = tuple(
+        TracedLayer(
+            index=index,
+            name=draw(_texts),
+            kind=draw(_texts),
+            brick=draw(_texts),
+            context=draw(_texts),
+            brick_ms=draw(st.none() | _times_ms),
+        )
+        for index in range(draw(st.integers(0, 3)))
+    )
+    chosen = draw(st.lists(st.sampled_from(TraceLevel), unique=True))
+    split = draw(st.integers(0, len(chosen)))
+    return Trace(
+        id=draw(_texts),
+        when="2026-11-27T07:15:00.000000+00:00",
+        model=draw(_texts),
+        model_key=draw(_texts),
+        system=draw(_texts),
+        runtime=draw(_texts),
+        graph_level=draw(st.sampled_from(Level)),
+        batch_size=draw(st.integers(1, 64)),
+        layers=layers,
+        levels=tuple(draw(_levels(level, len(layers))) for level in chosen[:split]),
+        missing=tuple(MissingLevel(level=level, reason=draw(_texts)) for level in chosen[split:]),
+    )
+
+
+@st.composite
+def _levels(draw: st.DrawFn, level: TraceLevel, layers: int) -> LevelTrace:
+    inference_ms = tuple(draw(st.lists(_times_ms, max_size=3)))
+    times_ns = sorted(draw(st.lists(st.integers(-(1 << 40), 1 << 40), max_size=4)))
+    counter = Counter(
+        name=draw(_texts),
+        unit=draw(_texts),
+        times_ns=tuple(times_ns),
+        values=tuple(draw(st.floats(allow_nan=False, allow_infinity=False)) for _ in times_ns),
+    )
+    return LevelTrace(
+        level=level,
+        inference_ms=inference_ms,
+        overhead_ms=draw(st.none() | st.floats(-1e3, 1e3)),
+        tracks=tuple(draw(st.lists(_tracks(layers, len(inference_ms)), max_size=3))),
+        counters=draw(st.sampled_from([(), (counter,)])),
+        totals=draw(_facts),
+        notes=tuple(draw(st.lists(_texts, max_size=2))),
+    )
+
+
+@st.composite
+def _tracks(draw: st.DrawFn, layers: int, inferences: int) -> Track:
+    spans = []
+    start_ns = draw(st.integers(-1000, 1000))
+    for _ in range(draw(st.integers(0, 4))):
+        duration_ns = draw(st.integers(0, 1 << 40))
+        spans.append(
+            Span(
+                name=draw(_texts),
+                start_ns=start_ns,
+                duration_ns=duration_ns,
+                inference=draw(st.none() | st.integers(0, inferences - 1)) if inferences else None,
+                layer=draw(st.none() | st.integers(0, layers - 1)) if layers else None,
+                details=draw(_facts),
+            )
+        )
+        start_ns += duration_ns + draw(st.integers(0, 1000))
+    return Track(name=draw(_texts), kind=draw(st.sampled_from(TrackKind)), spans=tuple(spans))
