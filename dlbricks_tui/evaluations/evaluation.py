@@ -20,10 +20,10 @@ class EvaluatedModel:
     """A model by its content, and where to find it."""
 
     name: str
-    # Of the model file, unpacked if it is gzipped; empty: any content.
-    sha256: str = ""
-    # Relative to the folder of the evaluation, or absolute; empty: the library has a model of this name or content.
-    path: str = ""
+    # Of the model file, unpacked if it is gzipped. Several if it has files of several formats; none: any content.
+    sha256: tuple[str, ...] = ()
+    # Relative to the folder of the evaluation, or absolute. None: the library has a model of this name or content.
+    path: tuple[str, ...] = ()
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Numbers] = field(default_factory=dict)
 
@@ -104,23 +104,27 @@ class RecordedResult:
     """
 
     model: str
+    # Of the file of the model that was measured.
+    sha256: str = ""
     framework: str
     version: str
-    threads: int | None
-    batch: int
-    precision: Precision
-    instructions: InstructionSet
-    optimisation: Optimisation
-    variables: Mapping[str, str]
+    threads: int | None = None
+    batch: int = 1
+    precision: Precision = Precision.F32
+    instructions: InstructionSet = InstructionSet.ALL
+    optimisation: Optimisation = Optimisation.ALL
+    variables: Mapping[str, str] = field(default_factory=dict)
     when: str
-    measured_ms: float | None
-    low_ms: float | None
-    high_ms: float | None
-    samples_ms: tuple[float, ...]
+    # The id of the method, which says how the bricks were timed.
+    protocol: str = ""
+    measured_ms: float | None = None
+    low_ms: float | None = None
+    high_ms: float | None = None
+    samples_ms: tuple[float, ...] = ()
     # The sequential estimate and its 95 % interval; None if not all bricks were measured.
-    estimate_ms: float | None
-    estimate_low_ms: float | None
-    estimate_high_ms: float | None
+    estimate_ms: float | None = None
+    estimate_low_ms: float | None = None
+    estimate_high_ms: float | None = None
     # The versions of packages, such as `onednn`, and facts about the host at that time, such as `kernel`.
     packages: Facts = ()
     host: Facts = ()
@@ -131,6 +135,8 @@ class Evaluation:
     """What to measure, on which system, and the results of an earlier run to compare with."""
 
     name: str
+    # What it is for, in a sentence.
+    about: str = ""
     models: tuple[EvaluatedModel, ...]
     runtimes: tuple[EvaluatedRuntime, ...]
     measuring: Measuring = field(default_factory=Measuring)
