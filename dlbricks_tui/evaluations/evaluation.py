@@ -17,13 +17,13 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedModel:
-    """A model by its content, and where to find it."""
+    """A model by its content, and where to find it. A model with files of two formats is stated once for each."""
 
     name: str
-    # Of the model file, unpacked if it is gzipped. Several if it has files of several formats; none: any content.
-    sha256: tuple[str, ...] = ()
-    # Relative to the folder of the evaluation, or absolute. None: the library has a model of this name or content.
-    path: tuple[str, ...] = ()
+    # Of the model file, unpacked if it is gzipped; empty: any content.
+    sha256: str = ""
+    # Relative to the folder of the evaluation, or absolute; empty: the library has a model of this name or content.
+    path: str = ""
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Numbers] = field(default_factory=dict)
 
@@ -104,8 +104,6 @@ class RecordedResult:
     """
 
     model: str
-    # Of the file of the model that was measured.
-    sha256: str = ""
     framework: str
     version: str
     threads: int | None = None
@@ -115,8 +113,6 @@ class RecordedResult:
     optimisation: Optimisation = Optimisation.ALL
     variables: Mapping[str, str] = field(default_factory=dict)
     when: str
-    # The id of the method, which says how the bricks were timed.
-    protocol: str = ""
     measured_ms: float | None = None
     low_ms: float | None = None
     high_ms: float | None = None
@@ -128,6 +124,8 @@ class RecordedResult:
     # The versions of packages, such as `onednn`, and facts about the host at that time, such as `kernel`.
     packages: Facts = ()
     host: Facts = ()
+    # The SHA-256 of the model file, unpacked; empty: not known.
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

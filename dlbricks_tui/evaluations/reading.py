@@ -1,0 +1,260 @@
+"""The reading of an evaluation: its text to a document that is checked, and that to dataclasses."""
+
+import re
+import sys
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.evaluations.errors import EvaluationError
+from dlbricks_tui.evaluations.evaluation import (
+    FORMAT,
+    EvaluatedModel,
+    EvaluatedRuntime,
+    EvaluatedScenario,
+    Evaluation,
+    Measuring,
+    RecordedResult,
+    Requirements,
+)
+from dlbricks_tui.evaluations.faults import Fault, shown
+from dlbricks_tui.evaluations.positions import (
+    LONGEST_WORD,
+    MOST_LEVELS,
+    Position,
+    offset_of,
+    offsets_of,
+    position_at,
+    too_deep,
+)
+from dlbricks_tui.evaluations.rules import as_list, broken_rules
+from dlbricks_tui.evaluations.validation import faults_of
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.scenarios.scenario import Kind
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# Small values take up to 30 times the memory of their text.
+MOST_VALUES = 400_000
+_MOST_FAULTS = 100
+_WHERE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+# What to do about faults in the notation, by the beginning of the parser's message.
+_CURES = {
+    "Invalid value": 'write text in quotes, as in name = "text", and close lists with ]',
+    "Expected '=' after a key": "write key = value",
+    "Cannot overwrite a value": "this key is there already: remove one of them",
+    "Cannot declare": "this table is there already: write [[model]], with two brackets, for one of several",
+    "Cannot mutate": "this table is there already: remove one of them",
+    "Cannot redefine": "this key is there already: remove one of them",
+    "Duplicate inline table key": "this key is there already: remove one of them",
+    "Expected newline or end of document": "write one key = value in a line",
+    "Invalid statement": "write key = value, or the name of a table, such as [measure]",
+    "Invalid initial character": "a key has letters, digits, - and _, or quotes around it",
+    "Expected ']]'": "add the closing ]]",
+    "Expected ']'": "add the closing ]",
+    "Unclosed array": "add the closing ]",
+    "Unclosed inline table": "add the closing }",
+    "Unterminated string": "add the closing quote",
+    "Unescaped '\\'": "write two backslashes, or single quotes around the text",
+    "Illegal character '\\n'": "close the text with a quote on the same line",
+    "Illegal character": "remove it",
+    "Found invalid character": "remove it",
+}
+
+_Table = Mapping[str, Any]
+
+
+def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
+    """Return the evaluation in a text; raise EvaluationError for the first fault. `file` names it in messages."""
+    text = text.replace("\r\n", "\n")
+    document = _parsed(text, file)
+    _refuse_other_formats(document, text, file)
+    try:
+        faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
+    except RecursionError:
+        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
+    if faults:
+        raise _first(faults, text, file)
+    return _evaluation(document, sha256)
+
+
+def _parsed(text: str, file: str) -> dict[str, Any]:
+    deep = too_deep(text)
+    if deep is not None:
+        raise _error(
+            file,
+            position_at(text, deep),
+            f"the values nest more than {MOST_LEVELS} levels deep, or a word has more than {LONGEST_WORD} characters; "
+            "an evaluation needs neither",
+        )
+    if sum(text.count(sign) for sign in ",=[{") > MOST_VALUES:
+        raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
+    except ValueError as error:
+        raise _syntax_error(str(error), text, file) from None
+
+
+def _syntax_error(message: str, text: str, file: str) -> EvaluationError:
+    """Return the parser's error in the form of all others."""
+    found = _WHERE.search(message)
+    known = found is not None and found[1] is not None
+    where = Position(int(found[1]), int(found[2])) if found is not None and known else position_at(text, len(text))
+    problem = printable(_WHERE.sub("", message))
+    cure = next((cure for beginning, cure in _CURES.items() if message.startswith(beginning)), "")
+    return _error(file, where, f"this is not TOML ({problem[:1].lower()}{problem[1:80]}); {cure or 'correct it here'}")
+
+
+def _refuse_other_formats(document: _Table, text: str, file: str) -> None:
+    """Refuse a file of a newer format first: this version does not know its keys."""
+    found = document.get("format")
+    if "format" in document and type(found) is int and found > FORMAT:
+        where = position_at(text, offsets_of(text)["format",])
+        raise _error(
+            file,
+            where,
+            f"format = {shown(found)} was written by a newer dlbricks, and this one reads format {FORMAT}; "
+            "update dlbricks",
+        )
+
+
+def _first(faults: list[Fault], text: str, file: str) -> EvaluationError:
+    """Return the error about the fault that stands first in the file."""
+    offsets = offsets_of(text)
+    first = min(faults, key=lambda fault: offset_of(fault.place, offsets))
+    return _error(file, position_at(text, offset_of(first.place, offsets)), first.message)
+
+
+def _error(file: str, where: Position, message: str) -> EvaluationError:
+    return EvaluationError(f"{file}, {where.in_words}: {message}")
+
+
+def _evaluation(document: _Table, sha256: str) -> Evaluation:
+    return Evaluation(
+        name=document["name"],
+        about=document.get("about", ""),
+        models=tuple([_model(table) for table in document["model"]]),
+        runtimes=tuple([_runtime(table) for table in document["runtime"]]),
+        measuring=_measuring(document.get("measure", {})),
+        scenarios=tuple([_scenario(table) for table in document.get("scenario", ())]),
+        system=_system(document.get("system", {})),
+        results=tuple([_result(table) for table in document.get("result", ())]),
+        sha256=sha256,
+    )
+
+
+def _model(table: _Table) -> EvaluatedModel:
+    return EvaluatedModel(
+        name=table["name"],
+        sha256=table.get("sha256", ""),
+        path=table.get("path", ""),
+        inputs={name: tuple(map(int, shape)) for name, shape in table.get("inputs", {}).items()},
+        values={name: tuple(as_list(value)) for name, value in table.get("values", {}).items()},
+    )
+
+
+def _runtime(table: _Table) -> EvaluatedRuntime:
+    return EvaluatedRuntime(
+        framework=table["framework"],
+        version=table.get("version", ""),
+        threads=_whole_numbers(table.get("threads")),
+        batch=_whole_numbers(table.get("batch")),
+        precision=tuple([Precision(word) for word in _each_once(table.get("precision"))]),
+        instructions=tuple([InstructionSet(word) for word in _each_once(table.get("instructions"))]),
+        optimisation=tuple([Optimisation(word) for word in _each_once(table.get("optimisation"))]),
+        variables=table.get("variables", {}),
+    )
+
+
+def _each_once(value: Any) -> list[Any]:
+    return list(dict.fromkeys(as_list(value)))
+
+
+def _whole_numbers(value: Any) -> tuple[int, ...]:
+    # JSON schema takes 2.0 for a whole number.
+    return tuple(map(int, _each_once(value)))
+
+
+def _measuring(table: _Table) -> Measuring:
+    usual = Measuring()
+    return Measuring(
+        level=Level(table.get("level", usual.level)),
+        granularity=int(table.get("granularity", usual.granularity)),
+        cut=Cut(table.get("cut", usual.cut)),
+        order=LayerOrder(table["order"]) if "order" in table else None,
+        method=Method(table["method"]) if "method" in table else None,
+        bricks=table.get("bricks", usual.bricks),
+        end_to_end=table.get("end_to_end", usual.end_to_end),
+        target_interval=_number(table.get("target_interval")),
+        fixed_runs=int(table["fixed_runs"]) if "fixed_runs" in table else None,
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _scenario(table: _Table) -> EvaluatedScenario:
+    return EvaluatedScenario(
+        kind=Kind(table["kind"]),
+        percentile=_number(table.get("percentile")),
+        bound_ms=_number(table.get("bound_ms")),
+        rate=_number(table.get("rate")),
+        batch=_whole_numbers(table.get("batch")),
+        instances=int(table.get("instances", 1)),
+        full=table.get("full", False),
+    )
+
+
+def _system(table: _Table) -> Requirements:
+    return Requirements(
+        cores=_limit(table.get("cores", "")),
+        memory_gib=_limit(table.get("memory_gib", "")),
+        cpu=table.get("cpu", ""),
+        instance_type=table.get("instance_type", ""),
+        instructions=tuple([InstructionSet(word) for word in _each_once(table.get("instructions"))]),
+        governor=table.get("governor", ""),
+        turbo=table.get("turbo"),
+        hyper_threading=table.get("hyper_threading"),
+        quiet=table.get("quiet", False),
+    )
+
+
+def _limit(value: Any) -> str:
+    """Return a limit as text, a number without an exponent."""
+    return value if isinstance(value, str) else f"{value:.9f}".rstrip("0").rstrip(".")
+
+
+def _result(table: _Table) -> RecordedResult:
+    return RecordedResult(
+        model=table["model"],
+        framework=table["framework"],
+        version=table["version"],
+        threads=int(table["threads"]) if "threads" in table else None,
+        batch=int(table.get("batch", 1)),
+        precision=Precision(table.get("precision", Precision.F32)),
+        instructions=InstructionSet(table.get("instructions", InstructionSet.ALL)),
+        optimisation=Optimisation(table.get("optimisation", Optimisation.ALL)),
+        variables=table.get("variables", {}),
+        when=table["when"],
+        measured_ms=_number(table.get("measured_ms")),
+        low_ms=_number(table.get("low_ms")),
+        high_ms=_number(table.get("high_ms")),
+        samples_ms=tuple(map(float, table.get("samples_ms", ()))),
+        estimate_ms=_number(table.get("estimate_ms")),
+        estimate_low_ms=_number(table.get("estimate_low_ms")),
+        estimate_high_ms=_number(table.get("estimate_high_ms")),
+        packages=tuple(table.get("packages", {}).items()),
+        host=tuple(table.get("host", {}).items()),
+        sha256=table.get("sha256", ""),
+    )
