@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlbricks_tui.analysis.onednn import REORDER, RanPrimitive, ran_primitive
 from dlbricks_tui.bricks.convolutions import is_convolution
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.errors import UserError
@@ -19,11 +20,9 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation
 
 _SECONDS = 300.0
-_REORDER = "reorder"
 # The vector instructions in the names of kernels, the widest first, and the numbers that a register of them holds.
 _WIDTHS = {"amx": 16, "avx512": 16, "avx2": 8, "avx": 8, "sse41": 4}
 _IN_NAMES = re.compile(r"avx512|avx2|avx|sse4[12]")
-_LAYOUT = re.compile(r"(src|dst)[_:]\S*?blocked:(\w+)")
 _SIZE = re.compile(r"([a-z]+)(\d+)")
 _SPATIAL = ("d", "h", "w")
 # oneDNN's name for the problems whose log says their sizes, by which they are found again.
@@ -55,16 +54,6 @@ class LayerKernel:
     refusals: tuple[str, ...] = ()
     # True if the reasons follow from the shapes, and the runtime does not tell them.
     is_derived: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Ran:
-    """A kernel of oneDNN that ran."""
-
-    primitive: str
-    implementation: str
-    layouts: tuple[str, ...]
-    taken_ms: float
 
 
 def explain(
@@ -104,10 +93,10 @@ def kernels_in(
 
     Kernels may use instructions up to the widest.
     """
-    ran: dict[int, list[_Ran]] = defaultdict(list)
+    ran: dict[int, list[RanPrimitive]] = defaultdict(list)
     unowned = []
     for said in lines:
-        found = _ran(said.line)
+        found = ran_primitive(said.line)
         if said.node is None:
             unowned.append(said.line)
         elif found is not None and said.node in owners:
@@ -126,10 +115,10 @@ def instructions_in(name: str) -> str:
     return "" if match is None else match[0].replace("sse42", "sse41")
 
 
-def _kernel(layer: Layer, ran: Sequence[_Ran]) -> LayerKernel:
+def _kernel(layer: Layer, ran: Sequence[RanPrimitive]) -> LayerKernel:
     """Return the kernel of a layer without reasons: the one that took longest, if several ran."""
-    conversions = tuple([" -> ".join(it.layouts) for it in ran if it.primitive == _REORDER])
-    computing = [it for it in ran if it.primitive != _REORDER] or ran
+    conversions = tuple([" -> ".join(it.layouts) for it in ran if it.primitive == REORDER])
+    computing = [it for it in ran if it.primitive != REORDER] or ran
     if computing:
         name = max(computing, key=lambda it: it.taken_ms).implementation
         return LayerKernel(layer.index, name, instructions_in(name), conversions)
@@ -155,22 +144,6 @@ def _with_reasons(
     if len(runtime.traits.optimisations) > 1:
         return _outside_of_blocks(kernel, layer, runtime.kernels.optimisation, widest)
     return _narrowed(kernel, layer, widest)
-
-
-def _ran(line: str) -> _Ran | None:
-    """Return the kernel that a line tells of: `...,exec,cpu,PRIMITIVE,IMPLEMENTATION,...,MS`."""
-    words = line.split(",")
-    if "exec" not in words:
-        return None
-    rest = words[words.index("exec") + 1 :]
-    if len(rest) < 4:
-        return None
-    try:
-        taken_ms = float(rest[-1])
-    except ValueError:
-        return None
-    # `x64:gemm:jit` and `pooling_v2` have other names in other versions.
-    return _Ran(rest[1], rest[2], tuple(layout for _, layout in _LAYOUT.findall(line)), taken_ms)
 
 
 def _refusals_in(lines: Iterable[str]) -> Mapping[str, Sequence[str]]:

@@ -43,6 +43,18 @@ def whole_model(
     values: Mapping[str, Numbers],
 ) -> Job:
     """Return a whole model as an execution has it."""
+    return job_of(executed_model(source, execution, place, log, inputs, values))
+
+
+def executed_model(
+    source: ModelSource,
+    execution: Execution,
+    place: Workplace,
+    log: Path,
+    inputs: Mapping[str, Shape],
+    values: Mapping[str, Numbers],
+) -> CutModel:
+    """Return a model as an execution has it, cut into its layers."""
     traits, level = execution.runtime.traits, execution.level
     if level is Level.WRITTEN and traits.always_fuses:
         raise ExecutionError(f"{traits.title} always fuses layers: it cannot run the model as written")
@@ -64,7 +76,15 @@ def whole_model(
     (model,) = cut_models(request, library, place.data.cache, log, note)
     if lowered and model.file is None:
         raise ExecutionError(f"{model.name} cannot be run fused: {lowered[0]}")
-    return _whole(model)
+    return model
+
+
+def job_of(model: CutModel) -> Job:
+    """Return the job that times the whole model."""
+    found = [job for job in plan((model,), Known(), Adaptive(), end_to_end=True).jobs if job.whole]
+    if not found:
+        raise ExecutionError(f"{model.name} computes nothing")
+    return found[0]
 
 
 @contextmanager
@@ -112,10 +132,3 @@ def turn_on_host(
         yield
     finally:
         lock.release()
-
-
-def _whole(model: CutModel) -> Job:
-    found = [job for job in plan((model,), Known(), Adaptive(), end_to_end=True).jobs if job.whole]
-    if not found:
-        raise ExecutionError(f"{model.name} computes nothing")
-    return found[0]

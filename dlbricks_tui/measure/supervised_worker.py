@@ -27,6 +27,8 @@ from dlbricks_tui.runtime.protocol import (
     Reason,
     Request,
     Sample,
+    TracedRuns,
+    TraceRuns,
     Unload,
 )
 
@@ -137,6 +139,12 @@ class SupervisedWorker:
         seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
         return self._tried(name, lambda: self._ask(Profile(name, untimed, timed), seconds))
 
+    def trace(self, name: str, untimed: int, timed: int, *, operators: bool, lines: bool) -> TracedRuns | None:
+        """Return traced runs of a program, with its operators and with the lines of oneDNN; None if that fails."""
+        runs = untimed + timed + _PROFILER_RUNS
+        seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
+        return self._tried(name, lambda: self._ask(TraceRuns(name, untimed, timed, operators, lines), seconds))
+
     def null_calls(self, count: int) -> tuple[float, ...]:
         """Return the milliseconds of calls that compute nothing; none if the worker was lost."""
         try:
@@ -149,6 +157,11 @@ class SupervisedWorker:
         """Kill the worker from another thread, so that the thread that waits for its answer gets an error."""
         if self._current is not None:
             self._current.interrupt()
+
+    @property
+    def pid(self) -> int | None:
+        """The process of the worker; None if it does not run."""
+        return self._current.pid if self._current else None
 
     def contention(self) -> Contention | None:
         """Return the contention counts of the worker so far; None where there are none."""

@@ -9,7 +9,19 @@ import json
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.runtime.protocol import ArrayType, Held, Network, Program, Reason, Reply, Request, Said, Tensor
+from dlbricks_tui.runtime.protocol import (
+    ArrayType,
+    Held,
+    Network,
+    Program,
+    Reason,
+    Reply,
+    Request,
+    Said,
+    Tensor,
+    TracedOperator,
+    TracedRun,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,6 +135,13 @@ def _said(value: Any) -> Said:
     return Said(_text(line), None if node is None else _count(node))
 
 
+def _traced_operator(value: Any) -> TracedOperator:
+    if not isinstance(value, list) or len(value) != 4:
+        raise ProtocolError("not a node, a kind, a start and a duration")
+    node, kind, start, duration = value
+    return TracedOperator(_count(node), _text(kind), _count(start), _count(duration))
+
+
 def _pair(value: Any) -> list[Any]:
     if not isinstance(value, list) or len(value) != 2:
         raise ProtocolError("not a pair")
@@ -191,7 +210,9 @@ _READERS: dict[str, Reader] = {
     "ArrayType": _array_type,
     "Held": _held,
     "Said": _said,
+    "TracedOperator": _traced_operator,
 }
 _READERS["Network"] = _record(Network)
 _READERS["Program"] = _record(Program)
+_READERS["TracedRun"] = _record(TracedRun)
 _MESSAGES = {kind.__name__: _record(kind) for base in (Request, Reply) for kind in base.__subclasses__()}

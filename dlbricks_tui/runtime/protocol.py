@@ -36,6 +36,18 @@ class Said(NamedTuple):
     node: int | None
 
 
+class TracedOperator(NamedTuple):
+    """An operator in one run: its number in the network, its kind as the framework calls it, and its time.
+
+    The start counts from the start of the run.
+    """
+
+    node: int
+    kind: str
+    start_ns: int
+    duration_ns: int
+
+
 class ArrayType(NamedTuple):
     """The type of an array that the worker creates."""
 
@@ -76,6 +88,21 @@ class Program:
     cold: bool = False
     side_by_side: bool = False
     between_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class TracedRun:
+    """A run of a whole program.
+
+    Its start is told by the monotonic clock, which all processes of a host share, and by the clock of the host, which
+    oneDNN reads. Operators are in the order of their starts, and lines of oneDNN in the order of their printing.
+    """
+
+    start_ns: int
+    host_ns: int
+    duration_ns: int
+    operators: tuple[TracedOperator, ...] = ()
+    lines: tuple[Said, ...] = ()
 
 
 class Reason(str, Enum):
@@ -162,6 +189,17 @@ class Profiled(Reply):
     nodes: tuple[int, ...]
     starts_ns: tuple[tuple[int, ...], ...]
     durations_ns: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class TracedRuns(Reply):
+    """The traced runs of a program.
+
+    A profiler that only adds up does not have starts: each run has the mean durations of all, one after another.
+    """
+
+    runs: tuple[TracedRun, ...]
+    has_starts: bool
 
 
 @dataclass(frozen=True)
@@ -272,6 +310,20 @@ class Profile(Request[Profiled]):
 
 
 @dataclass(frozen=True)
+class TraceRuns(Request[TracedRuns]):
+    """Run a loaded program `repeat` times, after `warm` runs that are not traced.
+
+    With `operators`, the framework's own profiler times each operator. With `lines`, the reply has what oneDNN prints.
+    """
+
+    program: str
+    warm: int
+    repeat: int
+    operators: bool
+    lines: bool
+
+
+@dataclass(frozen=True)
 class NullCalls(Request[Sampled]):
     """Time a network that computes almost nothing."""
 
@@ -306,6 +358,7 @@ _ANSWERS: dict[type[Request[Any]], type[Reply]] = {
     Load: Loaded,
     Sample: Sampled,
     Profile: Profiled,
+    TraceRuns: TracedRuns,
     NullCalls: Sampled,
     Explain: Explained,
     Unload: Unloaded,

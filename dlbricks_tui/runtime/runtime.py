@@ -176,6 +176,11 @@ class Runtime:
         environment = (*self.settings.environment, *self.traits.explaining_settings)
         return replace(self, settings=replace(self.settings, environment=environment))
 
+    def for_printing(self) -> "Runtime":
+        """Return this runtime with the settings with which oneDNN prints the primitives that it executes."""
+        environment = (*self.settings.environment, *self.traits.printing_settings)
+        return replace(self, settings=replace(self.settings, environment=environment))
+
     def limited_to(self, memory_bytes: int) -> "Runtime":
         """Return this runtime with processes that may use so much memory."""
         settings = replace(self.settings, memory_limit_bytes=memory_bytes + _RESERVED_BYTES)

@@ -58,6 +58,8 @@ class Traits:
     default_engine: Variables = ()
     # The settings with which its oneDNN prints the kernels that it chooses; empty if it computes without oneDNN.
     explaining_settings: Variables = ()
+    # The settings with which its oneDNN prints each primitive that it executes, and when.
+    printing_settings: Variables = ()
     # The precisions that it computes in, the usual one first.
     precisions: tuple[Precision, ...] = (Precision.F32,)
     # The instruction sets that its kernels can be limited to, and the levels up to which it can optimise graphs.
@@ -121,6 +123,7 @@ MXNET = Traits(
     default_engine=(("MXNET_ENGINE_TYPE", "ThreadedEnginePerDevice"),),
     # oneDNN 2.4 prints the kernels that run, and not why it refuses others.
     explaining_settings=(("DNNL_VERBOSE", "1"), ("MXNET_ENGINE_TYPE", "NaiveEngine")),
+    printing_settings=(("DNNL_VERBOSE", "1"), ("DNNL_VERBOSE_TIMESTAMP", "1")),
     instruction_sets=(*_IN_ONEDNN_2, InstructionSet.ALL),
     halves_x86_threads=True,
     keeps_onednn_layouts=True,
@@ -163,6 +166,13 @@ OPENVINO = Traits(
     graph_variable_prefixes=("OV_", "DNNL_", "ONEDNN_"),
     precisions=(Precision.F32, Precision.BF16, Precision.INT8),
     explaining_settings=(("ONEDNN_VERBOSE", "dispatch,profile_create"),),
+    printing_settings=(
+        ("ONEDNN_VERBOSE", "profile_exec"),
+        ("ONEDNN_VERBOSE_TIMESTAMP", "1"),
+        # While it prints, the oneDNN of OpenVINO 2026.4 leaves out convolutions with a bias, depending on what new
+        # memory holds. The C library fills new memory with zeros so.
+        ("GLIBC_TUNABLES", "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0"),
+    ),
     instruction_sets=(*_IN_ONEDNN_2, InstructionSet.AVX512_CORE_FP16, InstructionSet.ALL),
     runs_model_files=True,
     always_fuses=True,

@@ -38,8 +38,13 @@ from dlbricks_tui.runtime.protocol import (
     Refused,
     Reply,
     Request,
+    Said,
     Sample,
     Sampled,
+    TracedOperator,
+    TracedRun,
+    TracedRuns,
+    TraceRuns,
     Unload,
     Unloaded,
 )
@@ -53,6 +58,8 @@ REFUSALS = {
 }
 NULL_CALL_NS = 12_500
 PROFILER_NS = 3_000
+# What printing a line takes.
+LINE_NS = 1_000
 # A pause after which FAKE_WAKE_UP, in seconds, counts.
 IDLE_SECONDS = 0.5
 
@@ -82,6 +89,11 @@ class FakeWorker:
                 return b"\xff{nonsense\n"
             self._nap()
             return encode(self._profiled(request))
+        if isinstance(request, TraceRuns):
+            if self._behave(self._programs[request.program], "trace") == "garbage":
+                return b"\xff{nonsense\n"
+            self._nap()
+            return encode(self._traced(request))
         return encode(self._plain(request))
 
     def _nap(self) -> None:
@@ -108,6 +120,32 @@ class FakeWorker:
         operators = {number: node["op"] for number, node in enumerate(nodes) if node["op"] != "null"}
         row = tuple(operator_ns(op) + PROFILER_NS for op in operators.values())
         return Profiled(tuple(operators), (row,) * request.repeat, (row,) * request.repeat)
+
+    def _traced(self, request: TraceRuns) -> TracedRuns:
+        """Return runs one after another; one in ten operators prints no line."""
+        program = self._programs[request.program]
+        nodes = json.loads(program.network.symbol)["nodes"]
+        numbers = [number for number, node in enumerate(nodes) if node["op"] != "null"]
+        prints = request.lines and "DNNL_VERBOSE" in os.environ
+        runs, start, host = [], time.monotonic_ns(), time.time_ns()
+        for _ in range(request.repeat):
+            operators, lines, at = [], [], 50_000
+            for number in numbers:
+                op = nodes[number]["op"]
+                taken = operator_ns(op) + (PROFILER_NS if request.operators else 0) + (LINE_NS if prints else 0)
+                operators.append(TracedOperator(number, op, at, taken))
+                if prints and number % 10:
+                    stamp = f"{(host + at) / 1e6:.6f}"
+                    what = "forward_inference,src_f32::blocked:abcd:f0 dst_f32::blocked:acdb:f0,,,1x2"
+                    lines.append(Said(f"dnnl_verbose,{stamp},exec,cpu,{op.lower()},jit:any,{what},{taken / 1e6}", None))
+                at += taken
+            runs.append(
+                TracedRun(
+                    start, host, at, tuple(operators) if request.operators else (), tuple(lines) if prints else ()
+                )
+            )
+            start, host = start + at + 100_000, host + at + 100_000
+        return TracedRuns(tuple(runs), True)
 
     def _load(self, request: Load) -> bytes:
         others = self._programs.keys() - {REFERENCE, request.program_id}

@@ -31,6 +31,10 @@ from dlbricks_tui.runtime.protocol import (
     Sample,
     Sampled,
     Tensor,
+    TracedOperator,
+    TracedRun,
+    TracedRuns,
+    TraceRuns,
     Unload,
     Unloaded,
     answers,
@@ -49,6 +53,9 @@ numbers_by_name = st.dictionaries(st.text(), st.lists(numbers, max_size=3).map(t
 networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name)
 held = st.builds(Held, shapes, st.text(), st.lists(numbers, max_size=3).map(tuple))
 programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
+lines = st.lists(st.builds(Said, st.text(), st.none() | counts), max_size=3).map(tuple)
+operators = st.lists(st.builds(TracedOperator, counts, st.text(), counts, counts), max_size=3).map(tuple)
+runs = st.lists(st.builds(TracedRun, counts, counts, counts, operators, lines), max_size=3).map(tuple)
 requests = st.one_of(
     st.just(Describe()),
     st.builds(Infer, st.text(), shapes_by_name, texts_by_name),
@@ -56,6 +63,7 @@ requests = st.one_of(
     st.builds(Record, networks),
     st.builds(Load, st.text(), programs, st.none() | counts, st.booleans()),
     st.builds(Sample, texts, counts, counts),
+    st.builds(TraceRuns, st.text(), counts, counts, st.booleans(), st.booleans()),
     st.builds(NullCalls, counts),
     st.builds(Explain, networks),
     st.builds(Unload, texts),
@@ -67,7 +75,8 @@ replies = st.one_of(
     st.builds(Recorded, st.lists(st.none() | held, max_size=3).map(tuple)),
     st.builds(Loaded, st.floats(0, 1e9), st.lists(shapes, max_size=3).map(tuple), counts),
     st.builds(Sampled, st.lists(shapes, max_size=3).map(tuple)),
-    st.builds(Explained, st.lists(st.builds(Said, st.text(), st.none() | counts), max_size=3).map(tuple)),
+    st.builds(TracedRuns, runs, st.booleans()),
+    st.builds(Explained, lines),
     st.just(Unloaded()),
     st.builds(Refused, st.sampled_from(Reason), st.text(), st.none() | counts),
 )

@@ -24,6 +24,7 @@ from dlbricks_tui.runtime.protocol import (
     Reply,
     Request,
     Sample,
+    TraceRuns,
     Unload,
 )
 
@@ -99,6 +100,7 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
         Load: programs.load,
         Sample: programs.sample,
         Profile: programs.profile,
+        TraceRuns: programs.trace,
         NullCalls: programs.null_calls,
         Unload: programs.unload,
     }

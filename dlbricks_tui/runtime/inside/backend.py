@@ -20,6 +20,8 @@ from dlbricks_tui.runtime.protocol import (
     Record,
     Recorded,
     Refused,
+    Said,
+    TracedOperator,
 )
 
 
@@ -39,6 +41,13 @@ class OperatorTime(NamedTuple):
     duration_ns: int
 
 
+class OperatorsOfRuns(NamedTuple):
+    """The operators of each run, and whether the profiler tells when they start."""
+
+    runs: Sequence[Sequence[TracedOperator]]
+    has_starts: bool
+
+
 class ProfiledNetwork(ABC):
     """A network that runs under the framework's profiler."""
 
@@ -49,6 +58,18 @@ class ProfiledNetwork(ABC):
 
         Call `before` ahead of each run.
         """
+
+    @abstractmethod
+    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+        """Run `warm` times, then `repeat` times by `watch`, and return the operators of each watched run.
+
+        `watch` takes a function that runs the network once, and returns the nanoseconds of the host's clock at its
+        start.
+        """
+
+    def with_owners(self, lines: tuple[Said, ...]) -> tuple[Said, ...]:
+        """Return lines of oneDNN from one run with the operators that they belong to, as far as that is known."""
+        return lines
 
 
 class BoundNetwork(ABC):

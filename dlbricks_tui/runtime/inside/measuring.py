@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from time import perf_counter, perf_counter_ns
 
 from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, OperatorTime, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.tracing import traced
 from dlbricks_tui.runtime.inside.values import array_bytes
 from dlbricks_tui.runtime.protocol import (
     Load,
@@ -19,6 +20,8 @@ from dlbricks_tui.runtime.protocol import (
     Reason,
     Sample,
     Sampled,
+    TracedRuns,
+    TraceRuns,
     Unload,
     Unloaded,
 )
@@ -68,6 +71,12 @@ class LoadedPrograms:
         program = self._program(request.program)
         with _no_collection():
             return _profiled(program.profiled().run(request.warm, request.repeat, program.pass_over))
+
+    def trace(self, request: TraceRuns) -> TracedRuns:
+        program = self._program(request.program)
+        profiled = program.profiled() if request.operators else None
+        with _no_collection():
+            return traced(program.network, profiled, request)
 
     def null_calls(self, request: NullCalls) -> Sampled:
         with _no_collection():

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork, RefusalError
+from dlbricks_tui.runtime.inside.backend import OperatorsOfRuns, OperatorTime, ProfiledNetwork, RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import ALIAS
-from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.protocol import Reason, TracedOperator
 
 _EVENT = re.compile(r'"name": "([^"]*)",\s*"cat": "operator",\s*"ph": "([BE])",\s*"ts": (\d+)')
 _NANOSECONDS_PER_MICROSECOND = 1000
@@ -83,6 +83,22 @@ class ProfiledSymbol(ProfiledNetwork):
             self._run()
             runs.append(matched(self._operators, events_in(self._recorder.stop())))
         return runs
+
+    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+        """Run the symbol; MXNet reads the clock of the host, too."""
+        for _ in range(warm):
+            self._run()
+        kinds = dict(self._operators)
+        runs = []
+        for _ in range(repeat):
+            self._recorder.start()
+            begin = watch(self._run)
+            times = matched(self._operators, events_in(self._recorder.stop()))
+            # It counts whole microseconds, so an operator may seem to start before the run.
+            runs.append(
+                [TracedOperator(it.node, kinds[it.node], max(0, it.start_ns - begin), it.duration_ns) for it in times]
+            )
+        return OperatorsOfRuns(runs, has_starts=True)
 
     def _run(self) -> None:
         self._executor.forward(is_train=False)

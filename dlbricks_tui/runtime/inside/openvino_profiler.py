@@ -6,13 +6,14 @@ compiled again after a few runs, and the time of a request is the difference of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
+from dlbricks_tui.runtime.inside.backend import OperatorsOfRuns, OperatorTime, ProfiledNetwork
 from dlbricks_tui.runtime.inside.openvino_graph import Executed, executed_nodes, numbers_of
 from dlbricks_tui.runtime.inside.openvino_models import ModelText, ask, compiled, feed
-from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.inside.openvino_primitives import with_owners
+from dlbricks_tui.runtime.protocol import Reason, Said, TracedOperator
 
 # The totals are known to this many microseconds after as many runs.
 _MOST_RUNS = 16
@@ -48,6 +49,25 @@ class ProfiledModel(ProfiledNetwork):
             self._run(before)
         return self._times(begin, self._totals_us(), repeat)
 
+    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+        """Run the model; each run has the mean times of all watched ones."""
+        if self._request is None or self._runs + warm > _MOST_RUNS:
+            self._compile()
+        for _ in range(warm):
+            self._run(lambda: None)
+        begin = self._totals_us()
+        for _ in range(repeat):
+            watch(lambda: self._run(lambda: None))
+        row: list[TracedOperator] = []
+        at = 0
+        for place, taken_ns in self._taken(begin, self._totals_us(), repeat):
+            row.append(TracedOperator(self._numbers[place], self._executed[place].kind, at, taken_ns))
+            at += taken_ns
+        return OperatorsOfRuns([row] * repeat, has_starts=False)
+
+    def with_owners(self, lines: tuple[Said, ...]) -> tuple[Said, ...]:
+        return with_owners(lines, [it.kind for it in self._executed], self._numbers)
+
     def _compile(self) -> None:
         # Frees the memory of the one before.
         self._request = None
@@ -73,10 +93,15 @@ class ProfiledModel(ProfiledNetwork):
     def _times(self, begin: Mapping[str, float], end: Mapping[str, float], runs: int) -> list[list[OperatorTime]]:
         row: list[OperatorTime] = []
         at = 0
+        for place, taken_ns in self._taken(begin, end, runs):
+            row.append(OperatorTime(self._numbers[place], at, taken_ns))
+            at += taken_ns
+        return [row]
+
+    def _taken(self, begin: Mapping[str, float], end: Mapping[str, float], runs: int) -> Iterator[tuple[int, int]]:
+        """Yield the places of the nodes that ran, and the mean of their nanoseconds."""
         for place, it in enumerate(self._executed):
             total = end.get(it.name, 0.0)
             if total or it.kind not in _PASSING:
                 taken_us = max(0.0, total - begin.get(it.name, 0.0)) / runs + _ROUNDED_OFF_US
-                row.append(OperatorTime(self._numbers[place], at, round(taken_us * _NANOSECONDS_PER_MICROSECOND)))
-                at += row[-1].duration_ns
-        return [row]
+                yield place, round(taken_us * _NANOSECONDS_PER_MICROSECOND)

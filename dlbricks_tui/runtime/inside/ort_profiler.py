@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.runtime.inside.backend import OperatorTime, ProfiledNetwork
+from dlbricks_tui.runtime.inside.backend import OperatorsOfRuns, OperatorTime, ProfiledNetwork
 from dlbricks_tui.runtime.inside.ort_session import ask, options, session
-from dlbricks_tui.runtime.protocol import Network, Reason
+from dlbricks_tui.runtime.protocol import Network, Reason, TracedOperator
 
 # Nodes of our networks have these names; nodes inside an `If` or a `Loop` have others.
 _OWN_NODE = re.compile(r"node(\d+)_kernel_time$")
@@ -34,20 +34,46 @@ class ProfiledModel(ProfiledNetwork):
     def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
         """Run the model, and return the operator times of the last `repeat` runs."""
         with tempfile.TemporaryDirectory() as folder:
-            settings = options(self._ort, optimised=False)
-            settings.enable_profiling = True
-            settings.profile_file_prefix = str(Path(folder) / "profile")
-            profiled = session(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
-            binding = profiled.io_binding()
-            for place, name in enumerate(self._network.inputs):
-                binding.bind_ortvalue_input(name, self._inputs[place])
-            for output in profiled.get_outputs():
-                binding.bind_output(output.name)
+            profiled, run = self._session(folder)
             for _ in range(warm + repeat):
                 before()
-                ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
+                run()
             events = json.loads(Path(profiled.end_profiling()).read_bytes())
         return runs_in(events)[warm:]
+
+    def trace(self, warm: int, repeat: int, watch: Callable[[Callable[[], None]], int]) -> OperatorsOfRuns:
+        """Run the model; ONNX Runtime tells when its profiler began by the clock of the host."""
+        with tempfile.TemporaryDirectory() as folder:
+            profiled, run = self._session(folder)
+            for _ in range(warm):
+                run()
+            begins = [watch(run) for _ in range(repeat)]
+            origin = profiled.get_profiling_start_time_ns()
+            events = json.loads(Path(profiled.end_profiling()).read_bytes())
+        kinds = dict(_kinds(events))
+        # A network without nodes has no events.
+        times = runs_in(events)[warm:] or [[] for _ in begins]
+        runs = [
+            [
+                TracedOperator(it.node, kinds[it.node], max(0, origin + it.start_ns - begins[number]), it.duration_ns)
+                for it in row
+            ]
+            for number, row in enumerate(times)
+        ]
+        return OperatorsOfRuns(runs, has_starts=True)
+
+    def _session(self, folder: str) -> tuple[Any, Callable[[], None]]:
+        """Return a new profiling session, and a function that runs it once."""
+        settings = options(self._ort, optimised=False)
+        settings.enable_profiling = True
+        settings.profile_file_prefix = str(Path(folder) / "profile")
+        profiled = session(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
+        binding = profiled.io_binding()
+        for place, name in enumerate(self._network.inputs):
+            binding.bind_ortvalue_input(name, self._inputs[place])
+        for output in profiled.get_outputs():
+            binding.bind_output(output.name)
+        return profiled, lambda: ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
 
 
 def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[OperatorTime]]:
@@ -61,6 +87,13 @@ def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[OperatorTime]]:
         runs[-1].append(time)
         shown.add(time.node)
     return runs
+
+
+def _kinds(events: Iterable[Mapping[str, Any]]) -> Iterable[tuple[int, str]]:
+    for event in events:
+        match = _OWN_NODE.match(event["name"])
+        if match and event["cat"] == "Node":
+            yield int(match[1]), str(event.get("args", {}).get("op_name", ""))
 
 
 def _node_times(events: Iterable[Mapping[str, Any]]) -> Iterable[OperatorTime]:

@@ -1,0 +1,155 @@
+"""Traces by the fake worker: their levels, and what happens when a level or a worker fails."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+import pytest
+
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceWaits
+from dlbricks_tui.traces.trace import TraceLevel, TrackKind
+from tests.runs.fake_worker import LINE_NS, PROFILER_NS
+from tests.runs.runs import MODEL, Site
+from tests.traces.tracing import Bench, assert_exactly_the_layers, fake, track_of
+
+_LOWER = (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(Site(tmp_path / "data"))
+
+
+def test_each_level_states_what_its_instrument_adds(bench: Bench) -> None:
+    trace = bench.trace(levels=_LOWER, inferences=4)
+    assert [it.level for it in trace.levels] == list(_LOWER)
+    assert trace.missing == ()
+    model, layer, primitive = trace.levels
+    operators = len(trace.layers)
+    assert model.overhead_ms is None
+    assert layer.overhead_ms == pytest.approx(operators * PROFILER_NS / 1e6)
+    assert primitive.overhead_ms == pytest.approx(operators * LINE_NS / 1e6)
+    assert all(len(it.inference_ms) == 4 for it in trace.levels)
+    assert dict(layer.totals)["plain_ms"] == pytest.approx(median(model.inference_ms), rel=0.01)
+
+
+def test_a_level_has_the_tracks_of_its_instruments(bench: Bench) -> None:
+    trace = bench.trace(levels=_LOWER, inferences=3)
+    assert [[it.kind for it in level.tracks] for level in trace.levels] == [
+        [TrackKind.INFERENCES],
+        [TrackKind.INFERENCES, TrackKind.LAYERS],
+        [TrackKind.INFERENCES, TrackKind.LAYERS, TrackKind.PRIMITIVES],
+    ]
+    for level in trace.levels[1:]:
+        assert_exactly_the_layers(trace, level)
+
+
+def test_primitives_belong_to_the_layers_that_ran_them(bench: Bench) -> None:
+    trace = bench.trace(levels=(TraceLevel.PRIMITIVE,), inferences=2)
+    (level,) = trace.levels
+    assert level.overhead_ms is None
+    found = track_of(level, TrackKind.PRIMITIVES).spans
+    layers = {(it.inference, it.layer): it for it in track_of(level, TrackKind.LAYERS).spans}
+    assert found
+    for it in found:
+        layer = layers[it.inference, it.layer]
+        operators = str(dict(layer.details)["operators"])
+        assert it.name == f"{operators.lower()} jit:any"
+        assert dict(it.details) == {"layouts": "abcd -> acdb", "problem": "1x2"}
+
+
+def test_a_trace_names_its_conditions_and_the_bricks_of_its_layers(bench: Bench) -> None:
+    execution = fake()
+    trace = bench.trace(execution, levels=(TraceLevel.MODEL,), inferences=2)
+    assert (trace.model, trace.system, trace.runtime) == (MODEL, fingerprint().id, execution.runtime.identity)
+    assert (trace.graph_level, trace.batch_size) == (Level.WRITTEN, 1)
+    assert [it.index for it in trace.layers] == list(range(21))
+    assert len({it.brick for it in trace.layers}) == 18
+    assert {it.brick_ms for it in trace.layers} == {None}
+    assert trace.layers[0].kind == "convolution"
+
+
+def test_layers_carry_the_stored_latencies_of_their_bricks(bench: Bench) -> None:
+    execution = fake()
+    bench.site.run(bench.site.request(MODEL, runtime=execution.runtime, method=Method.INSIDE))
+    with ResultsDatabase(bench.site.data.store) as store:
+        stored = {it.brick: it.statistics.trimmed_mean_ms for it in store.records(Measurement)}
+    trace = bench.trace(execution, levels=(TraceLevel.MODEL,), inferences=2)
+    for layer in trace.layers:
+        assert layer.brick_ms == pytest.approx(stored[layer.brick], rel=0.05)
+    # Another number of threads has results of its own.
+    others = replace(execution, runtime=execution.runtime.with_threads(3))
+    trace = bench.trace(others, levels=(TraceLevel.MODEL,), inferences=2)
+    assert {it.brick_ms for it in trace.layers} == {None}
+
+
+def test_the_messages_tell_of_each_level(bench: Bench) -> None:
+    trace = bench.trace(levels=_LOWER, inferences=2)
+    *told, _ = bench.told
+    assert told[::2] == [LevelStarted(level=level) for level in _LOWER]
+    for message, level in zip(told[1::2], trace.levels, strict=True):
+        assert message == LevelDone(
+            level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms
+        )
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [("crash on load", "SIGSEGV: the last words"), ("unbuildable", "the operator is unbuildable")],
+)
+def test_a_model_that_does_not_run_has_no_trace_and_one_line_that_says_why(
+    bench: Bench, manner: str, reason: str
+) -> None:
+    told = bench.failure(fake(FAKE_MANNERS=f'{{"Convolution": "{manner}"}}'))
+    assert reason in told
+    assert "\n" not in told
+    assert not bench.site.data.traces.exists()
+
+
+def test_a_model_that_hangs_is_given_up(bench: Bench) -> None:
+    bench.limits = TimeLimits(load_seconds=0.5, sample_seconds=0.5)
+    told = bench.failure(fake(FAKE_MANNERS='{"Convolution": "hang on trace"}'), inferences=2)
+    assert "did not answer within" in told
+
+
+def test_a_level_without_its_instrument_says_why_and_the_others_go_on(bench: Bench) -> None:
+    execution = replace(fake(), runtime=fake().runtime.side_by_side(2))
+    trace = bench.trace(execution, levels=_LOWER, inferences=2)
+    assert [it.level for it in trace.levels] == [TraceLevel.MODEL]
+    assert [(it.level, it.reason) for it in trace.missing] == [
+        (TraceLevel.LAYER, "operators that run at the same time cannot be profiled one by one"),
+        (TraceLevel.PRIMITIVE, "primitives that run at the same time cannot be told apart"),
+    ]
+
+
+def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
+    def cancel(message: object) -> None:
+        if message == LevelStarted(level=TraceLevel.LAYER):
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    bench.act = cancel
+    assert bench.failure() == "it was cancelled"
+    assert bench.site.lock.try_hold("next", bench.site.data.path)
+
+
+def test_a_trace_waits_until_the_run_on_this_host_has_ended(bench: Bench) -> None:
+    other = bench.site.lock
+    bench.site.path.mkdir()
+    assert other.try_hold("measuring", bench.site.data.path)
+
+    def release(message: object) -> None:
+        if isinstance(message, TraceWaits):
+            other.release()
+
+    bench.act = release
+    bench.trace(levels=(TraceLevel.MODEL,), inferences=2)
+    assert isinstance(bench.told[0], TraceWaits)
+    assert "measuring" in bench.told[0].holder

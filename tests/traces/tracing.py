@@ -1,0 +1,92 @@
+"""Traces in a data folder of their own, by the fake worker or by real runtimes."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.traces.file import read_trace
+from dlbricks_tui.traces.messages import TraceDone, TraceFailed, TraceMessage, TraceOrder
+from dlbricks_tui.traces.process import execute
+from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, Track, TrackKind
+from tests.runs.runs import FAKE, MODEL, Site
+
+
+def fake(**variables: str) -> Execution:
+    """Return the fake worker with these variables."""
+    settings = replace(FAKE.settings, environment=tuple({"FAKE_NOISE": "0.001", **variables}.items()))
+    return Execution(replace(FAKE, settings=settings), Level.WRITTEN)
+
+
+@dataclass
+class Bench:
+    """A data folder in which models are traced, and the messages of the last trace."""
+
+    site: Site
+    limits: TimeLimits = field(default_factory=TimeLimits)
+    act: Callable[[TraceMessage], None] = lambda _: None
+    told: list[TraceMessage] = field(default_factory=list)
+
+    @property
+    def source(self) -> ModelSource:
+        self.site.path.mkdir(exist_ok=True)
+        (found,) = Library(SAMPLE_MODELS, self.site.path).find(MODEL)
+        return found
+
+    def trace(self, execution: Execution | None = None, source: ModelSource | None = None, **fields: Any) -> Trace:
+        """Trace a model in this process, and read the trace from its file."""
+        assert self.traced(execution, source, **fields), self.told
+        done = self.told[-1]
+        assert isinstance(done, TraceDone)
+        return read_trace(self.site.data.traces / f"{done.id}.json.gz")
+
+    def failure(self, execution: Execution | None = None, **fields: Any) -> str:
+        """Return why a model cannot be traced."""
+        assert not self.traced(execution, **fields)
+        failed = self.told[-1]
+        assert isinstance(failed, TraceFailed)
+        return failed.reason
+
+    def traced(self, execution: Execution | None = None, source: ModelSource | None = None, **fields: Any) -> bool:
+        """Return whether a model could be traced."""
+        self.told = []
+
+        def write(message: TraceMessage) -> None:
+            self.told.append(message)
+            self.act(message)
+
+        order = TraceOrder(source=source or self.source, execution=execution or fake(), **fields)
+        return execute(order, self.site.place, write, self.site.lock, self.limits)
+
+
+def level_of(trace: Trace, level: TraceLevel) -> LevelTrace:
+    """Return a level of a trace, which has it."""
+    (found,) = (it for it in trace.levels if it.level is level)
+    return found
+
+
+def track_of(level: LevelTrace, kind: TrackKind) -> Track:
+    """Return the only track of a kind."""
+    (found,) = (it for it in level.tracks if it.kind is kind)
+    return found
+
+
+def assert_exactly_the_layers(trace: Trace, level: LevelTrace) -> None:
+    """Check that a level has each layer of the graph exactly once in each inference, inside of the inference."""
+    inferences = track_of(level, TrackKind.INFERENCES).spans
+    layers = track_of(level, TrackKind.LAYERS).spans
+    wanted = {it.index: it.name for it in trace.layers}
+    assert len(inferences) == len(level.inference_ms)
+    for number, inference in enumerate(inferences):
+        shown = [it for it in layers if it.inference == number]
+        assert sorted(it.layer for it in shown if it.layer is not None) == sorted(wanted)
+        assert all(it.layer is not None and it.name == wanted[it.layer] for it in shown)
+        ends = inference.start_ns
+        for it in shown:
+            assert it.start_ns >= ends
+            ends = it.start_ns + it.duration_ns
+        assert ends <= inference.start_ns + inference.duration_ns
