@@ -251,7 +251,8 @@ def scenario(
     """Predict how much load a model can serve, from stored results, and measure it by LoadGen if `measure` is true.
 
     `execution` says by which runtime, in which variant, the model is executed. `progress` is called with a line when a
-    test of LoadGen begins and ends. An exception, such as KeyboardInterrupt, ends the measurement and its processes.
+    test of LoadGen begins and ends. An exception, such as KeyboardInterrupt, ends the measurement and its processes. A
+    notebook, in which an event loop runs, may call this function as any other.
     """
     folder, execution = _folder(data), execution or EstimateOptions()
     source = _source(model, folder)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,6 +27,7 @@ from dlbricks_tui.cli.parser import (
     add_quiet_option,
     add_schema_option,
 )
+from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
@@ -198,7 +197,7 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> tuple[Measure
     order, console = order_of(answer, is_system_named=args.system is not None), narration_console()
     live = console if console.is_terminal and not console.is_dumb_terminal else None
     try:
-        with _signals_interrupt(), closing(LoadNarration(order.scenario, live, quiet=args.quiet)) as narration:
+        with signals_interrupt(), closing(LoadNarration(order.scenario, live, quiet=args.quiet)) as narration:
             measured = measure(order, args.data, narration.take)
     except LoadProcessError as error:
         narrate(str(error))
@@ -206,23 +205,6 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> tuple[Measure
     for warning in measured.warnings:
         narrate(warning)
     return measured, ""
-
-
-@contextmanager
-def _signals_interrupt() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP end the measurement as ctrl+c does, so that no process is left."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    # What `nohup` lets a program ignore stays ignored.
-    taken = [it for it in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(it) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, interrupt) for number in taken}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:

@@ -26,7 +26,6 @@ from dlbricks_tui.scenarios.messages import (
 )
 from dlbricks_tui.scenarios.outcome import PredictedLoad
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.scenario import measuring
 from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
 from dlbricks_tui.tui.scenario.progress import Progress
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
@@ -68,7 +67,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder with what the process writes."""
     path = tmp_path / "process"
     path.mkdir()
-    monkeypatch.setattr(measuring, "scenario_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(path)])
+    command = [sys.executable, "-S", "-c", SCRIPT, str(path)]
+    monkeypatch.setattr("dlbricks_tui.scenarios.process.scenario_command", lambda _: command)
     return path
 
 

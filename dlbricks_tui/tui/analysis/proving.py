@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.paired_rounds import ProofError
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess
 from dlbricks_tui.answers.proof_process import ProofDone, ProofWaits, RoundsDone, decode, proof_command
-from dlbricks_tui.tui.child_process import ChildError, ChildProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,14 +6,14 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.scenarios.messages import decode
-from dlbricks_tui.scenarios.process import scenario_command
-from dlbricks_tui.tui.child_process import ChildError, ChildProcess
+from dlbricks_tui.answers.child_process import ChildError
+from dlbricks_tui.answers.load_process import load_process
 from dlbricks_tui.tui.scenario.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
     from dlbricks_tui.scenarios.scenario import Scenario
@@ -83,5 +83,4 @@ class Measuring:
     def _new_process(self) -> ChildProcess[LoadMessage]:
         passed = self.progress.highest_passed
         order = self._order if passed is None else replace(self._order, first_rate=passed)
-        log = self._data.log / "scenario-process.log"
-        return ChildProcess(scenario_command(self._data), order.encoded(), log, decode)
+        return load_process(order, self._data)

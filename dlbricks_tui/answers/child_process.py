@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
+import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Generic, TypeVar
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from dlbricks_tui.errors import UserError
 
@@ -16,8 +19,10 @@ if TYPE_CHECKING:
 
 Message = TypeVar("Message")
 
-# The process ends its workers before it ends itself; one that hangs is killed after this time.
+# The process ends its workers before it ends itself; one that hangs is killed with them after this time.
 _SECONDS_TO_END = 10.0
+# Python handles a signal that arrives just before a thread waits only after the wait: no wait is longer.
+_LONGEST_WAIT = 1.0
 # The latencies of a second of requests are one line.
 _LONGEST_LINE = 1 << 26
 
@@ -26,8 +31,18 @@ class ChildError(UserError):
     """The process could not be started, wrote something else than messages, or has failed."""
 
 
+class _End(NamedTuple):
+    """The end of the process, as the thread that follows it tells it."""
+
+    error: BaseException | None
+
+
 class ChildProcess(Generic[Message]):
-    """One such process, from its start to its end."""
+    """One such process, from its start to its end.
+
+    - `follow` is for code in an event loop, which may `stop` the process meanwhile.
+    - `run` is for all other code; an exception in its thread, such as KeyboardInterrupt, ends the process.
+    """
 
     def __init__(self, command: Sequence[str], order: bytes, log: Path, decode: Callable[[bytes], Message]) -> None:
         self._command = command
@@ -40,7 +55,7 @@ class ChildProcess(Generic[Message]):
         self.stopped = False
 
     async def follow(self, take: Callable[[Message], None]) -> None:
-        """Run the process to its end, and pass on its messages; raise ChildError if it fails."""
+        """Start the process and pass on its messages until it has ended; raise ChildError if it fails."""
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.open("wb") as narration:
@@ -55,13 +70,42 @@ class ChildProcess(Generic[Message]):
                 take(message)
         except BaseException:
             self._end()
+            await process.wait()
             raise
         status = await process.wait()
         if status and not self.stopped:
             raise ChildError(self._last_words() or f"the process ended with status {status}")
 
+    def run(self, take: Callable[[Message], None]) -> None:
+        """Start the process and call `take` in this thread with its messages; raise ChildError if it fails.
+
+        An exception that a signal or `take` raises ends the process with its workers, and a second one kills them. The
+        event loop is in a thread of its own, since one may be running in this thread, as in a notebook.
+        """
+        told: SimpleQueue[Message | _End] = SimpleQueue()
+
+        def follow() -> None:
+            error: BaseException | None = None
+            try:
+                asyncio.run(self.follow(told.put))
+            except BaseException as raised:  # noqa: BLE001 - the thread that waits raises it
+                error = raised
+            told.put(_End(error))
+
+        thread = threading.Thread(target=follow, name="child process")
+        try:
+            thread.start()
+            while not isinstance(message := _next(told), _End):
+                take(message)
+        except BaseException:
+            if thread.is_alive():
+                self._end_in(thread)
+            raise
+        if message.error is not None:
+            raise message.error
+
     def stop(self) -> None:
-        """End the process; what it has stored is kept."""
+        """End the process, in the thread of its event loop; what it has stored is kept."""
         self.stopped = True
         self._end()
 
@@ -70,19 +114,36 @@ class ChildProcess(Generic[Message]):
         if self._process is not None:
             await self._process.wait()
 
+    def _end_in(self, thread: threading.Thread) -> None:
+        """End the process that another thread follows, and wait for both."""
+        try:
+            # A process that has not started yet ends as soon as it has.
+            self.stopped = True
+            self._signal(signal.SIGTERM)
+            thread.join(_SECONDS_TO_END)
+        finally:
+            # It hangs, or a second exception leaves no time to wait.
+            self._kill()
+            thread.join()
+
     def _end(self) -> None:
+        self._signal(signal.SIGTERM)
+        asyncio.get_running_loop().call_later(_SECONDS_TO_END, self._kill)
+
+    def _signal(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.send_signal(signal.SIGTERM)
-            asyncio.get_running_loop().call_later(_SECONDS_TO_END, self._kill)
+                os.kill(self._process.pid, number)
 
     def _kill(self) -> None:
+        """Kill the process with its workers, which are in its group."""
         if self._process is not None and self._process.returncode is None:
             with suppress(ProcessLookupError):
-                self._process.kill()
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _start(self, narration: BinaryIO) -> asyncio.subprocess.Process:
-        # A session of its own: ctrl+z in the terminal must not stop a model that is being timed.
+        # A session of its own: ctrl+c in the terminal reaches this process only, which ends the other one, and ctrl+z
+        # must not stop a model that is being timed.
         return await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -111,5 +172,15 @@ class ChildProcess(Generic[Message]):
             yield message
 
     def _last_words(self) -> str:
-        lines = self._log.read_text(errors="replace").split("\n")
+        try:
+            lines = self._log.read_text(errors="replace").split("\n")
+        except OSError:
+            return ""
         return next((it for it in reversed(lines) if it.strip()), "")
+
+
+def _next(told: SimpleQueue[Message | _End]) -> Message | _End:
+    """Return what the thread that follows the process tells next."""
+    while True:
+        with suppress(Empty):
+            return told.get(timeout=_LONGEST_WAIT)

@@ -1,0 +1,191 @@
+"""Processes that write messages; small scripts stand for them."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.answers import child_process
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess
+from tests.runs.killing import all_are_gone, eventually
+
+# It writes its id, and ends with a last message when it is asked to.
+ENDS_WHEN_ASKED = """
+import os, signal, time
+def end(*_):
+    os.write(1, b'"ended"\\n')
+    os._exit(0)
+signal.signal(signal.SIGTERM, end)
+os.write(1, b"%d\\n" % os.getpid())
+time.sleep(600)
+"""
+# It starts another process, writes the ids of both, and does not end.
+HANGS = """
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+worker = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+os.write(1, b"[%d, %d]\\n" % (os.getpid(), worker.pid))
+time.sleep(600)
+"""
+
+Messages = Callable[[ChildProcess[object]], list[object]]
+
+
+def child(folder: Path, script: str, order: bytes = b"") -> ChildProcess[object]:
+    return ChildProcess([sys.executable, "-S", "-c", script], order, folder / "log" / "process.log", json.loads)
+
+
+def followed(process: ChildProcess[object]) -> list[object]:
+    """Follow a process in an event loop."""
+    taken: list[object] = []
+    asyncio.run(process.follow(taken.append))
+    return taken
+
+
+def run(process: ChildProcess[object]) -> list[object]:
+    """Follow a process without one: its messages arrive in this thread."""
+    taken, threads = list[object](), {threading.get_ident()}
+
+    def take(message: object) -> None:
+        taken.append(message)
+        threads.add(threading.get_ident())
+
+    process.run(take)
+    assert len(threads) == 1
+    return taken
+
+
+def run_in_a_loop(process: ChildProcess[object]) -> list[object]:
+    """Follow a process by code that an event loop has called, and that does not wait for it."""
+
+    async def call() -> list[object]:
+        return run(process)
+
+    return asyncio.run(call())
+
+
+@pytest.fixture(params=[followed, run, run_in_a_loop])
+def messages_of(request: pytest.FixtureRequest) -> Messages:
+    found: Messages = request.param
+    return found
+
+
+def test_the_process_reads_its_order_and_its_messages_arrive(tmp_path: Path, messages_of: Messages) -> None:
+    process = child(tmp_path, "import sys; print(len(sys.stdin.read())); print('[1, 2]')", b"order")
+    assert messages_of(process) == [5, [1, 2]]
+
+
+def test_the_latencies_of_many_requests_fit_in_a_line(tmp_path: Path) -> None:
+    (found,) = followed(child(tmp_path, "print([0.123456789] * 200_000)"))
+    assert isinstance(found, list)
+    assert len(found) == 200_000
+
+
+def test_a_process_that_fails_is_told_by_the_last_line_of_its_narration(tmp_path: Path, messages_of: Messages) -> None:
+    with pytest.raises(ChildError, match=r"^the disk is full$"):
+        messages_of(child(tmp_path, "import sys; sys.exit('the disk is full')"))
+
+
+def test_a_process_that_dies_without_a_word_is_told_by_its_status(tmp_path: Path, messages_of: Messages) -> None:
+    with pytest.raises(ChildError, match="the process ended with status -9"):
+        messages_of(child(tmp_path, "import os; os.kill(os.getpid(), 9)"))
+
+
+@pytest.mark.parametrize("text", ["no json", "\\xff"])
+def test_a_line_that_is_no_message_ends_the_process(tmp_path: Path, messages_of: Messages, text: str) -> None:
+    script = f"import os, sys, time; print(os.getpid(), file=sys.stderr); os.write(1, b'{text}\\n'); time.sleep(600)"
+    with pytest.raises(ChildError, match="the process wrote a line that is no message"):
+        messages_of(child(tmp_path, script))
+    assert all_are_gone([int((tmp_path / "log" / "process.log").read_text())])
+
+
+def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, messages_of: Messages) -> None:
+    process: ChildProcess[object] = ChildProcess(["/no/such/program"], b"", tmp_path / "log", json.loads)
+    with pytest.raises(ChildError, match="the process cannot be started: No such file"):
+        messages_of(process)
+
+
+def test_a_process_that_does_not_end_when_asked_is_killed_with_its_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "_SECONDS_TO_END", 0.01)
+    process = child(tmp_path, HANGS)
+    taken: list[object] = []
+
+    def stop(message: object) -> None:
+        taken.append(message)
+        process.stop()
+
+    asyncio.run(process.follow(stop))
+    assert process.stopped
+    eventually(lambda: all_are_gone(pids(taken[0])))
+
+
+def test_an_exception_ends_the_process_before_it_is_raised(tmp_path: Path) -> None:
+    taken: list[object] = []
+
+    def fail(message: object) -> None:
+        taken.append(message)
+        raise KeyError("a fault")
+
+    process = child(tmp_path, ENDS_WHEN_ASKED)
+    with pytest.raises(KeyError, match="a fault"):
+        process.run(fail)
+    assert all_are_gone(pids(taken[0]))
+
+
+def test_ctrl_c_ends_the_process_with_a_single_press_wherever_it_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "_LONGEST_WAIT", 0.05)
+    pid: list[object] = []
+    pressing = threading.Event()
+
+    def press() -> None:
+        pressing.wait()
+        # The thread that waits for messages is not woken up, as if the signal had arrived just before it waited.
+        time.sleep(0.02)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    def take(message: object) -> None:
+        pid.append(message)
+        pressing.set()
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        child(tmp_path, ENDS_WHEN_ASKED).run(take)
+    thread.join()
+    assert all_are_gone(pids(pid[0]))
+
+
+def test_a_second_ctrl_c_kills_a_process_that_hangs_and_its_workers(tmp_path: Path) -> None:
+    process, taken = child(tmp_path, HANGS), list[object]()
+
+    def press() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not process.stopped:
+            time.sleep(0.001)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+
+    def take(message: object) -> None:
+        taken.append(message)
+        thread.start()
+
+    with pytest.raises(KeyboardInterrupt):
+        process.run(take)
+    thread.join()
+    eventually(lambda: all_are_gone(pids(taken[0])))
+
+
+def pids(message: object) -> Sequence[int]:
+    return message if isinstance(message, list) else [message]  # type: ignore[list-item]
