@@ -16,7 +16,7 @@ from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_executions import MeasuredExecutions
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
-from dlbricks_tui.answers.run_command import run_command
+from dlbricks_tui.answers.run_command import reference_to, run_command
 from dlbricks_tui.answers.scope import MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.knowledge import Latency
@@ -243,9 +243,7 @@ class Analyser:
             yield MissingPart(f"{peaks} with {counted(threads, 'thread')}", command)
 
     def _reference(self, source: ModelSource) -> str:
-        if source.table1_id:
-            return f"table1:{source.table1_id}"
-        return source.name if not self._named or source.name in self._named else str(source.path)
+        return reference_to(source, has_name=not self._named or source.name in self._named)
 
 
 def threads_here(runtime: Runtime) -> int:

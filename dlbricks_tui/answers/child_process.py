@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from dlbricks_tui.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -79,8 +79,9 @@ class ChildProcess(Generic[Message]):
     def run(self, take: Callable[[Message], None]) -> None:
         """Start the process and call `take` in this thread with its messages; raise ChildError if it fails.
 
-        An exception that a signal or `take` raises ends the process with its workers, and a second one kills them. The
-        event loop is in a thread of its own, since one may be running in this thread, as in a notebook.
+        An exception that a signal or `take` raises ends the process with its workers, and a second one kills them. After
+        KeyboardInterrupt, messages that the process writes until its end are passed on too. The event loop is in a
+        thread of its own, since one may be running in this thread, as in a notebook.
         """
         told: SimpleQueue[Message | _End] = SimpleQueue()
 
@@ -95,14 +96,17 @@ class ChildProcess(Generic[Message]):
         thread = threading.Thread(target=follow, name="child process")
         try:
             thread.start()
-            while not isinstance(message := _next(told), _End):
-                take(message)
-        except BaseException:
+            while not isinstance(last := _next(told), _End):
+                take(last)
+        except BaseException as error:
             if thread.is_alive():
                 self._end_in(thread)
+            if isinstance(error, KeyboardInterrupt):
+                for message in _rest(told):
+                    take(message)
             raise
-        if message.error is not None:
-            raise message.error
+        if last.error is not None:
+            raise last.error
 
     def stop(self) -> None:
         """End the process, in the thread of its event loop; what it has stored is kept."""
@@ -184,3 +188,10 @@ def _next(told: SimpleQueue[Message | _End]) -> Message | _End:
     while True:
         with suppress(Empty):
             return told.get(timeout=_LONGEST_WAIT)
+
+
+def _rest(told: SimpleQueue[Message | _End]) -> Iterator[Message]:
+    """Yield the messages that have arrived until the end of the process."""
+    with suppress(Empty):
+        while not isinstance(message := told.get_nowait(), _End):
+            yield message

@@ -10,7 +10,7 @@ from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.answers.scenarios import ScenarioAnswer
@@ -22,13 +22,18 @@ if TYPE_CHECKING:
 class LoadProcessError(ScenarioError):
     """The process that measures a scenario cannot be started, or ended before the scenario was measured."""
 
+    def __init__(self, reason: str, tests: Sequence[LoadTestDone] = ()) -> None:
+        super().__init__(reason)
+        # Those that had ended before.
+        self.tests = tests
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTest:
     """A load test as it was stored, all tests of LoadGen that led to it, and warnings about it."""
 
     test: LoadTest
-    tests: tuple[LoadTestDone, ...]
+    tests: Sequence[LoadTestDone]
     warnings: tuple[str, ...]
 
 
@@ -74,13 +79,13 @@ def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage]
     try:
         load_process(order, data).run(keep)
     except ChildError as error:
-        raise LoadProcessError(failures[0] if failures else f"the scenario was not measured: {error}") from error
+        failures.append(f"the scenario was not measured: {error}")
+    if not done and not failures:
+        failures.append("the process that measures ended without a result")
     if failures:
-        raise LoadProcessError(failures[0])
-    if not done:
-        raise LoadProcessError("the process that measures ended without a result")
+        raise LoadProcessError(failures[0], tests)
     with ResultsDatabase(data.store) as store:
         test = store.load_test(done[0].uuid)
     if test is None:
-        raise LoadProcessError("the process that measures stored no result")
-    return MeasuredTest(test, tuple(tests), done[0].warnings)
+        raise LoadProcessError("the process that measures stored no result", tests)
+    return MeasuredTest(test, tests, done[0].warnings)

@@ -5,8 +5,16 @@ import shlex
 from dlbricks_tui.answers.opening import CutOptions
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import spelled
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, InstructionSet, Optimisation, Precision
+
+
+def reference_to(source: ModelSource, *, has_name: bool) -> str:
+    """Return a model as commands name it: by its number in Table 1, its name if they know it, or its path."""
+    if source.table1_id:
+        return f"table1:{source.table1_id}"
+    return source.name if has_name else str(source.path)
 
 
 def run_command(named: str, runtime: Runtime, level: Level, batch: int | None, options: CutOptions, *more: str) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from dlbricks_tui.answers.load_process import MeasuredTest
+from dlbricks_tui.answers.load_process import LoadProcessError, MeasuredTest
 from dlbricks_tui.answers.scenarios import ScenarioAnswer
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
@@ -68,8 +68,9 @@ class MeasuredScenario:
     # The latency of the percentile of the scenario, and whether it is within the bound; null without a bound.
     percentile_ms: float
     bound_met: bool | None
-    # The requests per second that a server was sent; null for other kinds.
+    # The requests per second that a server was sent; null for other kinds. If `sought`, the highest that passed.
     rate: float | None
+    sought: bool
     # Of a positive verdict about the percentile; null if the verdict is negative, or the queries are too few.
     confidence: float | None
     # What passing a request to the worker and back adds to its inference.
@@ -128,10 +129,13 @@ class ScenarioResult:
     full: bool
     predicted: PredictedScenario | None
     measured: MeasuredScenario | None
-    # All tests of the measurement, in their order; the last one counts, or offline the best one.
+    # All tests of the measurement, in their order, also if it failed. The highest valid rate counts, or offline the
+    # highest throughput.
     tests: tuple[TestedLoad, ...]
-    # The newest stored measurement of this scenario, where none was asked for.
+    # The newest stored measurement of this scenario, if it was not measured now.
     stored: MeasuredScenario | None
+    # All of them, and if the highest rate is sought, the stored tests at given rates; the newest first.
+    stored_tests: tuple[MeasuredScenario, ...]
     # Of predicted and measured, or else stored, figures.
     difference: LoadDifference | None
     # The reason why it could not be measured, or else predicted, as was asked for.
@@ -141,15 +145,15 @@ class ScenarioResult:
 
 
 def scenario_result(
-    answer: ScenarioAnswer, found: MeasuredTest | None, data: DataFolder, *, predicts: bool, failure: str = ""
+    answer: ScenarioAnswer, found: MeasuredTest | LoadProcessError | None, data: DataFolder, *, predicts: bool
 ) -> ScenarioResult:
-    """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for.
-
-    `failure` is the reason why the scenario could not be measured.
-    """
-    newest = next(iter(answer.load_tests), None) if found is None else None
-    measured = None if found is None else measured_scenario(found.test, data)
+    """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for."""
+    measured = measured_scenario(found.test, data) if isinstance(found, MeasuredTest) else None
+    newest = next(iter(answer.load_tests), None) if measured is None else None
     stored = None if newest is None else measured_scenario(newest, data)
+    failure = str(found) if isinstance(found, LoadProcessError) else ""
+    noted = answer.notes if answer.prediction is not None and predicts else ()
+    warned = found.warnings if isinstance(found, MeasuredTest) else ()
     scenario, execution = answer.scenario, answer.execution
     predicted = answer.prediction if predicts else None
     runtime = None if execution is None else execution.runtime.identity
@@ -173,9 +177,10 @@ def scenario_result(
         measured=measured,
         tests=() if found is None else tuple(map(_tested, found.tests)),
         stored=stored,
+        stored_tests=() if measured is not None else tuple([measured_scenario(it, data) for it in answer.stored_tests]),
         difference=None if predicted is None or beside is None else _difference(predicted, beside),
         obstacle=failure or (answer.refusal if predicts else "") or None,
-        warnings=(*(answer.notes if predicted is not None else ()), *(found.warnings if found is not None else ())),
+        warnings=(*noted, *warned),
     )
 
 
@@ -197,6 +202,7 @@ def measured_scenario(test: LoadTest, data: DataFolder) -> MeasuredScenario:
         percentile_ms=percentile_ms(test),
         bound_met=None if test.bound_ms is None else meets_bound(test),
         rate=test.rate,
+        sought=test.sought,
         confidence=CONFIDENCE if decides else None,
         passing_ms=test.passing_ms,
         wake_up_ms=test.wake_up_ms,

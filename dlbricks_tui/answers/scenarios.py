@@ -1,6 +1,5 @@
 """Predict the load that a model can serve from stored results, and find the stored load tests of the same scenario."""
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,7 +8,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.run_command import run_command
+from dlbricks_tui.answers.run_command import reference_to, run_command
 from dlbricks_tui.answers.service_times import StoredService
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -35,6 +34,9 @@ from dlbricks_tui.wording.numbers import too_many_threads
 
 # Each size is a program of its own in each instance.
 MOST_REQUESTS_IN_A_BATCH = 256
+# Beyond them are mistakes, and numbers that LoadGen does not take.
+MOST_INSTANCES = 256
+MOST_BOUND_MS, MOST_RATE = 1e6, 1e6
 # LoadGen prepares all of them before a test.
 _MOST_REQUESTS_IN_A_TEST = 1_000_000
 # The largest batch that an offline scenario tries, unless the options say another.
@@ -58,17 +60,17 @@ class ScenarioOptions:
     full: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in (("bound-ms", self.bound_ms), ("rate", self.rate)):
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise ScenarioError(f"{name} {value:g}: give a number above 0")
+        for name, value, most in (("bound-ms", self.bound_ms, MOST_BOUND_MS), ("rate", self.rate, MOST_RATE)):
+            if value is not None and not 0.0 < value <= most:
+                raise ScenarioError(f"{name} {value:g}: give a number above 0 and up to {most:,.0f}")
         if self.percentile is not None and not 0.0 < self.percentile < 100.0:
             raise ScenarioError(f"percentile {self.percentile:g}: give a number between 0 and 100, such as 99")
         if self.percentile is not None and (queries := fewest_queries(self.percentile)) > _MOST_REQUESTS_IN_A_TEST:
             raise ScenarioError(
                 f"percentile {self.percentile:.10g}: a test needs {queries:,} requests; give a lower one, such as 99.9"
             )
-        if self.instances < 1:
-            raise ScenarioError(f"instances {self.instances}: at least one instance is needed")
+        if not 1 <= self.instances <= MOST_INSTANCES:
+            raise ScenarioError(f"instances {self.instances}: give a whole number from 1 to {MOST_INSTANCES}")
         if self.rate is not None and self.kind is not Kind.SERVER:
             raise ScenarioError(f"kind {self.kind.value} has no rate: leave --rate out, or choose --kind server")
         if self.kind is Kind.SERVER and self.bound_ms is None and self.rate is None:
@@ -114,11 +116,19 @@ class ScenarioAnswer:
     cure: str
     # None if the scenario cannot be measured on this host.
     order: ScenarioOrder | None
-    # Of this scenario in this execution, and of the model in any; the newest first.
+    # Stored tests of this scenario in this execution, and of the model in any; the newest first.
     load_tests: tuple[LoadTest, ...]
     load_tests_of_model: tuple[LoadTest, ...]
+    # If the highest rate is sought: tests at given rates, and those of searches that ended before their result.
+    load_tests_at_rates: tuple[LoadTest, ...]
     # Lines that a user should know before believing the prediction.
     notes: tuple[str, ...]
+
+    @property
+    def stored_tests(self) -> tuple[LoadTest, ...]:
+        """The stored tests of this scenario, with those at given rates; the newest first."""
+        found = (*self.load_tests, *self.load_tests_at_rates)
+        return tuple(sorted(found, key=lambda test: test.when, reverse=True))
 
     def curve(self, points: int = 20) -> tuple[CurvePoint, ...]:
         """Return the predicted percentile against the rate of a server; nothing without service times."""
@@ -157,6 +167,7 @@ class _Scenarios:
         """Return what is known of the scenario."""
         model, scenario, store = self._model, self._scenario, self._estimator.store
         way = model.found.way
+        alike = [it for it in self._own_tests if self._is_alike(it)]
         runtime = self._runtimes.of(way.runtime) if way.runtime else None
         execution = None if runtime is None else Execution(runtime, way.level)
         results = StoredService(self._estimator, model, self._own_size, self._newest_stream)
@@ -189,8 +200,9 @@ class _Scenarios:
             refusal=refusal,
             cure=cure,
             order=self._order(execution, prediction),
-            load_tests=tuple(filter(self._is_same, self._own_tests)),
+            load_tests=tuple([it for it in alike if self._has_rate(it)]),
             load_tests_of_model=self._tests_of_model,
+            load_tests_at_rates=tuple([it for it in alike if not it.sought]) if scenario.seeks_rate else (),
             notes=tuple(self._notes(service, prediction)),
         )
 
@@ -204,26 +216,23 @@ class _Scenarios:
 
     def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
         """Return the command that measures the model at these batch sizes."""
-        estimator, source = self._estimator, self._source
-        is_of_library = any(it.name == source.name for it in library(estimator.data).sources())
-        named = source.name if is_of_library else str(source.path)
-        if source.table1_id:
-            named = f"table1:{source.table1_id}"
-        is_usual = list(sizes) == [1] and self._own_size == 1
-        more = [] if is_usual else ["--batch", ",".join(map(str, sizes))]
-        return run_command(named, runtime, self._model.found.way.level, None, estimator.options, *more, "--end-to-end")
+        options, source = self._estimator.options, self._source
+        named = reference_to(source, has_name=any(it.name == source.name for it in library(self._estimator.data).sources()))
+        level, of_file = self._model.found.way.level, sizes == [1] and self._own_size == 1
+        # Without --batch a run takes the batch size of the file.
+        batches = [] if of_file else ["--batch", ",".join(map(str, sizes))]
+        return run_command(named, runtime, level, None, options, *batches, "--end-to-end")
 
     def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:
         """Return the order to measure the scenario; None if the runtime is not on this host."""
         if execution is None or not self._scope.is_host or not execution.runtime.python:
             return None
         scenario, options = self._scenario, self._estimator.options
-        sought = scenario.kind is Kind.SERVER and scenario.rate is None
         return ScenarioOrder(
             source=self._model.source,
             execution=execution,
             scenario=scenario,
-            first_rate=prediction.per_second.value if sought and prediction is not None else None,
+            first_rate=prediction.per_second.value if scenario.seeks_rate and prediction is not None else None,
             inputs=options.inputs,
             values=options.values,
         )
@@ -245,22 +254,22 @@ class _Scenarios:
 
     @property
     def _newest_stream(self) -> LoadTest | None:
-        """The newest test of a single stream: its requests are end-to-end samples, too."""
-        return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value), None)
+        """The newest valid test of a single stream: its requests are end-to-end samples, too."""
+        return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value and it.valid), None)
 
-    def _is_same(self, test: LoadTest) -> bool:
+    def _is_alike(self, test: LoadTest) -> bool:
+        """Return whether a test has all settings of the scenario, except for the rate."""
         scenario = self._scenario
-        if (test.kind, test.percentile, test.instances) != (
-            scenario.kind.value,
-            scenario.percentile,
-            scenario.instances,
-        ):
+        asked = scenario.kind.value, scenario.percentile, scenario.instances
+        if (test.kind, test.percentile, test.instances) != asked:
             return False
         if scenario.kind is Kind.OFFLINE:
             return test.batch_size in scenario.batch_sizes
-        sought = scenario.kind is Kind.SERVER and scenario.rate is None
-        is_same_rate = test.sought if sought else not test.sought and test.rate == scenario.rate
-        return is_same_rate and (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+        return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+
+    def _has_rate(self, test: LoadTest) -> bool:
+        """Return whether a test was at the rate of the scenario, or has found the highest one if that is sought."""
+        return test.sought if self._scenario.seeks_rate else not test.sought and test.rate == self._scenario.rate
 
     @property
     def _threads(self) -> int:
@@ -282,7 +291,7 @@ class _Scenarios:
             yield warning
         if service is None:
             return
-        if prediction is not None and scenario.kind is Kind.SERVER and scenario.rate is None:
+        if prediction is not None and scenario.seeks_rate:
             others = with_other_arrivals(scenario, service)
             yield (
                 "all tests of LoadGen have the same arrivals: with others, the highest rate is "

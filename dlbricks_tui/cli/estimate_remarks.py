@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.run_command import reference_to
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.cli.output import narrate
 from dlbricks_tui.config.config import Config
@@ -12,7 +13,6 @@ from dlbricks_tui.estimate.explanation import unpredicted_operators
 from dlbricks_tui.estimate.selection import what_is_there
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.input_shapes import listed
-from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.selections import combinations
@@ -43,15 +43,10 @@ class Cures:
 
     def command(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
         """Return the command for models of one format."""
-        models = [self._reference(it.source) for it in lacking[:_MOST_TOLD]]
+        # A model that is not in the library was named by its path.
+        models = [reference_to(it.source, has_name=it.source.name in self.models) for it in lacking[:_MOST_TOLD]]
         models += ["..."] * (len(lacking) > _MOST_TOLD)
         return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(scope, lacking), *options])
-
-    def _reference(self, source: ModelSource) -> str:
-        if source.table1_id:
-            return f"table1:{source.table1_id}"
-        # A model that is not in the library was named by its path.
-        return source.name if source.name in self.models else str(source.path)
 
     def _measuring_alike(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate]) -> Iterator[str]:
         """Yield the options without which a run would measure other bricks, or by another runtime."""

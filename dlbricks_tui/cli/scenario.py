@@ -29,10 +29,12 @@ from dlbricks_tui.cli.parser import (
 )
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.scenarios.outcome import measured_load, meets_bound, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.scenarios import (
     execution_line,
     histogram_below,
@@ -44,12 +46,14 @@ from dlbricks_tui.wording.scenarios import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.load_process import MeasuredTest
+    from dlbricks_tui.answers.load_process import LoadProcessError, MeasuredTest
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.outcome import PredictedLoad
 
 _WIDEST = 100
 _PICTURE_LINES = 14
+# Stored tests in a table.
+_MOST_STORED = 20
 
 
 def register(parser: Parser) -> None:
@@ -150,12 +154,13 @@ def answer_scenario(args: argparse.Namespace) -> int:
     if answer.execution is not None:
         for remark in remarks_on([stated_precision(answer.execution.runtime.identity)]):
             narrate(remark)
-    measured, failure = (None, "") if args.predict else _measured(args, answer)
+    found = None if args.predict else _measured(args, answer)
+    measured = None if isinstance(found, UserError) else found
     if args.json:
         # Loaded here: only documents need it.
         from dlbricks_tui.answers.scenario_results import scenario_result
 
-        write_json(scenario_result(answer, measured, args.data, predicts=predicts, failure=failure))
+        write_json(scenario_result(answer, found, args.data, predicts=predicts))
     elif predicts or measured is not None:
         _show(answer, measured, args.data, predicts=predicts)
     if args.predict:
@@ -188,8 +193,8 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
         return scenario_answer(estimator, sources[0], options)
 
 
-def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> tuple[MeasuredTest | None, str]:
-    """Measure the scenario, and return its test, or the reason why there is none, which is narrated."""
+def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:
+    """Measure the scenario, and return its test, or the failure, which is narrated."""
     # Loaded here: predictions need no process.
     from dlbricks_tui.answers.load_process import LoadProcessError, measure, order_of
     from dlbricks_tui.cli.scenario_progress import LoadNarration
@@ -201,10 +206,10 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> tuple[Measure
             measured = measure(order, args.data, narration.take)
     except LoadProcessError as error:
         narrate(str(error))
-        return None, str(error)
+        return error
     for warning in measured.warnings:
         narrate(warning)
-    return measured, ""
+    return measured
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
@@ -230,9 +235,19 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
         lines += _curve(answer, prediction, measured)
     if test is not None:
         lines += histogram_below(test, min(_WIDEST, data_console().width))
-    if measured is None and len(answer.load_tests) > 1:
-        lines += ["", f"{len(answer.load_tests)} stored tests of this scenario:", *load_test_lines(answer.load_tests)]
+    if measured is None:
+        lines += _stored_lines(answer)
     write_lines(map(printable, lines))
+
+
+def _stored_lines(answer: ScenarioAnswer) -> list[str]:
+    """Return a table of the stored tests, if there are others than the one that is shown."""
+    stored = answer.stored_tests
+    if len(stored) < 2 and not answer.load_tests_at_rates:
+        return []
+    told = f"{counted(len(stored), 'stored test')} of this scenario"
+    more = f", the newest {_MOST_STORED}" if len(stored) > _MOST_STORED else ""
+    return ["", f"{told}{more}:", *load_test_lines(stored[:_MOST_STORED])]
 
 
 def _curve(answer: ScenarioAnswer, prediction: PredictedLoad, measured: MeasuredTest | None) -> list[str]:
@@ -241,18 +256,18 @@ def _curve(answer: ScenarioAnswer, prediction: PredictedLoad, measured: Measured
     if answer.scenario.kind is not Kind.SERVER or not points:
         return []
     # Loaded here: other kinds have no picture.
-    from dlbricks_tui.wording.load_charts import LoadTrace, load_picture
+    from dlbricks_tui.wording.load_charts import LoadCurve, TestedRate, load_picture
 
     if measured is not None:
-        tests = [(it.rate, it.percentile_ms, it.passed) for it in measured.tests]
+        tests = [TestedRate(it.rate, it.percentile_ms, it.passed) for it in measured.tests if it.rate is not None]
     else:
-        tests = [(it.rate, percentile_ms(it), it.valid) for it in answer.load_tests]
-    trace = LoadTrace(
+        stored = answer.stored_tests
+        tests = [TestedRate(it.rate, percentile_ms(it), it.valid) for it in stored if it.rate is not None]
+    curve = LoadCurve(
         predicted=[(it.rate, it.latency_ms.value) for it in points],
         bound_ms=answer.scenario.bound_ms,
         highest=prediction.per_second.value if answer.scenario.rate is None else None,
-        passed=[(rate, latency_ms) for rate, latency_ms, passed in tests if passed and rate is not None],
-        failed=[(rate, latency_ms) for rate, latency_ms, passed in tests if not passed and rate is not None],
+        tests=tests,
     )
     width = min(_WIDEST, data_console().width)
-    return ["", *load_picture(trace, answer.scenario.percentile, width, _PICTURE_LINES).lines]
+    return ["", *load_picture(curve, answer.scenario.percentile, width, _PICTURE_LINES).lines]

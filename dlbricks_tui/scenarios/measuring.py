@@ -4,7 +4,7 @@
 2. Read the model at each batch size, and load it into a worker for each instance.
 3. Run it until it is warm, and measure what passing a request to a worker costs, and what a pause before it costs.
 4. Let LoadGen carry out its tests, each in a folder of its own.
-5. Store the latencies of the test that counts.
+5. Store the latencies of the test that counts; if the measurement ends before it, those of all tests that have ended.
 """
 
 import threading
@@ -17,6 +17,7 @@ from typing import NoReturn
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.jobs import Job, untimed_runs
@@ -25,15 +26,23 @@ from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program
-from dlbricks_tui.scenarios.load_tests import Clocks, Finding, LoadTests
+from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
-from dlbricks_tui.scenarios.messages import LoadDone, LoadMessage, LoadReady, LoadWaits, ScenarioOrder
+from dlbricks_tui.scenarios.messages import (
+    LoadDone,
+    LoadMessage,
+    LoadReady,
+    LoadTestsKept,
+    LoadWaits,
+    ScenarioOrder,
+)
+from dlbricks_tui.scenarios.progress import Finding
 from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
 from dlbricks_tui.scenarios.serving import Answered, Instance, Serving
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.packed_latencies import pack_latencies
-from dlbricks_tui.store.records import LoadTest, System, new_uuid, utc_now
+from dlbricks_tui.store.records import LoadTest, System, new_uuid
 
 _LOCKED_AS = "scenario"
 _LOG = "scenarios.log"
@@ -54,10 +63,8 @@ _FEWEST_BATCHES = 4
 class LoadRule:
     """The least durations of tests and of the single requests before them, and the time after which a model hangs."""
 
-    stream_seconds: float = 2.0
-    # A server gets the fewest queries that decide: those that a prediction simulates.
-    server_seconds: float = 0.0
-    offline_seconds: float = 3.0
+    # Of each test, and the samples of an offline test.
+    seconds: float
     offline_samples: int = 24
     warm_seconds: float = 1.0
     # After a pause of this length, a request takes about as long as after any longer one.
@@ -66,8 +73,8 @@ class LoadRule:
 
     @classmethod
     def of(cls, scenario: Scenario) -> "LoadRule":
-        """Return the rule of a scenario: MLPerf's durations if it asks for them."""
-        return cls(600.0, 600.0, 600.0, 24_576) if scenario.full else cls()
+        """Return the rule of a scenario: that of MLPerf if it asks for it."""
+        return cls(scenario.least_seconds, 24_576) if scenario.full else cls(scenario.least_seconds)
 
 
 def measure_scenario(
@@ -119,6 +126,7 @@ class _Measuring:
         system, folder, changed = fingerprint(), self._place.data.scenarios / self._uuid, threading.Event()
         with self._signals.waiting():
             jobs = self._jobs()
+        job = next(iter(jobs.values()))
         self._refuse_too_large(jobs, system)
         with ExitStack() as workers:
             instances = [workers.enter_context(self._instance(jobs, system)) for _ in range(self._scenario.instances)]
@@ -134,11 +142,38 @@ class _Measuring:
                     ),
                 )
                 tests = LoadTests(serving, folder, changed, self._write, self._signals.waiting, self._clocks)
-                found = self._carry_out(tests)
-        record = self._record(found, next(iter(jobs.values())), system)
-        with ResultsDatabase(self._place.data.store) as store:
-            store.add(system, runtime_record(self._order.execution.runtime, system), record)
+                try:
+                    found = self._carry_out(tests)
+                except Exception as error:
+                    self._keep(tests.findings, job, system, error)
+                    raise
+                record = self._record(found, job, system)
+                self._store(system, replace(record, uuid=self._uuid, sought=self._scenario.seeks_rate))
         self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys(tests.warnings))))
+
+    def _keep(self, findings: Sequence[Finding], job: Job, system: System, error: Exception) -> None:
+        """Store the tests that have ended before the measurement did."""
+        if not findings:
+            return
+        tried = {it.batch_size for it in findings}
+        left = [size for size in self._scenario.batch_sizes if size not in tried]
+        records = [self._record(it, job, system) for it in findings]
+        if self._scenario.kind is Kind.OFFLINE and left:
+            # The best batch size is asked for.
+            untried = f"the measurement ended before it tested batch size {', '.join(map(str, left))}"
+            records = [replace(it, valid=False, reasons=(*it.reasons, untried)) for it in records]
+        counted = "the test that had ended" if len(records) == 1 else f"the {len(records)} tests that had ended"
+        # The folder of LoadGen's logs has the id of the measurement.
+        records[-1] = replace(records[-1], uuid=self._uuid)
+        try:
+            self._store(system, *records)
+        except (UserError, OSError) as lost:
+            raise ScenarioError(f"{error}; {counted} could not be stored: {lost}") from error
+        self._write(LoadTestsKept(tests=len(records)))
+
+    def _store(self, system: System, *records: LoadTest) -> None:
+        with ResultsDatabase(self._place.data.store) as store:
+            store.add(system, runtime_record(self._order.execution.runtime, system), *records)
 
     def _jobs(self) -> Mapping[int, Job]:
         """Return the model at each batch size, the smallest first."""
@@ -222,14 +257,14 @@ class _Measuring:
         if kind is Kind.OFFLINE:
             return self._offline(tests)
         if kind is Kind.SERVER:
-            settings = self._settings(self._batch_ms[1], self._rule.server_seconds)
+            settings = self._settings(self._batch_ms[1])
             if self._scenario.rate is None:
                 return RateSearch(tests, settings, largest, self._capacity, self._passing_ms).find(
                     self._order.first_rate
                 )
             return tests.run(replace(settings, rate=self._scenario.rate), largest)
         expected_ms = self._batch_ms[1] if kind is Kind.SINGLE else SAMPLES_PER_QUERY * 1000 / self._capacity
-        return tests.run(self._settings(expected_ms / _FASTER, self._rule.stream_seconds), largest)
+        return tests.run(self._settings(expected_ms / _FASTER), largest)
 
     def _offline(self, tests: LoadTests) -> Finding:
         """Measure the throughput of each batch size, and return the best."""
@@ -237,7 +272,7 @@ class _Measuring:
         for size in self._scenario.batch_sizes:
             per_second = self._scenario.instances * size * 1000 / self._batch_ms[size]
             settings = replace(
-                self._settings(1000 / per_second / _SLACK, self._rule.offline_seconds),
+                self._settings(1000 / per_second / _SLACK),
                 queries=max(self._rule.offline_samples, _FEWEST_BATCHES * size * self._scenario.instances),
             )
             found.append(tests.run(settings, size))
@@ -248,22 +283,22 @@ class _Measuring:
         """Requests per second that the instances can serve in the long run."""
         return self._scenario.instances * max(size * 1000 / ms for size, ms in self._batch_ms.items())
 
-    def _settings(self, expected_ms: float, seconds: float) -> LoadSettings:
+    def _settings(self, expected_ms: float) -> LoadSettings:
         scenario = self._scenario
         return LoadSettings(
             kind=scenario.kind,
             percentile=scenario.percentile,
             queries=fewest_queries(scenario.percentile),
-            seconds=seconds,
+            seconds=self._rule.seconds,
             expected_ms=expected_ms,
             bound_ms=scenario.bound_ms,
         )
 
     def _record(self, found: Finding, job: Job, system: System) -> LoadTest:
+        """Return a test as a record of its own."""
         scenario, settings = self._scenario, found.settings
         return LoadTest(
-            when=utc_now(),
-            uuid=self._uuid,
+            when=found.when,
             model=job.key.model,
             name=job.graph.name,
             system=system.id,
@@ -273,7 +308,7 @@ class _Measuring:
             percentile=scenario.percentile,
             bound_ms=scenario.bound_ms,
             rate=settings.rate,
-            sought=scenario.kind is Kind.SERVER and scenario.rate is None,
+            sought=False,
             batch_size=found.batch_size,
             instances=scenario.instances,
             per_second=found.per_second,
@@ -288,5 +323,5 @@ class _Measuring:
 
 
 def _raise_loss(reason: str) -> NoReturn:
-    """Give up when a worker is lost: under load, nobody waits until another one has loaded the model."""
+    """Give up when a worker is lost: requests cannot wait until another worker has loaded the model."""
     raise ScenarioError(reason)

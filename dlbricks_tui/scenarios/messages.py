@@ -97,13 +97,22 @@ class LoadDone:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTestsKept:
+    """The measurement ends before its result; the tests that have ended are in the store."""
+
+    tests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadFailed:
     """The scenario could not be measured."""
 
     reason: str
 
 
-LoadMessage: TypeAlias = LoadWaits | LoadReady | LoadTestStarted | LoadProgress | LoadTestDone | LoadDone | LoadFailed
+LoadMessage: TypeAlias = (
+    LoadWaits | LoadReady | LoadTestStarted | LoadProgress | LoadTestDone | LoadDone | LoadTestsKept | LoadFailed
+)
 
 
 def encode(message: LoadMessage) -> bytes:

@@ -22,9 +22,8 @@ Numbers = NDArray[np.float64]
 # Tests that are simulated: fewer where each takes longer, since a look-up should not.
 _TESTS, _TESTS_IN_BATCHES, _FEWEST_TESTS = 200, 60, 20
 _REQUESTS_IN_ALL, _REQUESTS_IN_ALL_IN_BATCHES = 140_000, 40_000
-# The least durations of tests, as they are measured: without and with MLPerf's rules. More queries are not simulated.
-LEAST_SECONDS = {Kind.SINGLE: 2.0, Kind.MULTI: 2.0, Kind.SERVER: 0.0, Kind.OFFLINE: 3.0}
-FULL_SECONDS, _MOST_QUERIES = 600.0, 7_000
+# Of a test; more are not simulated.
+_MOST_QUERIES = 7_000
 # An offline test has more samples than its duration needs.
 _MORE_SAMPLES = 1.25
 _MS_PER_SECOND = 1000.0
@@ -193,7 +192,7 @@ def _offline(scenario: Scenario, service: ServiceTimes) -> PredictedLoad:
         found.append((float(np.median(per_ms)), size, np.repeat(ends, size, axis=-1), per_ms))
     rate, size, latencies, per_ms = max(found, key=lambda it: it[0])
     # All latencies count from the start, so they grow with the samples of the test.
-    samples = rate * _MS_PER_SECOND * _seconds(scenario) * _MORE_SAMPLES
+    samples = rate * _MS_PER_SECOND * scenario.least_seconds * _MORE_SAMPLES
     return _outcome(latencies * samples / latencies.shape[-1], per_ms, size, valid=True)
 
 
@@ -202,11 +201,7 @@ def _queries(scenario: Scenario, service: ServiceTimes) -> int:
     rate = scenario.rate or _MS_PER_SECOND / service.single_ms
     if scenario.kind is Kind.MULTI:
         rate /= SAMPLES_PER_QUERY
-    return max(fewest_queries(scenario.percentile), min(_MOST_QUERIES, int(rate * _seconds(scenario))))
-
-
-def _seconds(scenario: Scenario) -> float:
-    return FULL_SECONDS if scenario.full else LEAST_SECONDS[scenario.kind]
+    return max(fewest_queries(scenario.percentile), min(_MOST_QUERIES, int(rate * scenario.least_seconds)))
 
 
 def _impossible(scenario: Scenario, service: ServiceTimes, bound_ms: float) -> str:

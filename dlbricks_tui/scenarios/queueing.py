@@ -6,12 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.scenarios.scenario import CONFIDENCE
+from dlbricks_tui.scenarios.scenario import CONFIDENCE, SCHEDULE_SEED
 
 Numbers = NDArray[np.float64]
 
-# The seed of the times at which LoadGen sends requests, unless its settings say another one.
-SCHEDULE_SEED = 0
 # After a pause of this length a batch takes 63 % of the wake-up longer: caches are lost and processors sleep step by
 # step.
 _IDLE_MS = 12.0

@@ -14,9 +14,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.scenarios.load_tests import Finding, LoadTests
+from dlbricks_tui.scenarios.load_tests import LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, Search
 from dlbricks_tui.scenarios.outcome import percentile_of
+from dlbricks_tui.scenarios.progress import Finding
 from dlbricks_tui.scenarios.queueing import slower_allowed
 from dlbricks_tui.scenarios.scenario import ScenarioError
 

@@ -10,6 +10,10 @@ CONFIDENCE = 0.99
 _SLOWER_QUERIES_ALLOWED = 1
 # The samples of a query of multi stream in MLPerf.
 SAMPLES_PER_QUERY = 8
+# The seed of the times at which LoadGen sends requests, unless its settings say another one.
+SCHEDULE_SEED = 0
+# The least duration of a test by MLPerf's rules.
+FULL_SECONDS = 600.0
 
 
 class ScenarioError(UserError):
@@ -29,6 +33,10 @@ class Kind(str, Enum):
     OFFLINE = "offline"
 
 
+# A server gets the fewest queries that decide.
+_LEAST_SECONDS = {Kind.SINGLE: 2.0, Kind.MULTI: 2.0, Kind.SERVER: 0.0, Kind.OFFLINE: 3.0}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """How requests arrive, and how the system serves them."""
@@ -46,6 +54,16 @@ class Scenario:
     instances: int = 1
     # MLPerf's durations in place of the fewest queries that decide.
     full: bool = False
+
+    @property
+    def seeks_rate(self) -> bool:
+        """True if the highest rate of a server is sought."""
+        return self.kind is Kind.SERVER and self.rate is None
+
+    @property
+    def least_seconds(self) -> float:
+        """The least duration of a test."""
+        return FULL_SECONDS if self.full else _LEAST_SECONDS[self.kind]
 
 
 def usual_percentile(kind: Kind) -> float:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.scenarios.outcome import latencies_ms
+from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.statistics import summarise
 
@@ -219,11 +220,11 @@ def with_load_tests(service: ServiceTimes, tests: Sequence[LoadTest], runtime: s
 
 
 def slowdown_of(tests: Sequence[LoadTest], instances: int) -> float | None:
-    """Return how much longer a batch takes while so many instances run, by offline tests of one and of several.
+    """Return how much longer a batch takes while so many instances run, by valid offline tests of one and of several.
 
     None without such tests of the same model and batch size.
     """
-    offline = [it for it in tests if it.kind == "offline"]
+    offline = [it for it in tests if it.kind == Kind.OFFLINE.value and it.valid]
     alone = {(it.model, it.batch_size): it for it in reversed(offline) if it.instances == 1}
     together = {(it.model, it.batch_size): it for it in reversed(offline) if it.instances == instances}
     common = alone.keys() & together.keys()

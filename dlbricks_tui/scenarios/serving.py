@@ -30,11 +30,11 @@ class _Batch(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """A request that was answered: the time from receiving it to its answer, and the inference of its batch."""
+    """A request that was answered: when we received it, the time to its answer, and the inference of its batch."""
 
+    received_ns: int
     latency_ns: int
     inference_ms: float
-    batch_size: int
 
 
 class Instance:
@@ -153,10 +153,10 @@ class Serving:
                 # The requests in hand have to be answered too, so that LoadGen ends.
                 self.respond([it.id for it in batch.requests])
                 return
-            now, count = time.perf_counter_ns(), len(batch.requests)
+            now = time.perf_counter_ns()
             self.respond([it.id for it in batch.requests])
             with self._lock:
-                self._answered += [Answered(now - it.received_ns, inference_ms, count) for it in batch.requests]
+                self._answered += [Answered(it.received_ns, now - it.received_ns, inference_ms) for it in batch.requests]
 
     def _next(self, instance: Instance) -> _Batch | None:
         """Return the next batch for an instance; None at the end."""

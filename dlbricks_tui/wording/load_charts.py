@@ -14,26 +14,40 @@ LoadPoint = tuple[float, float]
 BOUND, PASSED, FAILED, RUNNING, HIGHEST = "=", "o", "x", "?", "^"
 _TO_HIGHEST = ":"
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 4
-# The room of the vertical axis above the bound, above the least latency, and below it.
-_OVER_BOUND, _OVER_LEAST, _UNDER_LEAST = 2.5, 4.0, 1.25
+# The room of the vertical axis above the bound, above the least latency, and below it; that beyond the highest rate.
+_OVER_BOUND, _OVER_LEAST, _UNDER_LEAST, _BEYOND_MOST = 2.5, 4.0, 1.25, 1.05
+# The room of the picture of latencies above and below them.
+_AROUND = 1.1
 # No latency is shorter; logarithms have no zero.
 _LEAST_MS = 1e-6
 # Up to 4, up to 24, and more requests in a cell of the picture of latencies.
 _FEW, _MANY, _MOST = ".", ":", "#"
 
 
+class TestedRate(NamedTuple):
+    """The latency of a percentile at a rate, in requests per second, and whether the test has passed."""
+
+    rate: float
+    latency_ms: float
+    passed: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadTrace:
+class LoadCurve:
     """Latencies of a server at different rates, predicted and measured."""
 
     predicted: Sequence[LoadPoint] = ()
     bound_ms: float | None = None
     # The predicted highest rate within the bound.
     highest: float | None = None
-    passed: Sequence[LoadPoint] = ()
-    failed: Sequence[LoadPoint] = ()
+    tests: Sequence[TestedRate] = ()
     # The test in progress, with its latency so far.
     running: LoadPoint | None = None
+
+    @property
+    def points(self) -> Sequence[LoadPoint]:
+        """All points that are drawn."""
+        return [*self.predicted, *((it.rate, it.latency_ms) for it in self.tests), *filter(None, [self.running])]
 
 
 class Picture(NamedTuple):
@@ -50,32 +64,32 @@ class Picture(NamedTuple):
         return [self.above, *(f"{row.label}{row.cells}".rstrip() for row in (*self.rows, self.ground)), *self.below]
 
 
-def load_picture(trace: LoadTrace, percentile: float, width: int, height: int) -> Picture:
+def load_picture(curve: LoadCurve, percentile: float, width: int, height: int) -> Picture:
     """Return the latency of a percentile against requests per second; both axes begin where something is drawn."""
-    tests = [*trace.passed, *trace.failed, *([trace.running] if trace.running else [])]
-    least_ms = min(latency_ms for _, latency_ms in [*trace.predicted, *tests])
-    most_ms = max((trace.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
-    within = [rate for rate, latency_ms in trace.predicted if latency_ms <= most_ms]
-    most_rate = max([*within, *(rate for rate, _ in tests), trace.highest or 0.0]) * 1.05
-    legend = _legend(trace, percentile, width)
-    margin = max(len(milliseconds(it)) for it in (least_ms, most_ms, trace.bound_ms or least_ms)) + 1
-    across = LinearAxis(0.0, most_rate or 1.0, max(_LEAST_WIDTH, width - margin - 1))
-    up = LogAxis(
-        min(least_ms, trace.bound_ms or least_ms) / 1.25, most_ms, max(_LEAST_HEIGHT, height - len(legend) - 2)
-    )
+    bound_ms, highest, tests = curve.bound_ms, curve.highest, curve.tests
+    least_ms = min(latency_ms for _, latency_ms in curve.points)
+    most_ms = max((bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
+    # The prediction leaves the picture at its upper edge; tests stay there.
+    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
+    most_rate = max([*within, *(it.rate for it in tests), curve.running[0] if curve.running else 0.0, highest or 0.0])
+    legend = _legend(curve, percentile, width)
+    margin = max(len(milliseconds(it)) for it in (least_ms, most_ms, bound_ms or least_ms)) + 1
+    across = LinearAxis(0.0, most_rate * _BEYOND_MOST or 1.0, max(_LEAST_WIDTH, width - margin - 1))
+    lowest_ms = min(least_ms, bound_ms or least_ms) / _UNDER_LEAST
+    up = LogAxis(lowest_ms, most_ms, max(_LEAST_HEIGHT, height - len(legend) - 2))
     plot = Plot(across, up)
-    if trace.bound_ms is not None:
-        plot.level(trace.bound_ms, BOUND)
-    plot.curve(trace.predicted, PREDICTED)
-    if trace.highest is not None:
-        plot.upright(trace.highest, trace.bound_ms or most_ms, _TO_HIGHEST)
-    for points, sign in ((trace.failed, FAILED), (trace.passed, PASSED)):
-        for rate, latency_ms in points:
-            plot.mark(rate, latency_ms, sign)
-    if trace.running is not None:
-        plot.mark(*trace.running, RUNNING)
-    signs = {} if trace.highest is None else {trace.highest: HIGHEST}
-    rows = plot.rows(_labels(up, trace.bound_ms), margin)
+    if bound_ms is not None:
+        plot.level(bound_ms, BOUND)
+    plot.curve(curve.predicted, PREDICTED)
+    if highest is not None:
+        plot.upright(highest, bound_ms or most_ms, _TO_HIGHEST)
+    # Where tests are in one place, one that passed counts.
+    for it in sorted(tests, key=lambda test: test.passed):
+        plot.mark(it.rate, it.latency_ms, PASSED if it.passed else FAILED)
+    if curve.running is not None:
+        plot.mark(*curve.running, RUNNING)
+    signs = {} if highest is None else {highest: HIGHEST}
+    rows = plot.rows(_labels(up, bound_ms), margin)
     return Picture(
         f"{'ms':>{margin}} against requests per second", tuple(rows), ground(across, margin, signs), tuple(legend)
     )
@@ -92,7 +106,7 @@ def latencies_picture(
     least_ms, most_ms = float(latencies.min()), float(latencies.max())
     margin = max(len(milliseconds(it)) for it in (least_ms, most_ms, bound_ms or least_ms)) + 1
     across = LinearAxis(0.0, max(expected, latencies.size, 2), max(_LEAST_WIDTH, width - margin - 1))
-    up = LogAxis(least_ms / 1.1, max(most_ms, bound_ms or 0.0) * 1.1, max(_LEAST_HEIGHT, height - 2))
+    up = LogAxis(least_ms / _AROUND, max(most_ms, bound_ms or 0.0) * _AROUND, max(_LEAST_HEIGHT, height - 2))
     plot = Plot(across, up)
     if bound_ms is not None and bound_ms > up.low:
         plot.level(bound_ms, BOUND)
@@ -115,11 +129,11 @@ def _labels(up: LogAxis, bound_ms: float | None) -> dict[int, str]:
     return labels
 
 
-def _legend(trace: LoadTrace, percentile: float, width: int) -> list[str]:
-    signs = [f"{PREDICTED} predicted p{percentile:g}"] if trace.predicted else []
-    signs += [] if trace.bound_ms is None else [f"{BOUND} bound {trace.bound_ms:g} ms"]
-    signs += [] if trace.highest is None else [f"{HIGHEST} highest rate {milliseconds(trace.highest)}"]
-    signs += [f"{PASSED} passed"] if trace.passed else []
-    signs += [f"{FAILED} failed"] if trace.failed else []
-    signs += [f"{RUNNING} now"] if trace.running else []
+def _legend(curve: LoadCurve, percentile: float, width: int) -> list[str]:
+    signs = [f"{PREDICTED} predicted p{percentile:g}"] if curve.predicted else []
+    signs += [] if curve.bound_ms is None else [f"{BOUND} bound {curve.bound_ms:g} ms"]
+    signs += [] if curve.highest is None else [f"{HIGHEST} highest rate {milliseconds(curve.highest)}"]
+    signs += [f"{PASSED} passed"] if any(it.passed for it in curve.tests) else []
+    signs += [f"{FAILED} failed"] if not all(it.passed for it in curve.tests) else []
+    signs += [f"{RUNNING} now"] if curve.running else []
     return in_lines(signs, width, "  ")

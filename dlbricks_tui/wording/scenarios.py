@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.scenarios.messages import LoadMessage, LoadReady, LoadTestDone, LoadTestStarted, LoadWaits
+from dlbricks_tui.scenarios.messages import (
+    LoadMessage,
+    LoadReady,
+    LoadTestDone,
+    LoadTestsKept,
+    LoadTestStarted,
+    LoadWaits,
+)
 from dlbricks_tui.scenarios.outcome import (
     PERCENTILES,
     MeasuredLoad,
@@ -129,7 +136,7 @@ def _rows(
         return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
 
     throughput = "samples/s" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "requests/s"
-    if scenario.kind is Kind.SERVER and scenario.rate is None:
+    if scenario.seeks_rate:
         throughput = "highest rate"
     latencies = {
         each: row(percentile_name(each), f"{percentile_name(each).replace('.', '')}_ms") for each in PERCENTILES
@@ -223,17 +230,26 @@ def load_test_details(test: LoadTest, width: int) -> list[str]:
 
 
 def load_test_lines(tests: Sequence[LoadTest]) -> list[str]:
-    """Return stored load tests as a table with a line for each."""
+    """Return stored load tests of one scenario as a table with a line for each."""
+    latency = f"{percentile_name(tests[0].percentile)} (ms)"
     columns: list[Column[LoadTest]] = [
         Column("WHEN (UTC)", lambda it: it.when[:16].replace("T", " "), holds_names=True),
+        Column("TEST", _role, holds_names=True),
         Column("PER SECOND", lambda it: milliseconds(it.per_second)),
-        Column("PERCENTILE", lambda it: f"{percentile_name(it.percentile)} {in_us(percentile_ms(it))}"),
+        Column(latency, lambda it: in_us(percentile_ms(it)).removesuffix(" ms")),
         Column("REQUESTS", lambda it: f"{it.queries:,}"),
         Column("VERDICT", lambda it: "VALID" if it.valid else "INVALID", holds_names=True),
-        Column("ID", lambda it: it.uuid[:12], holds_names=True),
+        Column("ID", lambda it: it.uuid[:8], holds_names=True),
     ]
     cells = [[it.title for it in columns], *([it.cell(test) for it in columns] for test in tests)]
     return [line.rstrip() for line in justified(columns, cells)]
+
+
+def _role(test: LoadTest) -> str:
+    """Return what a test has decided: about the highest rate, a given rate or a batch size."""
+    if test.sought:
+        return "highest"
+    return f"batch {test.batch_size}" if test.rate is None else "at rate"
 
 
 def message_line(message: LoadMessage, scenario: Scenario) -> str:
@@ -251,6 +267,8 @@ def message_line(message: LoadMessage, scenario: Scenario) -> str:
         latency = f"{percentile_name(scenario.percentile)} {in_us(message.percentile_ms)}"
         verdict = "passed" if message.passed else "failed"
         return f"{name}, {latency}, {rate_in_words(message.per_second)} served, {verdict}"
+    if isinstance(message, LoadTestsKept):
+        return f"stored {counted(message.tests, 'test')} that had ended"
     return ""
 
 

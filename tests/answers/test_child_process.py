@@ -164,6 +164,8 @@ def test_ctrl_c_ends_the_process_with_a_single_press_wherever_it_arrives(
         child(tmp_path, ENDS_WHEN_ASKED).run(take)
     thread.join()
     assert all_are_gone(pids(pid[0]))
+    # Its last message arrives, too.
+    assert pid[1:] == ["ended"]
 
 
 def test_a_second_ctrl_c_kills_a_process_that_hangs_and_its_workers(tmp_path: Path) -> None:

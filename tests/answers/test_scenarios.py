@@ -152,8 +152,22 @@ def test_stored_load_tests_of_the_scenario_are_listed_newest_first(ask: Ask) -> 
     ]
     answer = ask([*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0), older, newer, *others])
     assert [it.uuid for it in answer.load_tests] == [newer.uuid, older.uuid]
+    # The test at a given rate is no answer to the search, and is shown with it.
+    assert [it.sought for it in answer.load_tests_at_rates] == [False]
+    assert [it.uuid for it in answer.stored_tests[:2]] == [newer.uuid, older.uuid]
+    assert len(answer.stored_tests) == 3
     at_rate = ask([], ScenarioOptions(kind=Kind.SERVER, bound_ms=200.0, rate=40.0))
     assert [it.sought for it in at_rate.load_tests] == [False]
+    assert (at_rate.load_tests_at_rates, len(at_rate.stored_tests)) == ((), 1)
+
+
+def test_a_single_stream_whose_clock_jumped_is_no_sample_of_service_times(ask: Ask) -> None:
+    stream = {"kind": "single", "rate": None, "sought": False, "when": "2026-11-23T08:00:00+00:00"}
+    jumped = scenario_test(**stream, valid=False, reasons=("the clock jumped",))
+    timed = end_to_end(SQUEEZENET, 50.0, when="2026-11-22T08:00:00+00:00")
+    answer = ask([*brick_records(SQUEEZENET, **WHERE), timed, jumped])
+    assert answer.service is not None
+    assert [it.source for it in answer.service.by_size] == [ServiceSource.END_TO_END]
 
 
 def test_a_load_test_says_what_passing_a_request_costs(ask: Ask) -> None:
@@ -204,7 +218,10 @@ def test_more_threads_than_cores_are_warned_of(ask: Ask) -> None:
         ({"bound_ms": 5.0, "percentile": 100.0}, "percentile 100: give a number between 0 and 100"),
         ({"bound_ms": 5.0, "percentile": 0.0}, "percentile 0: give a number between 0 and 100"),
         ({"bound_ms": 5.0, "percentile": 99.9999}, "percentile 99.9999: a test needs 6,638,\\d+ requests"),
-        ({"bound_ms": 5.0, "instances": 0}, "instances 0: at least one instance is needed"),
+        ({"bound_ms": 5.0, "instances": 0}, "instances 0: give a whole number from 1 to 256"),
+        ({"bound_ms": 5.0, "instances": 257}, "instances 257: give a whole number from 1 to 256"),
+        ({"bound_ms": 1e300}, "bound-ms 1e\\+300: give a number above 0 and up to 1,000,000"),
+        ({"rate": float("inf")}, "rate inf: give a number above 0 and up to 1,000,000"),
         ({"kind": Kind.SINGLE, "rate": 5.0}, "kind single has no rate"),
     ],
 )

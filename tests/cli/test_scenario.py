@@ -135,6 +135,20 @@ def test_several_stored_tests_are_listed(predict: Answer) -> None:
     assert "2 stored tests of this scenario:" in out
 
 
+def test_tests_of_a_search_that_has_not_ended_are_listed_and_drawn(predict: Answer) -> None:
+    cancelled = [stored(sought=False, rate=rate, valid=rate < 60.0) for rate in (50.0, 70.0)]
+    status, out, _ = predict([*timed(), *cancelled], *SERVER)
+    assert status == 0
+    assert "2 stored tests of this scenario:" in out
+    assert out.count(" at rate ") == 2
+    assert "o passed  x failed" in out
+    # None of them is the answer to the search.
+    assert "MEASURED" not in out
+    found = document(predict([], *SERVER, "--json")[1])
+    assert found["stored"] is None
+    assert sorted((it["rate"], it["sought"]) for it in found["stored_tests"]) == [(50.0, False), (70.0, False)]
+
+
 def test_the_output_fits_80_columns(predict: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
@@ -268,6 +282,7 @@ def test_a_failed_measurement_has_a_document_too(measure: Answer) -> None:
     status, out, _ = measure("fails", *SERVER, "--json")
     assert (status, document(out)["measured"]) == (1, None)
     assert document(out)["obstacle"] == "the worker was lost: killed by signal 9"
+    assert [it["rate"] for it in document(out)["tests"]] == [40.0, 44.0]
 
 
 def test_without_loadgen_one_line_says_how_to_install_it(measure: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,7 +314,7 @@ def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path
     status, out, err = measure("waits", *SERVER)
     thread.join()
     assert (status, out) == (130, "")
-    assert err.endswith("dlbricks: interrupted\n")
+    assert err.endswith("stored 1 test that had ended\ndlbricks: interrupted\n")
     # The process took the signal, and is waited for: it is no zombie.
     assert ended.exists()
     with pytest.raises(ProcessLookupError):

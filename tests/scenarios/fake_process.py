@@ -23,6 +23,7 @@ from dlbricks_tui.scenarios.messages import (
     LoadProgress,
     LoadReady,
     LoadTestDone,
+    LoadTestsKept,
     LoadTestStarted,
     LoadWaits,
     ScenarioOrder,
@@ -98,8 +99,9 @@ def of_order(order: ScenarioOrder, manner: str) -> LoadTest:
 
 def wait_for_a_signal(data: DataFolder) -> None:
     def end(*_: object) -> None:
+        told(LoadTestsKept(tests=1), LoadFailed(reason="it was cancelled"))
         (data.path / "ended").touch()
-        sys.exit(0)
+        sys.exit(1)
 
     signal.signal(signal.SIGTERM, end)
     (data.path / "fake.pid").write_text(str(os.getpid()))

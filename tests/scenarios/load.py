@@ -20,7 +20,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
 from tests.runs.runs import FAKE, MODEL, Site
 
-QUICK = LoadRule(stream_seconds=0.0, offline_seconds=0.0, offline_samples=16, warm_seconds=0.0, pause_seconds=0.0)
+QUICK = LoadRule(seconds=0.0, offline_samples=16, warm_seconds=0.0, pause_seconds=0.0)
 # So many queries decide about it.
 PERCENTILE, QUERIES = 50.0, 11
 

@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.scenarios.loadgen import (
-    LoadGenLog,
-    LoadGenTest,
-    LoadSettings,
-    Search,
-    Verdict,
-    read_latencies,
-    read_verdict,
-)
-from dlbricks_tui.scenarios.queueing import SCHEDULE_SEED
-from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
+from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings, Search
+from dlbricks_tui.scenarios.loadgen_logs import LoadGenLog, Verdict, read_latencies, read_verdict
+from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, Kind, ScenarioError
 
 VALID = "Result is : VALID\n  Min duration satisfied : Yes\n\nNo errors encountered during test.\n"
 INVALID = """Result is : INVALID

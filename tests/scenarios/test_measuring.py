@@ -13,6 +13,8 @@ import pytest
 from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.scenarios.load_tests import Clocks
+from dlbricks_tui.scenarios.loadgen import LoadGenTest
+from dlbricks_tui.scenarios.measuring import LoadRule
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
     LoadFailed,
@@ -20,11 +22,12 @@ from dlbricks_tui.scenarios.messages import (
     LoadProgress,
     LoadReady,
     LoadTestDone,
+    LoadTestsKept,
     LoadTestStarted,
     LoadWaits,
 )
 from dlbricks_tui.scenarios.outcome import measured_load
-from dlbricks_tui.scenarios.scenario import Kind, fewest_queries
+from dlbricks_tui.scenarios.scenario import Kind, ScenarioError, fewest_queries
 from dlbricks_tui.scenarios.serving import Instance, Serving
 from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.verification import verify
@@ -194,6 +197,94 @@ def test_the_highest_rate_is_found_and_confirmed(host: Host) -> None:
     assert record.rate in [it.rate for it in done if it.passed]
     assert [it.rate for it in host.messages(LoadTestStarted)] == [it.rate for it in done]
     assert verify(host.site.data.store).implausible == ()
+
+
+def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host: Host) -> None:
+    def cancel(message: LoadMessage) -> None:
+        if isinstance(message, LoadTestStarted) and message.number == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    host.act = cancel
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
+    assert why(host) == "it was cancelled"
+    assert host.messages(LoadTestsKept) == [LoadTestsKept(tests=2)]
+    done, records = host.messages(LoadTestDone), sorted(host.records(), key=lambda it: it.when)
+    assert [(it.rate, it.valid, it.per_second) for it in records] == [(it.rate, it.passed, it.per_second) for it in done]
+    assert [(it.sought, it.queries, it.bound_ms) for it in records] == [(False, QUERIES, 40.0)] * 2
+    # The last one has the folder of LoadGen's logs.
+    assert logs_of(host.told) == host.site.data.scenarios / records[-1].uuid
+    assert verify(host.site.data.store).implausible == ()
+
+
+def test_the_tests_of_a_search_that_fails_are_stored(host: Host) -> None:
+    def kill(message: LoadMessage) -> None:
+        if isinstance(message, LoadTestStarted) and message.number == 2:
+            for pid in workers(host):
+                os.kill(pid, signal.SIGKILL)
+
+    host.act = kill
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
+    assert "was killed by SIGKILL" in why(host)
+    (record,), (done,) = host.records(), host.messages(LoadTestDone)
+    assert (record.rate, record.valid, record.sought) == (done.rate, done.passed, False)
+
+
+def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_scenario(host: Host) -> None:
+    def cancel(message: LoadMessage) -> None:
+        if isinstance(message, LoadTestStarted) and message.number == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    host.act = cancel
+    assert not host.measure(scenario(Kind.OFFLINE, batch_sizes=(1, 2, 4)), fake(FAKE_NAP="0.005"))
+    (record,) = host.records()
+    assert (record.batch_size, record.valid) == (1, False)
+    assert record.reasons == ("the measurement ended before it tested batch size 2, 4",)
+
+
+def test_tests_that_cannot_be_stored_are_told_with_the_reason_why_the_search_ended(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    def cancel(message: LoadMessage) -> None:
+        if isinstance(message, LoadTestStarted) and message.number == 2:
+            monkeypatch.setattr("dlbricks_tui.scenarios.measuring.ResultsDatabase", refuse)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    host.act = cancel
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
+    reason = "it was cancelled; the test that had ended could not be stored: [Errno 28] No space left on device"
+    assert why(host) == reason
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_a_full_scenario_asks_loadgen_for_the_durations_of_mlperf(
+    host: Host, monkeypatch: pytest.MonkeyPatch, kind: Kind
+) -> None:
+    asked: list[Any] = []
+
+    def start(test: LoadGenTest) -> None:
+        asked.append(test.settings)
+        raise ScenarioError("it takes too long")
+
+    monkeypatch.setattr(LoadGenTest, "start", start)
+    full = scenario(kind, full=True, bound_ms=1000.0 if kind is Kind.SERVER else None)
+    host.rule = replace(LoadRule.of(full), warm_seconds=0.0, pause_seconds=0.0)
+    assert not host.measure(full)
+    (settings,) = asked
+    assert settings.min_duration_ms == 600_000
+    assert settings.min_query_count == (24_576 if kind is Kind.OFFLINE else QUERIES)
+
+
+def test_a_full_test_goes_on_for_its_duration(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.scenarios.scenario.FULL_SECONDS", 0.5)
+    full = scenario(Kind.SINGLE, full=True)
+    host.rule = replace(LoadRule.of(full), warm_seconds=0.0, pause_seconds=0.0)
+    assert host.measure(full)
+    (record,) = host.records()
+    assert record.seconds >= 0.5
+    assert record.queries > QUERIES
 
 
 def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) -> None:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dlbricks_tui.estimate.knowledge import Latency
-from dlbricks_tui.scenarios.measuring import LoadRule
-from dlbricks_tui.scenarios.predicting import FULL_SECONDS, LEAST_SECONDS, load_curve, predict, with_other_arrivals
+from dlbricks_tui.scenarios.predicting import load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import Kind, Scenario, ScenarioError, batch_sizes_up_to
 from dlbricks_tui.scenarios.service import ServiceSource, ServiceTime, ServiceTimes
 
@@ -53,18 +52,12 @@ def test_offline_takes_the_batch_size_with_the_highest_throughput() -> None:
     assert costly.batch_size == 1
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_simulated_tests_last_as_long_as_measured_ones(full: bool) -> None:
-    rule = LoadRule.of(replace(SERVER, full=full))
-    simulated = dict.fromkeys(Kind, FULL_SECONDS) if full else LEAST_SECONDS
-    streams, server, offline = rule.stream_seconds, rule.server_seconds, rule.offline_seconds
-    assert [simulated[it] for it in Kind] == [streams, streams, server, offline]
-
-
 def test_offline_latencies_count_from_the_start_of_the_test() -> None:
     found = predict(Scenario(kind=Kind.OFFLINE, percentile=99.0), service())
     assert 3000.0 < found.p999_ms.value < 5000.0
     assert found.p50_ms.value == pytest.approx(found.p999_ms.value / 2, rel=0.01)
+    full = predict(Scenario(kind=Kind.OFFLINE, percentile=99.0, full=True), service())
+    assert full.p999_ms.value == pytest.approx(found.p999_ms.value * 600 / 3, rel=0.01)
 
 
 def test_a_server_without_a_rate_has_the_highest_one_within_the_bound() -> None:

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.scenarios.load_tests import Finding, LoadTests, Searched
-from dlbricks_tui.scenarios.loadgen import Latencies, LoadSettings, Verdict
+from dlbricks_tui.scenarios.load_tests import LoadTests
+from dlbricks_tui.scenarios.loadgen import LoadSettings
+from dlbricks_tui.scenarios.loadgen_logs import Latencies, Verdict
 from dlbricks_tui.scenarios.outcome import percentile_of
+from dlbricks_tui.scenarios.progress import Finding, Searched
 from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
 
@@ -31,7 +33,7 @@ class KnownServer(LoadTests):
         rate = settings.rate or 0.0
         self.confirmed.append(rate)
         verdict = Verdict(rate <= self.valid, (), 0)
-        return Finding(settings, batch_size, verdict, Latencies([1], [0], 1.0))
+        return Finding("2026-11-27T08:00:00+00:00", settings, batch_size, verdict, Latencies([1], [0], 1.0))
 
 
 def find(tests: KnownServer, expected: float | None, settings: LoadSettings = SETTINGS) -> Finding:

@@ -19,6 +19,7 @@ from dlbricks_tui.scenarios.messages import (
     LoadProgress,
     LoadReady,
     LoadTestDone,
+    LoadTestsKept,
     LoadTestStarted,
     LoadWaits,
     ScenarioOrder,
@@ -230,7 +231,7 @@ async def test_a_paused_measurement_can_be_cancelled(timed: DataFolder, process:
         await pilot.press("p")
         await shows(pilot, "paused")
         await pilot.press("x", "y")
-        await eventually(pilot, lambda: "The measurement is cancelled; stored load tests are kept." in told(pilot))
+        await eventually(pilot, lambda: "The measurement is cancelled; stored tests of it: 0." in told(pilot))
         assert "paused" not in screen_text(pilot)
 
 
@@ -252,6 +253,20 @@ async def test_cancelling_asks_first_and_ends_the_process(timed: DataFolder, pro
         await press(pilot)
         assert isinstance(pilot.app.screen, ScenarioScreen)
         assert "server: the highest rate" in screen_text(pilot)
+
+
+async def test_tests_that_had_ended_before_it_was_cancelled_are_listed(timed: DataFolder, process: Process) -> None:
+    async with running(app_on(timed), WIDE) as pilot:
+        await press(pilot, *OPEN)
+        await pilot.press("m")
+        process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
+        await shows(pilot, "7 of 662 requests")
+        store_load_test(timed, bound_ms=process.order().scenario.bound_ms, rate=30.0, sought=False)
+        process.write(LoadTestsKept(tests=1))
+        await pilot.press("x", "y")
+        await eventually(pilot, lambda: "The measurement is cancelled; stored tests of it: 1." in told(pilot))
+        await shows(pilot, "Load tests 1")
+        assert "30.00/s, p99 within" in screen_text(pilot)
 
 
 async def test_leaving_while_it_measures_asks_and_ends_the_process(timed: DataFolder, process: Process) -> None:

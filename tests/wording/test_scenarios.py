@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.scenarios.messages import LoadReady, LoadTestStarted
+from dlbricks_tui.scenarios.messages import LoadReady, LoadTestsKept, LoadTestStarted
 from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, measured_load
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.packed_latencies import pack_latencies
@@ -123,11 +123,18 @@ def test_the_histogram_has_the_bound_as_a_line() -> None:
     assert max(map(len, histogram_below(load_test(bound_ms=10.0), 80))) <= 80
 
 
-def test_stored_tests_are_rows() -> None:
-    header, row = load_test_lines([load_test(uuid="1d" * 16)])
-    assert header.split() == ["WHEN", "(UTC)", "PER", "SECOND", "PERCENTILE", "REQUESTS", "VERDICT", "ID"]
-    assert row.startswith("2026-11-21 08:00")
-    assert row.endswith("VALID    1d1d1d1d1d1d")
+def test_stored_tests_are_rows_that_tell_what_was_tested() -> None:
+    offline = load_test(kind="offline", rate=None, sought=False, batch_size=4)
+    header, *rows = load_test_lines([load_test(uuid="1d" * 16), load_test(sought=False), offline])
+    assert header.split() == ["WHEN", "(UTC)", "TEST", "PER", "SECOND", "p99", "(ms)", "REQUESTS", "VERDICT", "ID"]
+    assert rows[0].startswith("2026-11-21 08:00  highest ")
+    assert rows[0].endswith("VALID    1d1d1d1d")
+    assert [row[18:26].strip() for row in rows] == ["highest", "at rate", "batch 4"]
+
+
+def test_tests_that_are_kept_are_counted() -> None:
+    assert message_line(LoadTestsKept(tests=1), SERVER) == "stored 1 test that had ended"
+    assert message_line(LoadTestsKept(tests=5), SERVER) == "stored 5 tests that had ended"
 
 
 def test_progress_says_how_many_requests_are_over_the_bound_and_when_the_rest_is_answered() -> None:

@@ -17,7 +17,10 @@ class CancelLoadScreen(ConfirmingScreen):
 
     HEADING = "Cancel the measurement?"
     scope = actions.CANCEL
-    ABOUT = "The result of a scenario is stored once all of its tests have ended. Stored load tests are kept."
+    ABOUT = (
+        "The result of a scenario is stored once all of its tests have ended. If it is cancelled, the tests that have "
+        "ended are stored as load tests at their rates or batch sizes; the test in progress is lost."
+    )
 
     def __init__(self, told: str) -> None:
         super().__init__()
@@ -26,4 +29,4 @@ class CancelLoadScreen(ConfirmingScreen):
     def paragraphs(self) -> Iterable[Line]:
         yield line(self._told)
         yield BLANK
-        yield line("The tests of this measurement are lost; load tests that are stored are kept.")
+        yield line("The test in progress is lost; the tests that have ended are stored.")

@@ -12,7 +12,7 @@ from dlbricks_tui.tui.scenario import work
 from dlbricks_tui.tui.scenario.pictures import PictureRows, picture_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.wording.chart import chart
-from dlbricks_tui.wording.load_charts import PASSED, LoadTrace, load_picture
+from dlbricks_tui.wording.load_charts import PASSED, LoadCurve, TestedRate, load_picture
 from dlbricks_tui.wording.numbers import PREDICTED, in_ms
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class LoadPanel(Panel):
             yield from self._percentile_lines(self._view, width, height)
 
     def _server_lines(self, view: ScenarioView, width: int, height: int) -> Iterator[Line]:
-        trace = trace_of(view, self._progress)
-        if trace.predicted or trace.passed or trace.failed or trace.running:
-            yield from picture_lines(load_picture(trace, view.answer.scenario.percentile, width, height))
+        curve = curve_of(view, self._progress)
+        if curve.points:
+            yield from picture_lines(load_picture(curve, view.answer.scenario.percentile, width, height))
         else:
             yield from _nothing_yet(view)
 
@@ -104,26 +104,26 @@ class LoadPanel(Panel):
         yield line(Span(f"{PREDICTED} predicted at the best batch size   {PASSED} measured", "muted"))
 
 
-def trace_of(view: ScenarioView, progress: Progress | None) -> LoadTrace:
+def curve_of(view: ScenarioView, progress: Progress | None) -> LoadCurve:
     """Return what is known about the latencies of a server: its prediction, and the tests of a measurement.
 
     Without a measurement, the stored load tests of the same scenario are the points.
     """
     scenario, predicted = view.answer.scenario, view.answer.prediction
     if progress is None:
-        tests = [(it.valid, it.rate, work.percentile_ms_of(it)) for it in view.answer.load_tests]
+        stored = view.answer.stored_tests
+        tests = [TestedRate(it.rate, work.percentile_ms_of(it), it.valid) for it in stored if it.rate is not None]
     else:
-        tests = [(it.passed, it.rate, it.percentile_ms) for it in progress.ended]
+        tests = [TestedRate(it.rate, it.percentile_ms, it.passed) for it in progress.ended if it.rate is not None]
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
         running = (progress.test.rate, percentile_of(progress.ordered_ms, scenario.percentile))
     is_sought = predicted is not None and predicted.valid and scenario.rate is None
-    return LoadTrace(
+    return LoadCurve(
         predicted=view.curve,
         bound_ms=scenario.bound_ms,
         highest=predicted.per_second.value if predicted is not None and is_sought else None,
-        passed=[(rate, latency_ms) for passed, rate, latency_ms in tests if passed and rate is not None],
-        failed=[(rate, latency_ms) for passed, rate, latency_ms in tests if not passed and rate is not None],
+        tests=tests,
         running=running,
     )
 

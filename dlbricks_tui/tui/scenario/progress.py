@@ -11,6 +11,7 @@ from dlbricks_tui.scenarios.messages import (
     LoadProgress,
     LoadReady,
     LoadTestDone,
+    LoadTestsKept,
     LoadTestStarted,
     LoadWaits,
 )
@@ -34,6 +35,8 @@ class Progress:
         self.ended: list[LoadTestDone] = []
         self.done: LoadDone | None = None
         self.failure = ""
+        # Tests that are stored although the measurement has not reached its result.
+        self.kept = 0
 
     @property
     def highest_passed(self) -> float | None:
@@ -56,6 +59,8 @@ class Progress:
             self._forget_test()
         elif isinstance(message, LoadDone):
             self.done = message
+        elif isinstance(message, LoadTestsKept):
+            self.kept += message.tests
         elif isinstance(message, LoadFailed):
             self.failure = message.reason
 

@@ -233,9 +233,9 @@ class ScenarioScreen(PanelledScreen[None]):
                 self._measured, self._warnings = measuring.progress.done.uuid, measuring.progress.done.warnings
                 self._predicted_before = None if self._view is None else self._view.answer.prediction
             if measuring.cancelled:
-                self.notify("The measurement is cancelled; stored load tests are kept.")
+                self.notify(f"The measurement is cancelled; stored tests of it: {measuring.progress.kept}.")
             self._show_all()
-            if measuring.progress.done is not None or self._is_outdated:
+            if measuring.progress.done is not None or measuring.progress.kept or self._is_outdated:
                 self._look()
 
     def _say_measuring(self) -> None:

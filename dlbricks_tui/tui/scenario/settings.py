@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from dlbricks_tui.answers.scenarios import MOST_REQUESTS_IN_A_BATCH
+from dlbricks_tui.answers.scenarios import MOST_BOUND_MS, MOST_INSTANCES, MOST_RATE, MOST_REQUESTS_IN_A_BATCH
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.scenarios.scenario import Kind, usual_percentile
 from dlbricks_tui.tui.choices import BATCH_SIZES, next_of, with_own
@@ -19,8 +19,6 @@ BOUNDS_MS = tuple(step * 10.0**power for power in range(4) for step in (1, 2, 5)
 PERCENTILES = (90.0, 95.0, 99.0, 99.9)
 _BATCHES = tuple((size,) for size in BATCH_SIZES)
 _CORES = os.cpu_count() or 1
-_MOST_INSTANCES = 256
-_MOST_MS, _MOST_RATE = 1e6, 1e6
 _USUAL = "usual"
 
 
@@ -107,7 +105,7 @@ class ScenarioSetting(Enum):
         "of the percentile",
         lambda it: (_USUAL if it.kind is Kind.SERVER else "none") if it.bound_ms is None else f"{it.bound_ms:g} ms",
         lambda it: (None, *with_own(BOUNDS_MS, it.bound_ms)),
-        Written("12.5", "The bound in milliseconds.", lambda text: _number_up_to(text, _MOST_MS, "ms")),
+        Written("12.5", "The bound in milliseconds.", lambda text: _number_up_to(text, MOST_BOUND_MS, "ms")),
     )
     PERCENTILE = (
         "percentile",
@@ -126,7 +124,7 @@ class ScenarioSetting(Enum):
         Written(
             "25",
             "Requests per second; an empty line seeks the highest rate within the bound.",
-            lambda text: _number_up_to(text, _MOST_RATE, "requests per second"),
+            lambda text: _number_up_to(text, MOST_RATE, "requests per second"),
         ),
     )
     BATCHES = (
@@ -147,7 +145,7 @@ class ScenarioSetting(Enum):
         "copies of the model",
         lambda it: f"{it.instances}",
         lambda it: with_own(range(1, _CORES + 1), it.instances),
-        Written("2", "Copies of the model.", lambda text: _one_number(text, _MOST_INSTANCES) or 1),
+        Written("2", "Copies of the model.", lambda text: _one_number(text, MOST_INSTANCES) or 1),
     )
     THREADS = (
         "threads",

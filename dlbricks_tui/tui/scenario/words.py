@@ -29,7 +29,7 @@ def answer_line(model: str, view: ScenarioView | None, refusal: str) -> Line:
 def _predicted(scenario: Scenario, found: PredictedLoad) -> str:
     name = percentile_name(scenario.percentile)
     bound = "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
-    if scenario.kind is Kind.SERVER and scenario.rate is None:
+    if scenario.seeks_rate:
         return f"{_rate(found.per_second, 'requests')} with {name}{bound}"
     if scenario.kind is Kind.OFFLINE:
         return f"{_rate(found.per_second, 'samples')} at batch size {found.batch_size}"
