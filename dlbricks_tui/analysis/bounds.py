@@ -9,13 +9,12 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.groups import (
     Groups,
     MeasuredExecution,
-    Winner,
-    fastest,
     groups_of,
     latency_of,
     layer_names,
     paid_ps,
 )
+from dlbricks_tui.analysis.winners import Winner, fastest
 from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds, picoseconds
 from dlbricks_tui.estimate.intervals import doubt_about
 from dlbricks_tui.estimate.knowledge import Latency

@@ -140,17 +140,6 @@ def _without(group: Group, others: frozenset[int], covers: Covers) -> list[Group
     return split(held, among)
 
 
-@dataclass(frozen=True, slots=True)
-class Winner:
-    """Nodes of the files, the execution that computes them fastest, its parts that do, and the time that they take."""
-
-    nodes: tuple[int, ...]
-    # Its number among the compared executions.
-    execution: int
-    parts: tuple[int, ...]
-    latency_ps: int
-
-
 def is_conversion(layer: Layer) -> bool:
     """True for a layer that a runtime inserts to change the memory layout of a tensor."""
     return layer.kind is Kind.TRANSPOSE and layer.op.rpartition(".")[2].startswith(_CONVERSION)
@@ -229,15 +218,6 @@ def _common_of_parts(
     return [held or (0,) if nodes else () for held, nodes in zip(filled, cover, strict=True)]
 
 
-def fastest(groups: Groups, times_ps: Sequence[Sequence[int]]) -> list[Winner]:
-    """Return the fastest parts of any execution that together compute all nodes, given the times of all parts.
-
-    Executions that fuse fewer layers than others compete with one another over smaller sets of nodes.
-    """
-    contest, everyone = _Contest(groups, times_ps), frozenset(range(len(groups.covers.own)))
-    return [winner for group in groups.groups for winner in contest.winners(group, everyone)]
-
-
 def paid_ps(one: MeasuredExecution, parts: Iterable[int]) -> int:
     """Return the time that some parts take in an inference."""
     return sum([one.paid_ps[number] for number in parts])
@@ -255,33 +235,6 @@ def latency_of(one: MeasuredExecution) -> Latency:
     if composed is None:
         return Latency(0.0, 0.0, 0.0)
     return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-
-
-class _Contest:
-    """Finds the winners of groups, with all executions and with fewer of them."""
-
-    def __init__(self, groups: Groups, times_ps: Sequence[Sequence[int]]) -> None:
-        self._groups = groups
-        self._times_ps = times_ps
-        self._known: dict[tuple[int, frozenset[int]], list[Winner]] = {}
-
-    def winners(self, group: Group, among: frozenset[int]) -> list[Winner]:
-        """Return the winners of a group among some executions."""
-        key = group.nodes[0], among
-        if key not in self._known:
-            self._known[key] = self._found(group, among)
-        return self._known[key]
-
-    def _found(self, group: Group, among: frozenset[int]) -> list[Winner]:
-        # Of equal times the first execution counts.
-        totals = {it: sum([self._times_ps[it][part] for part in group.parts[it]]) for it in sorted(among)}
-        first = min(totals, key=totals.__getitem__)
-        found = [Winner(group.nodes, first, group.parts[first], totals[first])]
-        for others, finer in self._groups.refined(group, among):
-            competing = [winner for each in finer for winner in self.winners(each, others)]
-            if sum(it.latency_ps for it in competing) < sum(it.latency_ps for it in found):
-                found = competing
-        return found
 
 
 def split(held: Mapping[int, Sequence[int]], covers: Sequence[Sequence[Sequence[int]]]) -> list[Group]:

@@ -79,9 +79,9 @@ class ChildProcess(Generic[Message]):
     def run(self, take: Callable[[Message], None]) -> None:
         """Start the process and call `take` in this thread with its messages; raise ChildError if it fails.
 
-        An exception that a signal or `take` raises ends the process with its workers, and a second one kills them. After
-        KeyboardInterrupt, messages that the process writes until its end are passed on too. The event loop is in a
-        thread of its own, since one may be running in this thread, as in a notebook.
+        An exception that a signal or `take` raises ends the process with its workers, and a second one kills them.
+        After KeyboardInterrupt, messages that the process writes until its end are passed on too. The event loop is in
+        a thread of its own, since one may be running in this thread, as in a notebook.
         """
         told: SimpleQueue[Message | _End] = SimpleQueue()
 

@@ -217,7 +217,9 @@ class _Scenarios:
     def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
         """Return the command that measures the model at these batch sizes."""
         options, source = self._estimator.options, self._source
-        named = reference_to(source, has_name=any(it.name == source.name for it in library(self._estimator.data).sources()))
+        named = reference_to(
+            source, has_name=any(it.name == source.name for it in library(self._estimator.data).sources())
+        )
         level, of_file = self._model.found.way.level, sizes == [1] and self._own_size == 1
         # Without --batch a run takes the batch size of the file.
         batches = [] if of_file else ["--batch", ",".join(map(str, sizes))]

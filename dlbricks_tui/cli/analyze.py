@@ -33,14 +33,14 @@ from dlbricks_tui.wording.analysis import (
     execution_line,
     gap_lines,
     headline,
-    layer_lines,
     missing_line,
     uneven_lines,
-    what_if_lines,
 )
 from dlbricks_tui.wording.analysis_tables import table_lines
 from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines
+from dlbricks_tui.wording.layers import layer_lines
 from dlbricks_tui.wording.roofline import roofline_lines
+from dlbricks_tui.wording.what_ifs import what_if_lines
 
 _WIDEST = 120
 # The picture and its legend fit on one screen of 24 lines.

@@ -169,5 +169,3 @@ class _Ended(NamedTuple):
     test: LoadGenTest
     progress: Progress
     step: str
-
-

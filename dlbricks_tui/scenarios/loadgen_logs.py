@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +115,18 @@ def compress_trace(folder: Path) -> None:
     except OSError:
         # A full disk keeps the large one.
         small.unlink(missing_ok=True)
+
+
+def delete_traces(folder: Path) -> bool:
+    """Delete the traces below a folder, which are the largest logs; return whether there were any."""
+    deleted = False
+    for trace in folder.glob(f"*/{_TRACE}*"):
+        with suppress(OSError):
+            # LoadGen may still have it open: only an empty file takes no room.
+            os.truncate(trace, 0)
+            trace.unlink()
+            deleted = True
+    return deleted
 
 
 class LoadGenLog:

@@ -28,6 +28,7 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
+from dlbricks_tui.scenarios.loadgen_logs import delete_traces
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
     LoadMessage,
@@ -41,6 +42,7 @@ from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
 from dlbricks_tui.scenarios.serving import Answered, Instance, Serving
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import NoRoomError
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest, System, new_uuid
 
@@ -116,6 +118,9 @@ class _Measuring:
         self._rule = rule
         self._clocks = clocks
         self._uuid = new_uuid()
+        # Of LoadGen's logs.
+        self._folder = place.data.scenarios / self._uuid
+        self._warnings: list[str] = []
         self._log = place.data.log / _LOG
         # Milliseconds of a batch by its size, and what passing a request adds.
         self._batch_ms: dict[int, float] = {}
@@ -123,7 +128,7 @@ class _Measuring:
 
     def measure(self) -> None:
         """Carry out the scenario, and store its record."""
-        system, folder, changed = fingerprint(), self._place.data.scenarios / self._uuid, threading.Event()
+        system, changed = fingerprint(), threading.Event()
         with self._signals.waiting():
             jobs = self._jobs()
         job = next(iter(jobs.values()))
@@ -138,10 +143,10 @@ class _Measuring:
                         service_ms=self._batch_ms[1],
                         passing_ms=self._passing_ms,
                         wake_up_ms=self._wake_up_ms,
-                        logs=str(folder),
+                        logs=str(self._folder),
                     ),
                 )
-                tests = LoadTests(serving, folder, changed, self._write, self._signals.waiting, self._clocks)
+                tests = LoadTests(serving, self._folder, changed, self._write, self._signals.waiting, self._clocks)
                 try:
                     found = self._carry_out(tests)
                 except Exception as error:
@@ -149,7 +154,7 @@ class _Measuring:
                     raise
                 record = self._record(found, job, system)
                 self._store(system, replace(record, uuid=self._uuid, sought=self._scenario.seeks_rate))
-        self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys(tests.warnings))))
+        self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys([*tests.warnings, *self._warnings]))))
 
     def _keep(self, findings: Sequence[Finding], job: Job, system: System, error: Exception) -> None:
         """Store the tests that have ended before the measurement did."""
@@ -167,11 +172,21 @@ class _Measuring:
         records[-1] = replace(records[-1], uuid=self._uuid)
         try:
             self._store(system, *records)
-        except (UserError, OSError) as lost:
+        except UserError as lost:
             raise ScenarioError(f"{error}; {counted} could not be stored: {lost}") from error
         self._write(LoadTestsKept(tests=len(records)))
 
     def _store(self, system: System, *records: LoadTest) -> None:
+        """Store tests; where the disk is full, LoadGen's traces make room for them."""
+        try:
+            self._add(system, *records)
+        except NoRoomError:
+            if not delete_traces(self._folder):
+                raise
+            self._add(system, *records)
+            self._warnings.append("the disk is full: LoadGen's traces were deleted to store the result")
+
+    def _add(self, system: System, *records: LoadTest) -> None:
         with ResultsDatabase(self._place.data.store) as store:
             store.add(system, runtime_record(self._order.execution.runtime, system), *records)
 

@@ -156,7 +156,9 @@ class Serving:
             now = time.perf_counter_ns()
             self.respond([it.id for it in batch.requests])
             with self._lock:
-                self._answered += [Answered(it.received_ns, now - it.received_ns, inference_ms) for it in batch.requests]
+                self._answered += [
+                    Answered(it.received_ns, now - it.received_ns, inference_ms) for it in batch.requests
+                ]
 
     def _next(self, instance: Instance) -> _Batch | None:
         """Return the next batch for an instance; None at the end."""

@@ -32,6 +32,10 @@ def written_by_newer(path: Path, schema: int, known: int) -> OtherVersionError:
     )
 
 
+class NoRoomError(StoreError):
+    """The disk of the store is full, or a quota is used up."""
+
+
 class StoreBusyError(StoreError):
     """Another process keeps the store locked."""
 
@@ -50,8 +54,8 @@ class ExchangeError(StoreError):
 
 def cannot_write(path: Path, error: OSError) -> StoreError:
     """Return the error for a store that cannot be written, with what to do about the cause."""
-    cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
-    return StoreError(
+    kind, cure = (NoRoomError, "free some space") if error.errno in _NO_ROOM else (StoreError, "make it writable")
+    return kind(
         f"cannot write {path}: {error.strerror}; the store stays as it was: {cure}, or choose another data folder"
     )
 

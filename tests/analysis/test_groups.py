@@ -2,7 +2,8 @@ from dataclasses import replace
 
 from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, fastest, groups_of, paid_ps
+from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, paid_ps
+from dlbricks_tui.analysis.winners import fastest
 from dlbricks_tui.models.graph import TensorType
 from tests.analysis.executions import as_conversion, executed, in_file, renamed, some_executions, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain

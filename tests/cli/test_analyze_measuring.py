@@ -23,7 +23,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 from dlbricks_tui.store.records import Peaks, Proof
-from dlbricks_tui.wording.analysis import interval_of
+from dlbricks_tui.wording.what_ifs import interval_of
 from tests.models.onnx_models import saved, small
 from tests.store.samples import system
 

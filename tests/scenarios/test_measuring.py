@@ -29,7 +29,10 @@ from dlbricks_tui.scenarios.messages import (
 from dlbricks_tui.scenarios.outcome import measured_load
 from dlbricks_tui.scenarios.scenario import Kind, ScenarioError, fewest_queries
 from dlbricks_tui.scenarios.serving import Instance, Serving
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.errors import NoRoomError, StoreError
 from dlbricks_tui.store.packed_latencies import unpack_latencies
+from dlbricks_tui.store.records import Record
 from dlbricks_tui.store.verification import verify
 from tests.runs.runs import MODEL, Site
 from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
@@ -209,8 +212,11 @@ def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host
     assert why(host) == "it was cancelled"
     assert host.messages(LoadTestsKept) == [LoadTestsKept(tests=2)]
     done, records = host.messages(LoadTestDone), sorted(host.records(), key=lambda it: it.when)
-    assert [(it.rate, it.valid, it.per_second) for it in records] == [(it.rate, it.passed, it.per_second) for it in done]
-    assert [(it.sought, it.queries, it.bound_ms) for it in records] == [(False, QUERIES, 40.0)] * 2
+    assert [(it.rate, it.valid, it.per_second) for it in records] == [
+        (it.rate, it.passed, it.per_second) for it in done
+    ]
+    assert [(it.sought, it.bound_ms) for it in records] == [(False, 40.0)] * 2
+    assert all(it.queries == len(unpack_latencies(it.latencies)) >= QUERIES for it in records)
     # The last one has the folder of LoadGen's logs.
     assert logs_of(host.told) == host.site.data.scenarios / records[-1].uuid
     assert verify(host.site.data.store).implausible == ()
@@ -245,7 +251,7 @@ def test_tests_that_cannot_be_stored_are_told_with_the_reason_why_the_search_end
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise StoreError("cannot write the journal: free some space")
 
     def cancel(message: LoadMessage) -> None:
         if isinstance(message, LoadTestStarted) and message.number == 2:
@@ -254,8 +260,28 @@ def test_tests_that_cannot_be_stored_are_told_with_the_reason_why_the_search_end
 
     host.act = cancel
     assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
-    reason = "it was cancelled; the test that had ended could not be stored: [Errno 28] No space left on device"
+    reason = "it was cancelled; the test that had ended could not be stored: cannot write the journal: free some space"
     assert why(host) == reason
+
+
+def test_on_a_full_disk_the_traces_make_room_for_the_result(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def traces() -> list[Path]:
+        return list(logs_of(host.told).glob("*/*trace*"))
+
+    class FullDisk(ResultsDatabase):
+        """A store on a disk that is full while LoadGen's traces are there."""
+
+        def add(self, *records: Record) -> int:
+            if traces():
+                raise NoRoomError("cannot write the journal: No space left on device")
+            return super().add(*records)
+
+    monkeypatch.setattr("dlbricks_tui.scenarios.measuring.ResultsDatabase", FullDisk)
+    assert host.measure(scenario(Kind.SINGLE))
+    assert len(host.records()) == 1
+    (done,) = host.messages(LoadDone)
+    assert done.warnings[-1] == "the disk is full: LoadGen's traces were deleted to store the result"
+    assert traces() == []
 
 
 @pytest.mark.parametrize("kind", list(Kind))

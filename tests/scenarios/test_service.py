@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -92,6 +94,8 @@ def test_offline_tests_say_how_much_instances_slow_one_another_down() -> None:
     assert found.draws([1], 1, 1).item() == pytest.approx(12.5 + found.passing_ms)
     assert with_load_tests(service, [alone], "this", 2).slowdown is None
     assert with_load_tests(service, [together, alone], "this", 1).slowdown is None
+    # Such as one with a clock that jumped.
+    assert with_load_tests(service, [replace(together, valid=False), alone], "this", 2).slowdown is None
 
 
 def test_the_requests_of_a_single_stream_are_samples_without_the_cost_of_passing() -> None:

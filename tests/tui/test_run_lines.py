@@ -32,8 +32,10 @@ from dlbricks_tui.tui.open_model import ListedModels, id_of
 from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.requests import request_for
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
-from dlbricks_tui.tui.run.settings import RunSetting, choices_after, request_for, settings_for
+from dlbricks_tui.tui.run.setting_rows import RunSetting
+from dlbricks_tui.tui.run.settings import choices_after, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PARTLY

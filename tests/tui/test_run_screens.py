@@ -30,7 +30,7 @@ from dlbricks_tui.tui.messages import RunSeen
 from dlbricks_tui.tui.run.all_runs import AllRunsScreen, CancelScreen
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.screen import RunScreen
-from dlbricks_tui.tui.run.settings import RunSetting
+from dlbricks_tui.tui.run.setting_rows import RunSetting
 from dlbricks_tui.tui.run.start import StartRunScreen, _SettingRows
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel

@@ -9,7 +9,8 @@ from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, column, cut_start, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.analysis import common_beginning, short_name
+from dlbricks_tui.wording.analysis import short_name
+from dlbricks_tui.wording.layers import common_beginning
 from dlbricks_tui.wording.numbers import milliseconds, signed_percent
 
 if TYPE_CHECKING:

@@ -19,8 +19,9 @@ from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.analysis import execution_line, headline, largest_gain
+from dlbricks_tui.wording.analysis import execution_line, headline
 from dlbricks_tui.wording.numbers import capitalised, duration, percent
+from dlbricks_tui.wording.what_ifs import largest_gain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

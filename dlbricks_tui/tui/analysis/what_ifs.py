@@ -12,8 +12,8 @@ from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, fact, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, Panel, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
-from dlbricks_tui.wording.analysis import NO_WHAT_IFS, gain_with_interval, interval_of, remarks_on
 from dlbricks_tui.wording.numbers import counted, duration, in_ms, milliseconds, signed_percent
+from dlbricks_tui.wording.what_ifs import NO_WHAT_IFS, gain_with_interval, interval_of, remarks_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

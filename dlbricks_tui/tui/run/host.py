@@ -183,7 +183,7 @@ class RunHostScreen(PanelledScreen[None]):
     def _request(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
     ) -> RunRequest:
-        from dlbricks_tui.tui.run.settings import request_for
+        from dlbricks_tui.tui.run.requests import request_for
 
         return request_for(sources, shapes, settings, self.session.data)
 

@@ -11,7 +11,8 @@ from rich.cells import cell_len
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.run import actions
-from dlbricks_tui.tui.run.settings import RunSetting, RunSettings
+from dlbricks_tui.tui.run.setting_rows import RunSetting
+from dlbricks_tui.tui.run.settings import RunSettings
 from dlbricks_tui.tui.run.words import joined
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines

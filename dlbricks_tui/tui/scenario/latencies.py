@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.scenarios.outcome import measured_load, percentile_of
+from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line
 from dlbricks_tui.tui.scenario import actions
 from dlbricks_tui.tui.scenario.pictures import picture_lines
+from dlbricks_tui.tui.scenario.work import measured_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.wording.load_charts import FAILED, PASSED, latencies_picture
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.scenarios import ScenarioAnswer
     from dlbricks_tui.scenarios.messages import LoadTestDone
-    from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad
+    from dlbricks_tui.scenarios.outcome import PredictedLoad
     from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.scenario.measuring import Measuring
@@ -139,7 +140,7 @@ def _ended_line(test: LoadTestDone, scenario: Scenario) -> Line:
 def _test_lines(test: LoadTest, view: ScenarioView | None, predicted: PredictedLoad | None) -> Iterator[Line]:
     scenario = scenario_of(test)
     yield line(Span(scenario_line(scenario), "strong"))
-    for text in outcome_lines(scenario, predicted, _measured(test), test):
+    for text in outcome_lines(scenario, predicted, measured_of(test), test):
         yield line(text)
     if view is not None and not view.is_of(test):
         yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted").line
@@ -159,11 +160,6 @@ def _prediction_lines(answer: ScenarioAnswer, *, has_test: bool) -> Iterator[Lin
         yield line(Span("Before you believe the prediction", "heading"))
     for note in answer.notes:
         yield line(Span(f"  {note}"))
-
-
-@lru_cache(maxsize=8)
-def _measured(test: LoadTest) -> MeasuredLoad:
-    return measured_load(test)
 
 
 @lru_cache(maxsize=8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.scenarios.outcome import measured_load, percentile_of
+from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
@@ -74,7 +74,7 @@ class LoadPanel(Panel):
         if view.answer.prediction is not None:
             found[PREDICTED] = dict(enumerate(_percentiles(view.answer.prediction)))
         if self._test is not None:
-            found[PASSED] = dict(enumerate(_percentiles(measured_load(self._test))))
+            found[PASSED] = dict(enumerate(_percentiles(work.measured_of(self._test))))
         if not found:
             yield from _nothing_yet(view)
             return

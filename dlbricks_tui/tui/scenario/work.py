@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.scenarios.outcome import percentile_ms
+from dlbricks_tui.scenarios.outcome import measured_load, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.analysis.work import options_of
 from dlbricks_tui.tui.scenario.settings import ScenarioSettings
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Estimator
     from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.scenarios.outcome import MeasuredLoad
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -87,6 +88,12 @@ def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettin
             )
     rate = settings.rate if is_server else None
     return replace(asked, kind=settings.kind, bound_ms=bound_ms, rate=rate, batch_sizes=settings.batch_sizes)
+
+
+@lru_cache(maxsize=8)
+def measured_of(test: LoadTest) -> MeasuredLoad:
+    """Return the outcome of a load test; its latencies are packed."""
+    return measured_load(test)
 
 
 @lru_cache(maxsize=256)
