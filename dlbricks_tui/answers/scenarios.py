@@ -217,12 +217,11 @@ class _Scenarios:
     def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
         """Return the command that measures the model at these batch sizes."""
         options, source = self._estimator.options, self._source
-        named = reference_to(
-            source, has_name=any(it.name == source.name for it in library(self._estimator.data).sources())
-        )
+        has_name = any(it.name == source.name for it in library(self._estimator.data).sources())
         level, of_file = self._model.found.way.level, sizes == [1] and self._own_size == 1
         # Without --batch a run takes the batch size of the file.
         batches = [] if of_file else ["--batch", ",".join(map(str, sizes))]
+        named = reference_to(source, has_name=has_name)
         return run_command(named, runtime, level, None, options, *batches, "--end-to-end")
 
     def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:

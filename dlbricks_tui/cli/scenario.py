@@ -256,13 +256,13 @@ def _curve(answer: ScenarioAnswer, prediction: PredictedLoad, measured: Measured
     if answer.scenario.kind is not Kind.SERVER or not points:
         return []
     # Loaded here: other kinds have no picture.
-    from dlbricks_tui.wording.load_charts import LoadCurve, TestedRate, load_picture
+    from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate, load_picture
 
     if measured is not None:
-        tests = [TestedRate(it.rate, it.percentile_ms, it.passed) for it in measured.tests if it.rate is not None]
+        tests = [MeasuredRate(it.rate, it.percentile_ms, it.passed) for it in measured.tests if it.rate is not None]
     else:
         stored = answer.stored_tests
-        tests = [TestedRate(it.rate, percentile_ms(it), it.valid) for it in stored if it.rate is not None]
+        tests = [MeasuredRate(it.rate, percentile_ms(it), it.valid) for it in stored if it.rate is not None]
     curve = LoadCurve(
         predicted=[(it.rate, it.latency_ms.value) for it in points],
         bound_ms=answer.scenario.bound_ms,

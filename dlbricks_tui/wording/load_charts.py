@@ -24,7 +24,7 @@ _LEAST_MS = 1e-6
 _FEW, _MANY, _MOST = ".", ":", "#"
 
 
-class TestedRate(NamedTuple):
+class MeasuredRate(NamedTuple):
     """The latency of a percentile at a rate, in requests per second, and whether the test has passed."""
 
     rate: float
@@ -40,7 +40,7 @@ class LoadCurve:
     bound_ms: float | None = None
     # The predicted highest rate within the bound.
     highest: float | None = None
-    tests: Sequence[TestedRate] = ()
+    tests: Sequence[MeasuredRate] = ()
     # The test in progress, with its latency so far.
     running: LoadPoint | None = None
 

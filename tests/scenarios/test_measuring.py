@@ -235,13 +235,20 @@ def test_the_tests_of_a_search_that_fails_are_stored(host: Host) -> None:
     assert (record.rate, record.valid, record.sought) == (done.rate, done.passed, False)
 
 
-def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_scenario(host: Host) -> None:
+def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_scenario(
+    host: Host, tmp_path: Path
+) -> None:
+    slow = tmp_path / "slow"
+
     def cancel(message: LoadMessage) -> None:
+        if isinstance(message, LoadTestDone):
+            slow.touch()
         if isinstance(message, LoadTestStarted) and message.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
     host.act = cancel
-    assert not host.measure(scenario(Kind.OFFLINE, batch_sizes=(1, 2, 4)), fake(FAKE_NAP="0.005"))
+    asked = scenario(Kind.OFFLINE, batch_sizes=(1, 2, 4))
+    assert not host.measure(asked, fake(FAKE_SLOW=str(slow), FAKE_NAP="600"))
     (record,) = host.records()
     assert (record.batch_size, record.valid) == (1, False)
     assert record.reasons == ("the measurement ended before it tested batch size 2, 4",)
@@ -307,7 +314,7 @@ def test_a_full_test_goes_on_for_its_duration(host: Host, monkeypatch: pytest.Mo
     monkeypatch.setattr("dlbricks_tui.scenarios.scenario.FULL_SECONDS", 0.5)
     full = scenario(Kind.SINGLE, full=True)
     host.rule = replace(LoadRule.of(full), warm_seconds=0.0, pause_seconds=0.0)
-    assert host.measure(full)
+    assert host.measure(full, fake(FAKE_NAP="0.02"))
     (record,) = host.records()
     assert record.seconds >= 0.5
     assert record.queries > QUERIES

@@ -1,8 +1,8 @@
-from dlbricks_tui.wording.load_charts import LoadCurve, Picture, TestedRate, latencies_picture, load_picture
+from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate, Picture, latencies_picture, load_picture
 
 # A queue that serves at most 90 requests per second.
 CURVE = [(float(rate), 20.0 / (1.0 - rate / 90.0)) for rate in range(5, 90, 5)]
-TESTS = (TestedRate(50.0, 40.0, True), TestedRate(70.0, 95.0, False))
+TESTS = (MeasuredRate(50.0, 40.0, True), MeasuredRate(70.0, 95.0, False))
 LOAD = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=54.0, tests=TESTS, running=(57.0, 30.0))
 
 
@@ -52,13 +52,13 @@ def test_an_impossible_bound_is_below_the_curve() -> None:
 
 def test_tests_beyond_the_picture_stand_at_its_upper_edge() -> None:
     picture = load_picture(
-        LoadCurve(predicted=CURVE, bound_ms=50.0, tests=[TestedRate(80.0, 90_000.0, False)]), 99.0, 78, 20
+        LoadCurve(predicted=CURVE, bound_ms=50.0, tests=[MeasuredRate(80.0, 90_000.0, False)]), 99.0, 78, 20
     )
     assert rows_with(picture, "x") == [0]
 
 
 def test_tests_are_drawn_without_a_prediction() -> None:
-    picture = load_picture(LoadCurve(tests=[TestedRate(80.0, 90.0, False)]), 99.0, 78, 20)
+    picture = load_picture(LoadCurve(tests=[MeasuredRate(80.0, 90.0, False)]), 99.0, 78, 20)
     assert len(rows_with(picture, "x")) == 1
     assert picture.lines[-1] == "x failed"
 

@@ -12,7 +12,7 @@ from dlbricks_tui.tui.scenario import work
 from dlbricks_tui.tui.scenario.pictures import PictureRows, picture_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.wording.chart import chart
-from dlbricks_tui.wording.load_charts import PASSED, LoadCurve, TestedRate, load_picture
+from dlbricks_tui.wording.load_charts import PASSED, LoadCurve, MeasuredRate, load_picture
 from dlbricks_tui.wording.numbers import PREDICTED, in_ms
 
 if TYPE_CHECKING:
@@ -112,9 +112,9 @@ def curve_of(view: ScenarioView, progress: Progress | None) -> LoadCurve:
     scenario, predicted = view.answer.scenario, view.answer.prediction
     if progress is None:
         stored = view.answer.stored_tests
-        tests = [TestedRate(it.rate, work.percentile_ms_of(it), it.valid) for it in stored if it.rate is not None]
+        tests = [MeasuredRate(it.rate, work.percentile_ms_of(it), it.valid) for it in stored if it.rate is not None]
     else:
-        tests = [TestedRate(it.rate, it.percentile_ms, it.passed) for it in progress.ended if it.rate is not None]
+        tests = [MeasuredRate(it.rate, it.percentile_ms, it.passed) for it in progress.ended if it.rate is not None]
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
         running = (progress.test.rate, percentile_of(progress.ordered_ms, scenario.percentile))
