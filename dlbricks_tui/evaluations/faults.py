@@ -54,16 +54,14 @@ def table_shown(place: Place) -> str:
 def allowed(part: Schema) -> str:
     """Return the values that a part of the schema allows, in words."""
     part = resolved(part)
+    if "patternErrorMessage" in part:
+        return str(part["patternErrorMessage"])
     if "anyOf" in part:
-        one, several = part["anyOf"]
-        is_list = several.get("type") == "array"
-        return f"{allowed(one)}, or a list of such values" if is_list else f"{allowed(one)}, or {allowed(several)}"
+        return f"{allowed(part['anyOf'][0])}, or a list of such values"
     if "const" in part:
         return shown(part["const"])
     if "enum" in part:
         return f"one of {', '.join(map(shown, part['enum']))}"
-    if "patternErrorMessage" in part:
-        return str(part["patternErrorMessage"])
     kinds = part["type"]
     if isinstance(kinds, list):
         return "text, a number, or true or false"

@@ -14,8 +14,8 @@ from dlbricks_tui.evaluations.reading import evaluation_of
 from dlbricks_tui.evaluations.writing import text_of
 from dlbricks_tui.printable import printable
 
-# About 3,000 results with a hundred samples each.
-MOST_BYTES = 8 * 2**20
+# About 1,500 results with a hundred samples each.
+MOST_BYTES = 4 * 2**20
 _LONGEST_PATH = 300
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OF_UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -16,11 +16,12 @@ MOST_LEVELS = 16
 # Characters of a number or a key without quotes. Parsers take long to read longer numbers.
 LONGEST_WORD = 200
 
-_BLANK = re.compile(r"[ \t\n]+|#[^\n]*")
+# A limited number of lines at once: longer repetitions take much memory.
+_BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){1,500}|[ \t]+|#[^\n]*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\n]+")
-_TOKEN = re.compile(r"[\"'\[\]{}.,=\n]|#[^\n]*|[\w+-]+")
+_TOKEN = re.compile(r"[\"'\[\]{}.,=\n]|#[^\n]*\n?|[\w+-]+")
 _ESCAPE_OR_END = {'"': re.compile(r'\\.|"', re.DOTALL), '"""': re.compile(r'\\.|"""', re.DOTALL)}
 
 
@@ -36,13 +37,20 @@ class Position(NamedTuple):
         return f"line {self.line}, column {self.column}"
 
 
+class Excess(NamedTuple):
+    """A place where a text is too much for parsers, and the message about it."""
+
+    offset: int
+    message: str
+
+
 def position_at(text: str, offset: int) -> Position:
     """Return the position of a character."""
     return Position(text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
 
 
-def too_deep(text: str) -> int | None:
-    """Return the offset at which a text nests too deep or a word is too long for parsers; None if there is none.
+def excess(text: str) -> Excess | None:
+    """Return what is too much for parsers in a text: its nesting, or a word; None if nothing is.
 
     The text need not be valid.
     """
@@ -57,12 +65,14 @@ def too_deep(text: str) -> int | None:
             levels -= 1
         elif token == ".":
             parts += 1
-        elif token in ",=\n":
+        elif token in ",=\n" or token[0] == "#":
             parts = 0
-        elif token[0] != "#" and len(token) > LONGEST_WORD:
-            return found.start()
+        elif len(token) > LONGEST_WORD:
+            return Excess(found.start(), f"a number or key has more than {LONGEST_WORD} characters: shorten it")
         if levels > MOST_LEVELS or parts > MOST_LEVELS:
-            return found.start()
+            return Excess(
+                found.start(), f"the values nest more than {MOST_LEVELS} levels deep: an evaluation needs three"
+            )
     return None
 
 

@@ -21,13 +21,11 @@ from dlbricks_tui.evaluations.evaluation import (
 )
 from dlbricks_tui.evaluations.faults import Fault, shown
 from dlbricks_tui.evaluations.positions import (
-    LONGEST_WORD,
-    MOST_LEVELS,
     Position,
+    excess,
     offset_of,
     offsets_of,
     position_at,
-    too_deep,
 )
 from dlbricks_tui.evaluations.rules import as_list, broken_rules
 from dlbricks_tui.evaluations.validation import faults_of
@@ -43,18 +41,19 @@ else:
     import tomli as tomllib
 
 # Small values take up to 30 times the memory of their text.
-MOST_VALUES = 400_000
+MOST_VALUES = 200_000
 _MOST_FAULTS = 100
 _WHERE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
+_NAMES = re.compile(r"\('([^()]*)',?\)")
 # What to do about faults in the notation, by the beginning of the parser's message.
 _CURES = {
     "Invalid value": 'write text in quotes, as in name = "text", and close lists with ]',
     "Expected '=' after a key": "write key = value",
-    "Cannot overwrite a value": "this key is there already: remove one of them",
-    "Cannot declare": "this table is there already: write [[model]], with two brackets, for one of several",
-    "Cannot mutate": "this table is there already: remove one of them",
-    "Cannot redefine": "this key is there already: remove one of them",
-    "Duplicate inline table key": "this key is there already: remove one of them",
+    "Cannot overwrite a value": "this key is there already: keep one of them",
+    "Cannot declare": "keep one of them, or write [[name]] where several tables are allowed",
+    "Cannot mutate": "keep one of them",
+    "Cannot redefine": "this key is there already: keep one of them",
+    "Duplicate inline table key": "this key is there already: keep one of them",
     "Expected newline or end of document": "write one key = value in a line",
     "Invalid statement": "write key = value, or the name of a table, such as [measure]",
     "Invalid initial character": "a key has letters, digits, - and _, or quotes around it",
@@ -87,14 +86,9 @@ def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
 
 
 def _parsed(text: str, file: str) -> dict[str, Any]:
-    deep = too_deep(text)
-    if deep is not None:
-        raise _error(
-            file,
-            position_at(text, deep),
-            f"the values nest more than {MOST_LEVELS} levels deep, or a word has more than {LONGEST_WORD} characters; "
-            "an evaluation needs neither",
-        )
+    found = excess(text)
+    if found is not None:
+        raise _error(file, position_at(text, found.offset), found.message)
     if sum(text.count(sign) for sign in ",=[{") > MOST_VALUES:
         raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
     try:
@@ -110,7 +104,9 @@ def _syntax_error(message: str, text: str, file: str) -> EvaluationError:
     found = _WHERE.search(message)
     known = found is not None and found[1] is not None
     where = Position(int(found[1]), int(found[2])) if found is not None and known else position_at(text, len(text))
-    problem = printable(_WHERE.sub("", message))
+    # Names are tuples in some messages.
+    plain = _NAMES.sub(lambda names: names[1].replace("', '", "."), _WHERE.sub("", message))
+    problem = printable(plain)
     cure = next((cure for beginning, cure in _CURES.items() if message.startswith(beginning)), "")
     return _error(file, where, f"this is not TOML ({problem[:1].lower()}{problem[1:80]}); {cure or 'correct it here'}")
 

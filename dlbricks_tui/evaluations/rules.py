@@ -23,7 +23,7 @@ def broken_rules(document: _Table) -> Iterator[Fault]:
     """Yield the rules that a document breaks which the schema allows."""
     yield from _in_models(document["model"])
     yield from _in_runtimes(document["runtime"])
-    yield from _in_measure(document.get("measure", {}))
+    yield from _in_measure(document.get("measure", {}), has_scenarios=bool(document.get("scenario")))
     for number, scenario in enumerate(document.get("scenario", ())):
         yield from _in_scenario(("scenario", number), scenario)
     results = document.get("result", ())
@@ -80,12 +80,12 @@ def _in_runtimes(runtimes: Sequence[_Table]) -> Iterator[Fault]:
         yield Fault(("runtime", number), "another [[runtime]] is the same: remove one of them")
 
 
-def _in_measure(measure: _Table) -> Iterator[Fault]:
+def _in_measure(measure: _Table, *, has_scenarios: bool) -> Iterator[Fault]:
     if "fixed_runs" in measure and "target_interval" in measure:
         yield Fault(("measure", "fixed_runs"), "fixed_runs and target_interval exclude each other: remove one of them")
-    if measure.get("bricks") is False and measure.get("end_to_end") is False:
+    if measure.get("bricks") is False and measure.get("end_to_end") is False and not has_scenarios:
         yield Fault(
-            ("measure", "bricks"), "bricks and end_to_end are both false, so nothing is measured: set one to true"
+            ("measure", "bricks"), "bricks and end_to_end are both false, and there is no [[scenario]]: set one to true"
         )
 
 

@@ -12,10 +12,10 @@ from dlbricks_tui.evaluations.positions import (
     MOST_LEVELS,
     Place,
     Position,
+    excess,
     offset_of,
     offsets_of,
     position_at,
-    too_deep,
 )
 from tests.evaluations.example import FULL
 
@@ -144,4 +144,5 @@ def test_positions_agree_with_the_parser_in_any_document(document: dict[str, Any
     ],
 )
 def test_deep_nesting_is_found_without_parsing(text: str, offset: int | None) -> None:
-    assert too_deep(text) == offset
+    found = excess(text)
+    assert (None if found is None else found.offset) == offset
