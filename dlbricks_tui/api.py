@@ -14,7 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from logging import getLogger
+from pathlib import Path
 
+from dlbricks_tui.answers.check_results import CheckedModel
+from dlbricks_tui.answers.checked import checked, measure_again
+from dlbricks_tui.answers.checking import CheckOptions, check_plan
 from dlbricks_tui.answers.comparing import CompareOptions
 from dlbricks_tui.answers.comparing import compare as ranking_of
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
@@ -44,6 +48,9 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.estimate import Coverage
 from dlbricks_tui.estimate.explanation import Residual
+from dlbricks_tui.evaluations.change import Verdict as CheckVerdict
+from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.evaluations.errors import EvaluationError
 from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock
@@ -79,14 +86,19 @@ from dlbricks_tui.wording.scenarios import message_line
 __all__ = [
     "BrickShare",
     "CalibrationPolicy",
+    "CheckOptions",
+    "CheckVerdict",
+    "CheckedModel",
     "CompareOptions",
     "ComparedCombination",
     "Comparison",
     "Counts",
     "Coverage",
     "Cut",
+    "Difference",
     "EstimateError",
     "EstimateOptions",
+    "EvaluationError",
     "InstructionSet",
     "Layer",
     "LayerGraph",
@@ -124,6 +136,7 @@ __all__ = [
     "UserError",
     "Verdict",
     "WorkerError",
+    "check",
     "compare",
     "estimate",
     "load",
@@ -267,6 +280,28 @@ def scenario(
             progress(line)
 
     return scenario_result(answer, measure_order(order, folder, take), folder, predicts=True)
+
+
+def check(
+    against: os.PathLike[str] | str,
+    models: Model | Sequence[Model] = (),
+    options: CheckOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> tuple[CheckedModel, ...]:
+    """Measure models again, by default all of a file, and return whether they are slower than the file says.
+
+    The file is an evaluation with results, or one of `dlbricks results export`. As `measure`, this handles signals:
+    call it in the main thread only. RunError is raised if it is interrupted.
+    """
+    _require_main_thread()
+    folder, named = _folder(data), [models] if isinstance(models, str | os.PathLike) else models
+    plan = check_plan([os.fspath(model) for model in named], Path(against), options or CheckOptions(), folder)
+    measured = measure_again(plan, folder, lambda request: _executed(request, folder, time.monotonic(), progress))
+    if measured.stopped:
+        raise RunError("the check was stopped before its verdicts; what was measured is kept in the store")
+    return checked(plan, measured, folder)
 
 
 def _require_main_thread() -> None:

@@ -1,4 +1,4 @@
-"""`dlbricks results`: list, show, export, delete, verify and compact stored results."""
+"""`dlbricks results`: list, show, compare, export, delete, verify and compact stored results."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.cli import results_import
+from dlbricks_tui.cli import results_compare, results_import
 from dlbricks_tui.cli import results_output as output
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_csv, write_json, write_json_lines
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_actions, add_format_options
@@ -46,6 +46,8 @@ def register(parser: Parser) -> None:
     about = "show one result or load test with its samples, or all results of one brick"
     showing = add_action(actions, "show", about, show_result)
     showing.add_argument("result", metavar="RESULT", help="the first characters of an id or of a brick key")
+
+    results_compare.add_compare(actions)
 
     about = "write results to a file that `import` reads"
     exporting = add_action(actions, "export", about, export_results, epilog=FILTERS)

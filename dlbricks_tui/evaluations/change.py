@@ -4,7 +4,7 @@ The first row that fits decides. `by` is the smallest change that counts.
 
 | change of the latency | samples | verdict |
 |---|---|---|
-| any | too few on either side | unknown |
+| any | fewer than 5 on either side | unknown |
 | over `by`, up or down | significant | slower or faster |
 | over `by`, up or down | not significant | unknown |
 | up to `by` | the interval reaches at most `by` to either side of the change | same |
@@ -20,11 +20,20 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from math import hypot
 
-from dlbricks_tui.store.statistics import adjusted, interval_p_value, mean_latency, rank_sum_p_value, summarise
+from dlbricks_tui.store.statistics import (
+    adjusted,
+    exact_rank_sum_p_value,
+    interval_p_value,
+    mean_latency,
+    rank_sum_p_value,
+    summarise,
+)
 
 # A smaller change counts as none, unless the user names another share: two processes differ by as much.
 USUAL_SHARE = 0.03
 SIGNIFICANT = 0.05
+# Slow models have few samples, which vary little. Fewer give no interval.
+FEWEST_SAMPLES = 5
 
 
 class Verdict(str, Enum):
@@ -123,5 +132,9 @@ def _p_value(was: Timing, now: Timing) -> float | None:
     of_intervals = interval_p_value((was.value_ms, was.low_ms, was.high_ms), (now.value_ms, now.low_ms, now.high_ms))
     if not (was.samples_ms and now.samples_ms):
         return of_intervals
+    if min(len(was.samples_ms), len(now.samples_ms)) < FEWEST_SAMPLES:
+        return None
     of_samples = rank_sum_p_value(was.samples_ms, now.samples_ms)
-    return None if of_samples is None else max(of_samples, of_intervals)
+    if of_samples is None:
+        of_samples = exact_rank_sum_p_value(was.samples_ms, now.samples_ms)
+    return max(of_samples, of_intervals)

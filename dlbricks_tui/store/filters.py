@@ -54,6 +54,11 @@ def parse_filter(text: str) -> QueryInstance:
         raise QueryError(f"filter {column}{comparison}{value!r}: it {error}") from None
 
 
+def is_filter(text: str) -> bool:
+    """True for a column with a comparison; anything else is a word to search for."""
+    return _WRITTEN.fullmatch(text) is not None
+
+
 def all_of(queries: Iterable[QueryInstance]) -> QueryInstance:
     """Return the query for documents that match all queries."""
     return reduce(operator.and_, queries, noop())

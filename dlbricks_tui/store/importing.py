@@ -86,6 +86,21 @@ def import_file(store: ResultsDatabase, path: Path) -> ImportReport:
     return report
 
 
+def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Record], list[Damage]]:
+    """Return the records of these kinds in an exported file, and the lines that an import would refuse."""
+    report = ImportReport()
+    try:
+        with _opened(path) as file:
+            records = [it for it in _records(file, path, report, References()) if isinstance(it, kinds)]
+    except BrokenDocumentError as error:
+        raise ExchangeError(f"{path} {error}") from error
+    except OSError as error:
+        raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
+    if report.refused and not records:
+        raise ExchangeError(f"nothing in {path} can be read: {report.refused[0]}")
+    return records, report.refused
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
     """Open the file, unpacked if it is packed."""

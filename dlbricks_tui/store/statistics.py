@@ -129,6 +129,24 @@ def rank_sum_p_value(first: Sequence[float], second: Sequence[float]) -> float |
     return math.erfc(distance / math.sqrt(2.0 * variance))
 
 
+def exact_rank_sum_p_value(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return the p-value of the two-sided Mann-Whitney test for few samples, from all orders that they can have.
+
+    A pair of equal samples counts half, rounded towards no difference.
+    """
+    ones, others = len(first), len(second)
+    larger = sum((one > other) + (one == other) / 2 for one in first for other in second)
+    extreme = math.ceil(min(larger, ones * others - larger))
+    # The number of orders with each rank sum: coefficients of the Gaussian binomial.
+    orders = [1] + [0] * extreme
+    for step in range(1, ones + 1):
+        for place in range(extreme, others + step - 1, -1):
+            orders[place] -= orders[place - others - step]
+        for place in range(step, extreme + 1):
+            orders[place] += orders[place - step]
+    return min(1.0, 2.0 * sum(orders) / math.comb(ones + others, ones))
+
+
 def interval_p_value(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
     """Return the p-value for two values with 95 % intervals, each a value with its bounds, which are normal.
 

@@ -47,9 +47,16 @@ def test_the_interval_of_the_change_lies_around_it() -> None:
 
 
 def test_too_few_samples_give_no_verdict_however_large_the_change() -> None:
-    found = compared(measured(10.0, count=7), measured(20.0, seed=2))
+    found = compared(measured(10.0, count=4), measured(20.0, seed=2))
     assert (found.verdict, found.p_value, found.significant) == (Verdict.UNKNOWN, None, False)
-    assert compared(measured(10.0, count=7), measured(10.0)).verdict is Verdict.UNKNOWN
+    assert compared(measured(10.0, count=4), measured(10.0)).verdict is Verdict.UNKNOWN
+
+
+def test_a_few_samples_of_a_slow_model_are_enough() -> None:
+    found = compared(measured(900.0, count=5, spread=0.004), measured(1000.0, count=9, spread=0.004, seed=2))
+    assert found.verdict is Verdict.SLOWER and found.p_value is not None and found.p_value > 1e-4
+    same = compared(measured(900.0, count=5, spread=0.004), measured(901.0, count=9, spread=0.004, seed=2))
+    assert same.verdict is Verdict.SAME
 
 
 def test_samples_that_vary_too_much_give_no_verdict() -> None:

@@ -387,3 +387,22 @@ def test_a_selection_is_exported_with_its_references_only(tmp_path: Path) -> Non
         assert [it.key for it in store.records(BrickForm)] == [brick(1)]
         assert [it.brick for it in store.records(Measurement)] == [brick(1)]
         assert len(store.records(System)) == 1
+
+
+def test_an_export_is_read_into_memory_as_an_import_would_check_it(exported: Path) -> None:
+    records, refused = importing.read_export(exported, (System, Runtime))
+    assert {type(it) for it in records} == {System, Runtime} and refused == []
+    with exported.open("ab") as file:
+        file.write(b'"9": {"check":"00000000","table":"systems"}\n')
+    damaged, refused = importing.read_export(exported, (System, Runtime))
+    assert damaged == records and len(refused) == 1
+
+
+def test_a_file_without_records_is_refused_and_nothing_is_stored(tmp_path: Path) -> None:
+    path = tmp_path / "text.json"
+    path.write_text("not an export\n")
+    with pytest.raises(ExchangeError, match=r"nothing in .*text\.json can be read"):
+        importing.read_export(path, (System,))
+    with pytest.raises(ExchangeError, match="cannot read"):
+        importing.read_export(tmp_path / "missing.json", (System,))
+    assert [it.name for it in tmp_path.iterdir()] == ["text.json"]

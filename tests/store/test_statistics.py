@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.store.statistics import (
     FEWEST_SAMPLES,
     adjusted,
+    exact_rank_sum_p_value,
     interval_p_value,
     mean_ratio,
     quantile,
@@ -173,3 +174,23 @@ def test_the_mean_of_ratios_treats_2_and_one_half_alike() -> None:
 def test_quantiles_are_those_of_numpy_to_the_last_bit(samples: list[float], share: float) -> None:
     ordered = np.sort(np.array(samples))
     assert quantile(ordered, share) == quantile(ordered.tolist(), share) == float(np.quantile(ordered, share))
+
+
+def test_the_exact_p_value_counts_all_orders() -> None:
+    samples = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+    for first in itertools.combinations(samples, 3):
+        second = [it for it in samples if it not in first]
+        found = sum(one > other for one in first for other in second)
+        extreme = min(found, 15 - found)
+        orders = list(itertools.combinations(samples, 3))
+        larger = [sum(one > other for one in it for other in samples if other not in it) for it in orders]
+        expected = min(1.0, 2 * sum(it <= extreme for it in larger) / len(orders))
+        assert exact_rank_sum_p_value(first, second) == pytest.approx(expected)
+
+
+def test_the_exact_p_value_is_near_the_approximate_one_and_careful_with_equal_samples() -> None:
+    chance = random.Random(4)
+    first, second = ([chance.gauss(mean, 1) for _ in range(10)] for mean in (0.0, 1.2))
+    assert exact_rank_sum_p_value(first, second) == pytest.approx(rank_sum_p_value(first, second), abs=0.01)
+    assert exact_rank_sum_p_value([1.0] * 5, [1.0] * 6) == 1.0
+    assert exact_rank_sum_p_value([1.0] * 5, [2.0] * 5) == pytest.approx(2 / 252)

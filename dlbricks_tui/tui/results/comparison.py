@@ -12,6 +12,14 @@ from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.wording.contrasts import (
+    NOTHING_IN_COMMON,
+    SIGNS,
+    left_out_in_words,
+    p_words,
+    ratio_words,
+    verdicts_in_words,
+)
 from dlbricks_tui.wording.numbers import counted, milliseconds, signed_percent
 
 if TYPE_CHECKING:
@@ -23,9 +31,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.session import SharedStore
 
 _MS, _CHANGE, _P, _VERDICT = 10, 10, 8, 17
-_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.ALIKE: "=", Verdict.TOO_FEW: "?"}
 _STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.ALIKE: "muted", Verdict.TOO_FEW: "warn"}
-_LEAST_P = 0.001
 
 
 class PairsPanel(ItemPanel[Paired]):
@@ -73,19 +79,13 @@ class PairsPanel(ItemPanel[Paired]):
             number_column(milliseconds(pair.first.trimmed_mean_ms), _MS),
             number_column(milliseconds(pair.second.trimmed_mean_ms), _MS),
             number_column(signed_percent(pair.ratio - 1.0), _CHANGE, style),
-            number_column(_p_text(pair.p_value), _P, "muted"),
-            Span(f"  {_SIGNS[pair.verdict]} {pair.verdict.value}", style),
+            number_column(p_words(pair.p_value), _P, "muted"),
+            Span(f"  {SIGNS[pair.verdict]} {pair.verdict.value}", style),
         )
 
 
 def _name_width(width: int) -> int:
     return max(8, width - 2 * _MS - _CHANGE - _P - _VERDICT - 2)
-
-
-def _p_text(p_value: float | None) -> str:
-    if p_value is None:
-        return "-"
-    return f"<{_LEAST_P:g}" if p_value < _LEAST_P else f"{p_value:.3f}"
 
 
 class ContrastScreen(PanelledScreen[None]):
@@ -139,18 +139,10 @@ class ContrastScreen(PanelledScreen[None]):
             yield line(Span("   Comparing.", "muted"))
             return
         if found.ratio is None:
-            yield line(Span("   They have no brick in the same context and no model in common.", "warn"))
+            yield line(Span(f"   {NOTHING_IN_COMMON}", "warn"))
             return
-        first_ms, second_ms = found.total_ms
-        yield line(
-            Span("   B takes ", "muted"),
-            Span(f"{found.ratio:.3f}", "strong"),
-            Span(f" times as long (95 % {found.low:.3f} to {found.high:.3f}, geometric mean of ", "muted"),
-            Span(f"{len(found.pairs):,}", "strong"),
-            Span(f"); together {milliseconds(first_ms)} and {milliseconds(second_ms)} ms", "muted"),
-        )
-        counts = ((verdict, found.count(verdict)) for verdict in Verdict)
-        told = [Span(f"{count:,} {verdict.value}", _STYLES[verdict]) for verdict, count in counts if count]
+        styles = ("muted", "strong", "muted", "strong", "muted")
+        yield line(Span("   ", "muted"), *map(Span, ratio_words(found), styles))
+        told = [Span(words, _STYLES[verdict]) for verdict, words in verdicts_in_words(found)]
         spans = [part for each in told for part in (each, Span(", ", "muted"))][:-1]
-        alone = f"; only in A {found.only_first:,}, only in B {found.only_second:,}"
-        yield line(Span("   "), *spans, Span(alone, "muted"))
+        yield line(Span("   "), *spans, Span(f"; {left_out_in_words(found)}", "muted"))

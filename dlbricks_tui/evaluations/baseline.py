@@ -1,0 +1,203 @@
+"""Earlier latencies of whole models, from an evaluation or from exported results, to compare today's with."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from dlbricks_tui.evaluations.change import Timing, timing_of
+from dlbricks_tui.evaluations.evaluation import EvaluatedModel, Evaluation, RecordedResult
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import (
+    INSTRUCTIONS_VARIABLE,
+    OPTIMISATION_VARIABLE,
+    Kernels,
+    Variant,
+    stated_kernels,
+    stated_precision,
+    stated_threads,
+)
+from dlbricks_tui.store.records import DatedRecord, EndToEnd, Fact, Facts, Provenance, Record, Runtime, System
+from dlbricks_tui.store.statistics import mean_latency
+
+# Results of one combination that are this much older than the newest one belong to another day.
+_TOGETHER = timedelta(hours=12)
+# The facts about a system that are part of its id, and so hold for all of its results.
+_LASTING = ("governor", "turbo", "hyper_threading", "vectors", "quota_cores")
+_METHOD = "method"
+_GIBIBYTE = 1 << 30
+Described = TypeVar("Described", System, Runtime)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The earlier latency of a whole model in one combination, and what is known of that measurement."""
+
+    result: RecordedResult
+    level: Level
+    # None: the usual one.
+    method: Method | None = None
+    # None if the whole model was not timed.
+    timing: Timing | None = None
+    # The ids of the system and the runtime, and the key of the model; empty: not known.
+    system: str = ""
+    runtime: str = ""
+    key: str = ""
+    # The model as an evaluation states it, once for each format.
+    models: tuple[EvaluatedModel, ...] = ()
+
+    @property
+    def variant(self) -> Variant:
+        """The variant in which the model was timed."""
+        one = self.result
+        return Variant(one.threads, one.batch, one.precision, Kernels(one.instructions, one.optimisation))
+
+
+def baselines_of_evaluation(evaluation: Evaluation) -> tuple[Baseline, ...]:
+    """Return the recorded results of an evaluation."""
+    return tuple(
+        [
+            Baseline(
+                result=it,
+                level=evaluation.measuring.level,
+                method=evaluation.measuring.method or _method_of(str(dict(it.packages).get(_METHOD))),
+                timing=_timing_of(it),
+                models=tuple([model for model in evaluation.models if model.name == it.model]),
+            )
+            for it in evaluation.results
+        ]
+    )
+
+
+def baselines_of_records(records: Sequence[Record], system: str) -> tuple[Baseline, ...]:
+    """Return the newest good results of whole models on a system, each combination once.
+
+    Results of several runs within half a day count together.
+    """
+    runtimes = newest_by_id(it for it in records if isinstance(it, Runtime))
+    systems = newest_by_id(it for it in records if isinstance(it, System))
+    origins = {(it.run, it.runtime): it for it in records if isinstance(it, Provenance)}
+    found: defaultdict[tuple[object, ...], list[EndToEnd]] = defaultdict(list)
+    for it in records:
+        if isinstance(it, EndToEnd) and it.good and it.system == system:
+            runtime = runtimes[it.runtime]
+            variant = (stated_threads(it.runtime), stated_precision(it.runtime), runtime.settings, it.batch_size)
+            found[(it.name, runtime.framework, variant, it.level)].append(it)
+    return tuple(
+        [
+            baseline_of(together, runtimes[together[-1].runtime], systems[system], _origin_of(together, origins))
+            for together in map(_newest_together, found.values())
+        ]
+    )
+
+
+def baseline_of(
+    results: Sequence[EndToEnd], runtime: Runtime, system: System, origin: Provenance | None = None
+) -> Baseline:
+    """Return the results of a whole model in one combination, one result or more, as one; the last is the newest."""
+    newest = results[-1]
+    value, low, high = mean_latency(
+        [(it.statistics.trimmed_mean_ms, it.statistics.low_ms, it.statistics.high_ms) for it in results]
+    )
+    samples = tuple(sample for it in results for sample in steady_samples_ms(it))
+    kernels = stated_kernels(newest.runtime)
+    recorded = RecordedResult(
+        model=newest.name,
+        framework=runtime.framework,
+        version=runtime.version,
+        threads=stated_threads(newest.runtime),
+        batch=newest.batch_size,
+        precision=stated_precision(newest.runtime),
+        instructions=kernels.instructions,
+        optimisation=kernels.optimisation,
+        variables=_variables_of(runtime),
+        when=newest.when,
+        measured_ms=value,
+        low_ms=low,
+        high_ms=high,
+        samples_ms=samples,
+        estimate_ms=None,
+        estimate_low_ms=None,
+        estimate_high_ms=None,
+        packages=(*(() if origin is None else origin.packages), (_METHOD, newest.protocol)),
+        host=_host_of(system, origin),
+        sha256="" if origin is None else str(dict(origin.models).get(newest.model) or ""),
+    )
+    return Baseline(
+        result=recorded,
+        level=newest.level,
+        method=_method_of(newest.protocol),
+        timing=Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=samples),
+        system=system.id,
+        runtime=newest.runtime,
+        key=newest.model,
+    )
+
+
+def newest_by_id(described: Iterable[Described]) -> Mapping[str, Described]:
+    """Return systems or runtimes by their ids, each as described last."""
+    return {it.id: it for it in described}
+
+
+def steady_samples_ms(result: EndToEnd) -> tuple[float, ...]:
+    """Return the samples of a whole model without its warm-up."""
+    warm_up = dict(result.noise).get("warm_up", 0)
+    return result.samples_ms[warm_up if isinstance(warm_up, int) else 0 :]
+
+
+def _timing_of(one: RecordedResult) -> Timing | None:
+    if one.measured_ms is None or not one.measured_ms > 0:
+        return None
+    if one.low_ms is None or one.high_ms is None:
+        # Without an interval only samples tell how sure the latency is.
+        return timing_of([one.samples_ms]) if one.samples_ms else None
+    return Timing(value_ms=one.measured_ms, low_ms=one.low_ms, high_ms=one.high_ms, samples_ms=one.samples_ms)
+
+
+def _newest_together(results: Sequence[EndToEnd]) -> list[EndToEnd]:
+    """Return the newest result, and those of about the same time that were measured the same way, oldest first."""
+    ordered = sorted(results, key=_moment)
+    newest = ordered[-1]
+    return [
+        it
+        for it in ordered
+        if (it.runtime, it.protocol, it.model) == (newest.runtime, newest.protocol, newest.model)
+        and _moment(newest) - _moment(it) <= _TOGETHER
+    ]
+
+
+def _moment(record: DatedRecord) -> datetime:
+    return datetime.fromisoformat(record.when)
+
+
+def _origin_of(results: Sequence[EndToEnd], origins: Mapping[tuple[str, str], Provenance]) -> Provenance | None:
+    newest = results[-1]
+    return origins.get((newest.run, newest.runtime))
+
+
+def _variables_of(runtime: Runtime) -> dict[str, str]:
+    """Return the variables that tune a runtime, without those of its variant."""
+    of_the_variant = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE)
+    return {name: str(value) for name, value in runtime.settings if name not in of_the_variant}
+
+
+def _host_of(system: System, origin: Provenance | None) -> Facts:
+    """Return the facts about a system, as they were at the time."""
+    described = dict(system.facts)
+    found: dict[str, Fact] = {
+        "cpu": system.cpu,
+        "cores": system.cores,
+        "memory_gib": math.ceil(system.memory_bytes / _GIBIBYTE),
+        **({"instance_type": system.instance_type} if system.instance_type else {}),
+        **{name: described[name] for name in _LASTING if name in described},
+        **({} if origin is None else dict(origin.host)),
+    }
+    return tuple(found.items())
+
+
+def _method_of(protocol: str) -> Method | None:
+    """Return the method of a result by its id; None for results of other programs, such as those of the paper."""
+    return next((method for method in Method if protocol.startswith(f"{method.value}-")), None)

@@ -1,0 +1,74 @@
+"""Verdicts on changes, in words."""
+
+from collections.abc import Sequence
+
+from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, SIGNIFICANT, Change, Verdict
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import Precision, Variant, batch_in_words, threads_in_words
+from dlbricks_tui.wording.contrasts import p_words
+from dlbricks_tui.wording.numbers import counted, in_ms, percent, signed_percent
+
+_VERDICT_WIDTH = max(len(verdict.value) for verdict in Verdict)
+
+
+def p_phrase(p_value: float | None) -> str:
+    """Return a p-value with its name: `p = 0.042`, `p < 0.001`; empty for too few samples."""
+    if p_value is None:
+        return ""
+    words = p_words(p_value)
+    return f"p < {words[1:]}" if words.startswith("<") else f"p = {words}"
+
+
+def change_words(change: float, low: float, high: float) -> str:
+    """Return a change with its interval: `+7.2 % (+6.1 to +8.3 %)`."""
+    bounds = f"{signed_percent(low).removesuffix(' %')} to {signed_percent(high)}"
+    return f"{signed_percent(change)} ({bounds})"
+
+
+def combination_words(framework: str, variant: Variant, level: Level) -> str:
+    """Return a combination, without what is usual: `onnxruntime, 1 thread`, `mxnet, 2 threads, batch 8, written`."""
+    words = [framework, threads_in_words(variant.threads)]
+    words += [batch_in_words(variant.batch_size)] if variant.batch_size != 1 else []
+    words += [variant.precision.value] if variant.precision is not Precision.F32 else []
+    words += variant.kernels.words
+    words += [level.value] if level is not Level.FUSED else []
+    return ", ".join(words)
+
+
+def verdict_line(
+    verdict: Verdict, what: str, was_ms: float, is_ms: float, change: str, p_value: float | None, notes: Sequence[str]
+) -> str:
+    """Return a verdict in one line; `notes` are the reason for doubt, and the differences."""
+    figures = [f"{in_ms(was_ms)} -> {in_ms(is_ms)}", change, p_phrase(p_value)]
+    told = [f"{what}: {', '.join(filter(None, figures))}", *notes]
+    return f"{verdict.value:<{_VERDICT_WIDTH}}  {'; '.join(told)}"
+
+
+def unmeasured_line(what: str, reason: str) -> str:
+    """Return the line of a model without a latency."""
+    return f"{Verdict.UNKNOWN.value:<{_VERDICT_WIDTH}}  {what}: {reason}"
+
+
+def reason_for_doubt(found: Change, by: float) -> str:
+    """Return why the verdict is unknown; empty for any other verdict."""
+    if found.verdict is not Verdict.UNKNOWN:
+        return ""
+    if found.p_value is None:
+        return f"fewer than {FEWEST_SAMPLES} samples"
+    if abs(found.change) > by:
+        return f"it may be chance, as p is not below {SIGNIFICANT:g}"
+    return f"its interval reaches more than {percent(by, 1)} to a side"
+
+
+def verdict_counts(verdicts: Sequence[Verdict]) -> str:
+    """Return how often there is which verdict: `1 slower, 3 same`."""
+    counts = [(verdict, sum(it is verdict for it in verdicts)) for verdict in Verdict]
+    return ", ".join(f"{count} {verdict.value}" for verdict, count in counts if count)
+
+
+def check_heading(file: str, days: str, models: int, processes: int, by: float) -> str:
+    """Return what a check does, before it begins."""
+    return (
+        f"checking {counted(models, 'combination')} of {file}{days and f', measured {days}'}, each in "
+        f"{processes} process{'' if processes == 1 else 'es'}; changes up to {percent(by, 1)} count as none"
+    )
