@@ -42,6 +42,16 @@ from dlbricks_tui.answers.run_results import Counts, ProbeResult, RunResult, pro
 from dlbricks_tui.answers.scenario_results import MeasuredScenario, PredictedScenario, ScenarioResult, scenario_result
 from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
 from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.trace_results import TraceResult, trace_result
+from dlbricks_tui.answers.tracing import (
+    TraceFormat,
+    TraceOptions,
+    require_place,
+    require_room,
+    trace_model,
+    trace_order,
+    write_in,
+)
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.errors import UserError
@@ -79,9 +89,13 @@ from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
 from dlbricks_tui.store.records import Runtime, System
 from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.traces.errors import TraceError
+from dlbricks_tui.traces.messages import TraceMessage
+from dlbricks_tui.traces.trace import TraceLevel
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
 from dlbricks_tui.wording.numbers import too_many_threads
 from dlbricks_tui.wording.scenarios import message_line
+from dlbricks_tui.wording.tracing import message_line as trace_line
 
 __all__ = [
     "BrickShare",
@@ -132,6 +146,11 @@ __all__ = [
     "StoreError",
     "Summary",
     "System",
+    "TraceError",
+    "TraceFormat",
+    "TraceLevel",
+    "TraceOptions",
+    "TraceResult",
     "TypeShare",
     "UserError",
     "Verdict",
@@ -144,6 +163,7 @@ __all__ = [
     "open_results",
     "probe",
     "scenario",
+    "trace",
 ]
 
 # A path, a name of the library, or `table1:ID`.
@@ -302,6 +322,39 @@ def check(
     if measured.stopped:
         raise RunError("the check was stopped before its verdicts; what was measured is kept in the store")
     return checked(plan, measured, folder)
+
+
+def trace(
+    model: Model,
+    options: TraceOptions | None = None,
+    *,
+    file: os.PathLike[str] | str | None = None,
+    format: TraceFormat = TraceFormat.PERFETTO,  # noqa: A002 - the option of the command has this name
+    progress: Callable[[str], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> TraceResult:
+    """Run a model at rising levels of detail, and return what each level takes and adds, and the times of the layers.
+
+    The trace is kept in the data folder. `file` is written for the program that the format names, and replaced if it
+    is there. `progress` is called with a line after each level. An exception, such as KeyboardInterrupt, ends the
+    trace and its processes.
+    """
+    folder = _folder(data)
+    place = None if file is None else Path(file)
+    if place is not None:
+        require_place(place, replace=True)
+    order = trace_order(options or TraceOptions(), _source(model, folder), folder)
+    require_room(folder)
+
+    def take(message: TraceMessage) -> None:
+        if progress is not None and (line := trace_line(message)):
+            progress(line)
+
+    found = trace_model(order, folder, take)
+    if place is None:
+        return trace_result(found)
+    write_in(format, found, place)
+    return trace_result(found, place, format)
 
 
 def _require_main_thread() -> None:

@@ -72,6 +72,7 @@ COMMANDS = (
     _command("estimate", "compose models' latencies from the results of their bricks"),
     _command("analyze", "show how fast models could be, where their time goes, and what changes would gain"),
     _command("scenario", "predict or measure how much load a model can serve: latencies of requests, highest rate"),
+    _command("trace", "run a model at rising levels of detail, and write a timeline for Perfetto or chrome://tracing"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
     _command("check", "measure models again, and say which are slower than a file says: for nightly jobs"),
     _command("results", "list, show, compare, export, import, delete, verify and compact stored results"),

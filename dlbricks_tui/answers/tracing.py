@@ -1,0 +1,194 @@
+"""Trace a model in a separate process, and write the trace for the programs that show it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.opening import files_for, require_batch_size
+from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.models.graph import Level, Numbers, Shape
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.traces.errors import TraceError
+from dlbricks_tui.traces.file import read_trace
+from dlbricks_tui.traces.messages import USUAL_INFERENCES, TraceDone, TraceFailed, TraceOrder, decode
+from dlbricks_tui.traces.stored import trace_path
+from dlbricks_tui.traces.trace import Trace, TraceLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.answers.child_process import ChildProcess
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.traces.messages import TraceMessage
+
+# A trace of more can hardly be looked at.
+MOST_INFERENCES = 1000
+# A trace of a large model takes less.
+_NEEDED_BYTES = 1 << 20
+
+
+class TraceProcessError(TraceError):
+    """The process that traces a model cannot be started, or ended before the model was traced."""
+
+
+class TraceFormat(str, Enum):
+    """The formats of the files that other programs open."""
+
+    PERFETTO = "perfetto"
+    CHROME = "chrome"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptions:
+    """Options of a trace: how the model is executed, and what is traced. None: as a run would decide."""
+
+    # A registered runtime by its name, and that of the settings, which counts only for models that it runs.
+    runtime: str | None = None
+    usual_runtime: str | None = None
+    threads: int | None = None
+    # The number of images, sentences or rows in an inference. None: that of the model's file.
+    batch: int | None = None
+    precision: Precision | None = None
+    instructions: InstructionSet | None = None
+    optimisation: Optimisation | None = None
+    level: Level = Level.FUSED
+    # Of each level.
+    inferences: int = USUAL_INFERENCES
+    levels: tuple[TraceLevel, ...] = tuple(TraceLevel)
+    # By input name, for models whose files do not say them.
+    inputs: Mapping[str, Shape] = field(default_factory=dict)
+    values: Mapping[str, Numbers] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.inferences <= MOST_INFERENCES:
+            raise TraceError(f"inferences {self.inferences:,}: give a whole number from 1 to {MOST_INFERENCES:,}")
+        if not self.levels:
+            raise TraceError("a trace has one level or more: name some")
+        if self.batch is not None:
+            require_batch_size(self.batch, TraceError)
+
+
+def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) -> TraceOrder:
+    """Return the order to trace a model; raise a UserError where no runtime of this host can run it so."""
+    # Loaded here: the options of a trace need no executions.
+    from dlbricks_tui.analysis.what_if import Execution
+
+    request = run_request(
+        MeasureOptions(
+            runtime=options.runtime,
+            usual_runtime=options.usual_runtime,
+            threads=options.threads,
+            batch=options.batch,
+            precision=options.precision,
+            instructions=options.instructions,
+            optimisation=options.optimisation,
+            level=options.level,
+        ),
+        [source],
+        data,
+    )
+    runtime = request.runtime
+    if runtime.traits.always_fuses and options.level is Level.WRITTEN:
+        raise TraceError(f"{runtime.traits.title} fuses the layers of a network: choose level fused")
+    (file,) = files_for([source], runtime)
+    return TraceOrder(
+        source=file,
+        execution=Execution(runtime, options.level, options.batch),
+        # In the order in which they add instruments.
+        levels=tuple(it for it in TraceLevel if it in options.levels),
+        inferences=options.inferences,
+        inputs=options.inputs,
+        values=options.values,
+    )
+
+
+def trace_process(order: TraceOrder, data: DataFolder) -> ChildProcess[TraceMessage]:
+    """Return the process that traces a model; it has not started yet."""
+    # Loaded here: stored traces need no process.
+    from dlbricks_tui.answers.child_process import ChildProcess
+    from dlbricks_tui.traces.process import trace_command
+
+    return ChildProcess(trace_command(data), order.encoded(), data.log / "trace-process.log", decode)
+
+
+def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[TraceMessage], None]) -> Trace:
+    """Trace a model, and pass on the messages of the process; raise TraceProcessError if it fails."""
+    from dlbricks_tui.answers.child_process import ChildError
+
+    done: list[str] = []
+    failures: list[str] = []
+
+    def keep(message: TraceMessage) -> None:
+        if isinstance(message, TraceDone):
+            done.append(message.id)
+        elif isinstance(message, TraceFailed):
+            failures.append(message.reason)
+        take(message)
+
+    try:
+        trace_process(order, data).run(keep)
+    except ChildError as error:
+        raise TraceProcessError(failures[0] if failures else f"the model was not traced: {error}") from error
+    if failures or not done:
+        raise TraceProcessError(failures[0] if failures else "the process that traces ended without a trace")
+    return read_trace(trace_path(data.traces, done[0]))
+
+
+def require_place(file: Path, *, replace: bool) -> None:
+    """Raise TraceError if a trace cannot be written to a file, so that this is known before the model is traced."""
+    if file.is_dir():
+        raise TraceError(f"{file} is a folder: name a file in it")
+    if file.is_file() and not replace:
+        raise TraceError(f"{file} is there already: name another file, or replace it with --force")
+    # A device or a pipe is written to as it is.
+    if not file.exists() or file.is_file():
+        # A link still leads to the replaced file.
+        _require_room(file.resolve().parent, file)
+
+
+def require_room(data: DataFolder) -> None:
+    """Raise TraceError if the data folder cannot take a trace."""
+    try:
+        data.traces.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise TraceError(f"cannot write {data.traces}: {error.strerror}; choose another --data-dir") from error
+    _require_room(data.traces, data.traces)
+
+
+def _require_room(folder: Path, named: Path) -> None:
+    try:
+        # Only a file shows whether the disk has room, and whether this user may write there.
+        with TemporaryFile(dir=folder) as file:
+            file.write(bytes(_NEEDED_BYTES))
+            file.flush()
+    except FileNotFoundError:
+        raise TraceError(f"cannot write {named}: there is no folder {folder}") from None
+    except OSError as error:
+        raise TraceError(f"cannot write {named}: {error.strerror}") from error
+
+
+def write_in(form: TraceFormat, trace: Trace, file: Path) -> None:
+    """Write a trace in the format of another program, completely or not at all."""
+    # Each is loaded where it is used: Perfetto's definitions take a while.
+    if form is TraceFormat.PERFETTO:
+        from dlbricks_tui.traces.perfetto import perfetto_bytes
+
+        content = perfetto_bytes(trace)
+    else:
+        from dlbricks_tui.traces.chrome import chrome_json
+
+        content = chrome_json(trace).encode()
+    try:
+        replace_file(file, lambda opened: opened.write(content))
+    except OSError as error:
+        raise TraceError(
+            f"cannot write {file}: {error.strerror}; the trace is stored: "
+            f"`dlbricks trace --from {trace.id} -o FILE` writes it elsewhere"
+        ) from error

@@ -1,0 +1,220 @@
+"""`dlbricks trace`: run a model at rising levels of detail, and write what was seen for a program that shows it."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.tracing import (
+    TraceFormat,
+    TraceOptions,
+    TraceProcessError,
+    require_place,
+    require_room,
+    trace_model,
+    trace_order,
+    write_in,
+)
+from dlbricks_tui.cli.options import (
+    add_input_options,
+    add_measuring_runtime_options,
+    add_variant_options,
+    given_runtime,
+    names,
+    shapes_of,
+    values_given,
+    values_of,
+)
+from dlbricks_tui.cli.output import narrate, show, write_json, write_lines
+from dlbricks_tui.cli.parser import (
+    Parser,
+    Status,
+    UsageError,
+    add_json_option,
+    add_quiet_option,
+    add_schema_option,
+)
+from dlbricks_tui.cli.signals import signals_interrupt
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.traces.file import read_trace
+from dlbricks_tui.traces.messages import USUAL_INFERENCES
+from dlbricks_tui.traces.stored import find_trace, stored_traces
+from dlbricks_tui.traces.trace import Trace, TraceLevel
+from dlbricks_tui.wording.numbers import too_many_threads
+from dlbricks_tui.wording.tracing import message_line
+
+if TYPE_CHECKING:
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.traces.messages import TraceMessage, TraceOrder
+
+# The usual endings of the files.
+_PROGRAMS = {
+    TraceFormat.PERFETTO: "https://ui.perfetto.dev, which keeps it in your browser",
+    TraceFormat.CHROME: "chrome://tracing or https://ui.perfetto.dev",
+}
+
+
+def register(parser: Parser) -> None:
+    """Add the options of `trace`."""
+    parser.add_argument(
+        "model",
+        metavar="MODEL",
+        nargs="?",
+        help="a *-symbol.json or *.onnx file, a name that `dlbricks models` lists, or table1:ID",
+    )
+    add_input_options(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="the file for the trace")
+    parser.add_argument(
+        "--format",
+        choices=values_of(TraceFormat),
+        default=TraceFormat.PERFETTO.value,
+        help="`perfetto` for https://ui.perfetto.dev, or `chrome` for chrome://tracing, which Perfetto reads too "
+        "(default: perfetto)",
+    )
+    parser.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    parser.add_argument(
+        "--levels",
+        metavar="L",
+        type=_levels,
+        help="the levels to trace, with commas: model, layer, primitive, thread (default: all that are possible)",
+    )
+    parser.add_argument(
+        "--inferences",
+        metavar="N",
+        type=int,
+        default=USUAL_INFERENCES,
+        help=f"trace so many inferences at each level (default: {USUAL_INFERENCES})",
+    )
+    parser.add_argument(
+        "--level",
+        choices=values_of(Level),
+        default=Level.FUSED.value,
+        help="layers as the model has them, or as the runtime fuses them (default: fused)",
+    )
+    add_measuring_runtime_options(parser, many=False)
+    add_variant_options(parser, many=False)
+    stored = parser.add_mutually_exclusive_group()
+    stored.add_argument(
+        "--from",
+        dest="stored",
+        metavar="ID",
+        help="write a stored trace to FILE: its id, the beginning of its id, or `last`",
+    )
+    stored.add_argument("--list", action="store_true", help="list the stored traces, which are files you may delete")
+    add_quiet_option(parser)
+    add_json_option(parser)
+    add_schema_option(parser, "TraceResult", module="trace_results")
+    parser.set_defaults(handler=trace)
+
+
+def trace(args: argparse.Namespace) -> int:
+    """Trace a model, or list the stored traces, or write one of them again."""
+    given = [word for word, it in (("MODEL", args.model), ("--from", args.stored), ("--list", args.list)) if it]
+    if len(given) != 1:
+        what = "nothing to trace" if not given else f"{' and '.join(given)} do not go together"
+        raise UsageError(f"{what}: give a MODEL, or --from ID, or --list (see `dlbricks trace --help`)")
+    if args.list:
+        return _list(args.data, as_json=args.json)
+    if args.output is None:
+        raise UsageError("trace needs -o FILE, the file for the trace")
+    require_place(args.output, replace=args.force)
+    form = TraceFormat(args.format)
+    if args.stored is not None:
+        found = read_trace(find_trace(args.data.traces, args.stored))
+    else:
+        try:
+            found = _traced(args)
+        except TraceProcessError as error:
+            narrate(str(error))
+            return Status.DONE_WITH_FAILURES
+    write_in(form, found, args.output)
+    if args.json:
+        # Loaded here: only documents need it.
+        from dlbricks_tui.answers.trace_results import trace_result
+
+        write_json(trace_result(found, args.output, form))
+    else:
+        _show(found)
+        write_lines(["", printable(f"{args.output} opens in {_PROGRAMS[form]}")])
+    lacking = {it.level for it in found.missing} & set(args.levels or ())
+    return Status.DONE_WITH_FAILURES if lacking else Status.DONE
+
+
+def _traced(args: argparse.Namespace) -> Trace:
+    order = _order(args)
+    require_room(args.data)
+    settings = order.execution.runtime.settings
+    if warning := too_many_threads([settings.threads], fingerprint().cores):
+        narrate(warning)
+    for remark in remarks_on([settings.precision]):
+        narrate(remark)
+
+    def take(message: TraceMessage) -> None:
+        if not args.quiet and (line := message_line(message)):
+            narrate(line)
+
+    if not args.quiet:
+        levels = ", ".join(it.value for it in order.levels)
+        narrate(f"tracing {order.source.name} by {order.execution.runtime.identity}: {levels}")
+    with signals_interrupt():
+        return trace_model(order, args.data, take)
+
+
+def _order(args: argparse.Namespace) -> TraceOrder:
+    runtime = given_runtime(args)
+    options = TraceOptions(
+        runtime=runtime.named,
+        usual_runtime=runtime.usual,
+        threads=args.threads,
+        batch=args.batch,
+        precision=args.precision,
+        instructions=args.instructions,
+        optimisation=args.optimisation,
+        level=Level(args.level),
+        inferences=args.inferences,
+        levels=args.levels or tuple(TraceLevel),
+        inputs=shapes_of(args),
+        values=values_given(args),
+    )
+    sources = library(args.data).find(args.model)
+    if len(sources) != 1:
+        raise UsageError(f"{args.model} stands for {len(sources)} models; name one, such as table1:14")
+    return trace_order(options, sources[0], args.data)
+
+
+def _show(found: Trace) -> None:
+    # Loaded here: documents need no tables.
+    from dlbricks_tui.cli.trace_view import trace_view
+
+    show(*trace_view(found))
+
+
+def _list(data: DataFolder, *, as_json: bool) -> int:
+    found = stored_traces(data.traces)
+    for line in found.unreadable:
+        narrate(line)
+    if as_json:
+        from dlbricks_tui.answers.trace_results import trace_summary
+
+        write_json([trace_summary(it) for it in found.traces])
+    elif found.traces:
+        from dlbricks_tui.cli.trace_view import stored_view
+
+        show(stored_view(found.traces))
+    else:
+        narrate("no trace yet: `dlbricks trace MODEL -o FILE` makes the first")
+    return Status.DONE_WITH_FAILURES if found.unreadable else Status.DONE
+
+
+def _levels(text: str) -> tuple[TraceLevel, ...]:
+    """Return the levels between commas; the type of an option."""
+    known = {it.value: it for it in TraceLevel}
+    given = names(text)
+    if not set(given) <= known.keys():
+        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give one of {', '.join(known)}, or several with commas")
+    return tuple([known[it] for it in given])

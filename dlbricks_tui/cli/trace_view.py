@@ -1,0 +1,103 @@
+"""Traces as tables: what each level takes and adds, and the slowest layers beside their bricks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from dlbricks_tui.cli.drawing import name_cell, plain_table
+from dlbricks_tui.printable import printable
+from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
+from dlbricks_tui.wording.numbers import counted, in_ms, signed_percent
+from dlbricks_tui.wording.tables import or_dash
+from dlbricks_tui.wording.tracing import signed_ms
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from dlbricks_tui.store.records import Fact
+    from dlbricks_tui.traces.stored import StoredTrace
+    from dlbricks_tui.traces.trace import LevelTrace, Trace
+
+_MOST_LAYERS = 12
+# Enough to name a trace.
+_SHORT_ID = 12
+
+
+def trace_view(trace: Trace) -> list[RenderableType]:
+    """Return a trace in words and tables."""
+    times = slowest_first(layer_times(trace))
+    parts: list[RenderableType] = [
+        _line(trace.model),
+        _line(f"{trace.runtime}, {trace.graph_level.value}, batch size {trace.batch_size}, trace {trace.id[:_SHORT_ID]}"),
+        Text(),
+        _levels(trace.levels),
+        *map(_line, _remarks(trace)),
+    ]
+    if times:
+        parts += [Text(), _layers(times[:_MOST_LAYERS])]
+    if len(times) > _MOST_LAYERS:
+        parts.append(_line(f"and {counted(len(times) - _MOST_LAYERS, 'faster layer')}, which --json lists"))
+    return parts
+
+
+def stored_view(traces: Sequence[StoredTrace]) -> Table:
+    """Return the traces of a data folder as a table."""
+    table = plain_table("MODEL", "TRACE", "WHEN (UTC)", "RUNTIME", "LAYERS", "BATCH", "SIZE")
+    for stored in traces:
+        header = stored.header
+        facts = (header.graph_level.value, str(header.batch_size), f"{stored.size_bytes / 1e6:.1f} MB")
+        when = header.when[:16].replace("T", " ")
+        named = (name_cell(header.model), name_cell(header.id[:_SHORT_ID]), when, name_cell(header.runtime))
+        table.add_row(*named, *facts)
+    return table
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text))
+
+
+def _levels(levels: Sequence[LevelTrace]) -> Table:
+    table = plain_table("LEVEL", "INFERENCE", "OVERHEAD", "SPANS")
+    for level in levels:
+        inference_ms = median(level.inference_ms) if level.inference_ms else None
+        spans = sum(len(track.spans) for track in level.tracks)
+        table.add_row(level.level.value, or_dash(in_ms, inference_ms), _overhead(level, inference_ms), f"{spans:,}")
+    return table
+
+
+def _overhead(level: LevelTrace, inference_ms: float | None) -> str:
+    if level.overhead_ms is None or inference_ms is None:
+        return "-"
+    below_ms = inference_ms - level.overhead_ms
+    share = f" ({signed_percent(level.overhead_ms / below_ms)})" if below_ms > 0 else ""
+    return f"{signed_ms(level.overhead_ms)}{share}"
+
+
+def _remarks(trace: Trace) -> Iterator[str]:
+    for missing in trace.missing:
+        yield f"{missing.level.value} level: not traced: {missing.reason}"
+    for level in trace.levels:
+        if level.totals:
+            told = ", ".join(f"{name} {_total(value)}" for name, value in level.totals)
+            yield f"{level.level.value} level: {told}"
+        for note in level.notes:
+            yield f"{level.level.value} level: {note}"
+
+
+def _layers(times: Sequence[LayerTime]) -> Table:
+    table = plain_table("SLOWEST LAYERS", "KIND", "IN MODEL", "BRICK", "DIFFERENCE")
+    for time in times:
+        brick_ms, difference_ms = time.layer.brick_ms, time.difference_ms
+        difference = "-" if not brick_ms or difference_ms is None else signed_percent(difference_ms / brick_ms)
+        name, kind = name_cell(time.layer.name), name_cell(time.layer.kind)
+        table.add_row(name, kind, in_ms(time.in_model_ms), or_dash(in_ms, brick_ms), difference)
+    return table
+
+
+def _total(value: Fact) -> str:
+    return f"{value:,}" if type(value) is int else str(value)

@@ -1,0 +1,25 @@
+"""The progress of a trace in words."""
+
+from dlbricks_tui.traces.messages import LevelDone, TraceMessage, TraceWaits
+from dlbricks_tui.wording.numbers import in_ms
+
+
+def message_line(message: TraceMessage) -> str:
+    """Return a message of the process that traces as a line; empty if others say the same.
+
+    `layer level: 3.600 ms per inference, +0.2000 ms`
+    """
+    if isinstance(message, TraceWaits):
+        return f"waiting for {message.holder}"
+    if not isinstance(message, LevelDone):
+        return ""
+    level = f"{message.level.value} level"
+    if message.inference_ms is None:
+        return f"{level}: not traced: {message.missing}"
+    added = "" if message.overhead_ms is None else f", {signed_ms(message.overhead_ms)}"
+    return f"{level}: {in_ms(message.inference_ms)} per inference{added}"
+
+
+def signed_ms(difference_ms: float) -> str:
+    """Return a difference of latencies with its sign: `+0.2000 ms`."""
+    return f"{'-' if difference_ms < 0 else '+'}{in_ms(abs(difference_ms))}"

@@ -1,0 +1,284 @@
+"""`dlbricks trace`, by a process that pretends to trace."""
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.cli.main import main
+from tests.answers.validation import faults
+from tests.models.onnx_models import saved, small
+
+FAKE = Path(__file__).parents[1] / "traces" / "fake_process.py"
+CHROME = ("--format", "chrome")
+
+Answer = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "model.trace"
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
+    """Run `dlbricks trace`; the process that traces ends in a manner."""
+
+    def run(*arguments: str | Path, manner: str = "done") -> tuple[int, str, str]:
+        monkeypatch.setattr(
+            "dlbricks_tui.traces.process.trace_command",
+            lambda data: [sys.executable, str(FAKE), str(data.path), manner],
+        )
+        status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def trace(tmp_path: Path, run: Answer, file: Path) -> Answer:
+    """Trace a tiny model by ONNX Runtime into the file."""
+    model = saved(tmp_path, small())
+
+    def trace(*arguments: str, manner: str = "done") -> tuple[int, str, str]:
+        return run(model, "-o", file, "--runtime", "onnxruntime", "--threads", "1", *arguments, manner=manner)
+
+    return trace
+
+
+def document(out: str) -> Any:
+    return json.loads(out)
+
+
+def test_a_trace_has_the_keys_of_the_contract(trace: Answer, file: Path) -> None:
+    status, out, _ = trace("--json")
+    found = document(out)
+    assert status == 0
+    assert [it["level"] for it in found["levels"]] == ["model", "layer", "primitive"]
+    assert [it["overhead_ms"] for it in found["levels"]] == [None, 0.2, 0.1]
+    assert [it["inference_ms"] for it in found["levels"]] == [1.0, 1.2, 1.3]
+    assert [it["inferences"] for it in found["levels"]] == [10, 10, 10]
+    assert found["missing"] == [{"level": "thread", "reason": "/proc is not readable here"}]
+    assert (found["file"], found["format"]) == (str(file), "perfetto")
+    assert found["levels"][1]["tracks"][1] == {"name": "layers", "kind": "layers", "spans": 30}
+    slowest = found["layers"][0]
+    assert (slowest["name"], slowest["in_model_ms"], slowest["brick_ms"]) == ("conv0", 0.6, 0.6)
+    assert slowest["difference_ms"] == 0.0
+
+
+def test_the_document_conforms_to_the_printed_schema(trace: Answer, capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = trace("--json")
+    with pytest.raises(SystemExit):
+        main(["trace", "--json-schema"])
+    schema = json.loads(capsys.readouterr().out)
+    assert faults(document(out), schema, schema) == []
+    assert {"levels", "missing", "file", "model", "system", "runtime", "id"} <= set(
+        schema["$defs"]["TraceResult"]["required"]
+    )
+
+
+def test_tables_show_levels_and_the_slowest_layers_beside_their_bricks(trace: Answer, file: Path) -> None:
+    status, out, err = trace()
+    lines = [line.split() for line in out.splitlines()]
+    assert status == 0
+    assert ["layer", "1.200", "ms", "+0.2000", "ms", "(+20.0", "%)", "41"] in lines
+    assert ["conv0", "convolution", "0.6000", "ms", "0.6000", "ms", "+0.0", "%"] in lines
+    assert ["pool0", "pooling", "0.1500", "ms", "-", "-"] in lines
+    assert "thread level: not traced: /proc is not readable here" in out
+    assert "layer level: the runtime does not tell when layers start" in out
+    assert "primitive level: cycles 3,000,000" in out
+    assert f"{file} opens in https://ui.perfetto.dev" in out
+    assert err.splitlines()[1:] == [
+        "waiting for another run",
+        "model level: 1.000 ms per inference",
+        "layer level: 1.200 ms per inference, +0.2000 ms",
+        "primitive level: 1.300 ms per inference, +0.1000 ms",
+        "thread level: not traced: /proc is not readable here",
+    ]
+
+
+def test_the_output_fits_80_columns(trace: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = trace()
+    # The path of the file is not cut.
+    assert max(len(line) for line in out.splitlines()[:-1]) <= 80
+
+
+def test_a_quiet_trace_narrates_nothing(trace: Answer) -> None:
+    assert trace("--quiet")[2] == ""
+
+
+def test_the_options_reach_the_process(trace: Answer) -> None:
+    _, out, _ = trace(
+        *("--levels", "layer,model", "--inferences", "3", "--batch", "2", "--optimisation", "basic", "--json")
+    )
+    found = document(out)
+    assert [it["level"] for it in found["levels"]] == ["model", "layer"]
+    assert [it["inferences"] for it in found["levels"]] == [3, 3]
+    assert (found["batch"], found["threads"], found["level"]) == (2, 1, "fused")
+    assert "basic" in found["runtime"]
+
+
+def test_a_level_that_was_asked_for_and_is_missing_is_status_1(trace: Answer) -> None:
+    assert trace("--levels", "model,thread")[0] == 1
+
+
+def test_chrome_files_are_json(trace: Answer, file: Path) -> None:
+    status, out, _ = trace(*CHROME)
+    assert (status, "chrome://tracing" in out) == (0, True)
+    assert json.loads(file.read_bytes())["traceEvents"]
+
+
+def test_a_stored_trace_is_written_in_the_other_format(trace: Answer, run: Answer, file: Path, tmp_path: Path) -> None:
+    trace()
+    other = tmp_path / "other.json"
+    status, out, err = run("--from", "2026", "-o", other, *CHROME, "--json")
+    assert (status, err) == (0, "")
+    found = document(out)
+    assert (found["file"], found["format"]) == (str(other), "chrome")
+    assert json.loads(other.read_bytes())["traceEvents"]
+    again = tmp_path / "again.trace"
+    assert run("--from", "last", "-o", again)[0] == 0
+    assert again.read_bytes() == file.read_bytes()
+
+
+def test_stored_traces_are_listed(trace: Answer, run: Answer, tmp_path: Path) -> None:
+    status, out, err = run("--list")
+    assert (status, out) == (0, "")
+    assert "makes the first" in err
+    trace()
+    status, out, _ = run("--list")
+    assert status == 0
+    assert "20261127-071" in out and "onnxruntime" in out
+    (found,) = document(run("--list", "--json")[1])
+    assert Path(found["stored"]).parent == tmp_path / "data" / "traces"
+    (tmp_path / "data" / "traces" / "broken.json.gz").touch()
+    status, out, err = run("--list", "--json")
+    assert (status, len(document(out)), err.count("\n")) == (1, 1, 1)
+
+
+def test_a_file_that_is_there_is_kept_unless_forced(trace: Answer, file: Path) -> None:
+    file.write_text("mine")
+    status, out, err = trace()
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "--force" in err
+    assert file.read_text() == "mine"
+    assert trace("--force")[0] == 0
+    assert file.read_bytes() != b"mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "nothing to trace"),
+        (("squeezenet1.1",), "-o FILE"),
+        (("squeezenet1.1", "--list"), "do not go together"),
+        (("squeezenet1.1", "--from", "last", "-o", "x"), "do not go together"),
+        (("--from", "last", "--list"), "--list"),
+        (("--from", "last"), "-o FILE"),
+        (("--from", "nothing", "-o", "x.trace"), "no trace is called"),
+        (("nonsense", "-o", "x.trace"), "nonsense"),
+        (("table1", "-o", "x.trace"), "50 models"),
+        (("squeezenet1.1", "-o", "x.trace", "--levels", "atom"), "atom"),
+        (("squeezenet1.1", "-o", "x.trace", "--levels", ""), "--levels"),
+        (("squeezenet1.1", "-o", "x.trace", "--inferences", "0"), "inferences 0"),
+        (("squeezenet1.1", "-o", "x.trace", "--inferences", "1001"), "1,000"),
+        (("squeezenet1.1", "-o", "x.trace", "--batch", "0"), "batch 0"),
+        (("squeezenet1.1", "-o", "x.trace", "--threads", "0"), "threads 0"),
+        (("squeezenet1.1", "-o", "x.trace", "--runtime", "caffe"), "caffe"),
+        (("squeezenet1.1", "-o", "x.trace", "--format", "svg"), "svg"),
+        (("squeezenet1.1", "-o", "nowhere/x.trace"), "there is no folder"),
+        (("squeezenet1.1", "-o", "."), "is a folder"),
+        (("squeezenet1.1", "-o", "/proc/x.trace"), "cannot write"),
+    ],
+)
+def test_bad_input_gets_one_line(
+    run: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: Sequence[str], complaint: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, out, err = run(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert complaint in err
+
+
+@pytest.mark.parametrize(
+    ("manner", "reason"),
+    [
+        ("fails", "the worker was lost: killed by signal 9"),
+        ("dies", "there is no room for the model"),
+        ("nothing", "ended without a trace"),
+    ],
+)
+def test_a_trace_that_fails_is_status_1_with_one_line(trace: Answer, file: Path, manner: str, reason: str) -> None:
+    status, out, err = trace("--quiet", manner=manner)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert reason in err
+    assert not file.exists()
+
+
+def test_a_full_disk_is_found_before_the_model_is_traced(
+    trace: Answer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def __init__(self, **_: object) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("dlbricks_tui.answers.tracing.TemporaryFile", Full)
+    status, out, err = trace()
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "No space left on device" in err
+    assert not (tmp_path / "data" / "traces").exists()
+
+
+def test_a_trace_whose_file_cannot_be_written_is_stored_all_the_same(
+    trace: Answer, run: Answer, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("dlbricks_tui.answers.tracing.replace_file", full)
+        status, out, err = trace("--quiet")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "dlbricks trace --from 20261127-071500-ab12 -o FILE" in err
+    assert run("--from", "last", "-o", file)[0] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_trace_and_its_process(trace: Answer, tmp_path: Path, file: Path, number: int) -> None:
+    pid, ended = tmp_path / "data" / "fake.pid", tmp_path / "data" / "ended"
+
+    def interrupt() -> None:
+        while not pid.exists() or not pid.read_text():
+            time.sleep(0.01)
+        # Python handles a signal late that arrives just before a wait: a second one wakes it up.
+        while not ended.exists():
+            os.kill(os.getpid(), number)
+            for _ in range(1000):
+                if ended.exists():
+                    break
+                time.sleep(0.01)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    status, out, err = trace(manner="waits")
+    thread.join()
+    assert (status, out) == (130, "")
+    assert err.endswith("dlbricks: interrupted\n")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+    assert not file.exists()
+
+
+def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit):
+        main(["trace", "--help"])
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

@@ -1,0 +1,84 @@
+"""A process that pretends to trace a model: `python fake_process.py DATA_FOLDER MANNER`.
+
+It reads the order from standard input, and writes the messages of the sample trace. MANNER says how it ends: `done`,
+`fails`, `dies`, `nothing`, or `waits`, which goes on until a signal ends it.
+"""
+
+import os
+import pickle
+import signal
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.traces.file import write_trace
+from dlbricks_tui.traces.messages import (
+    LevelDone,
+    LevelStarted,
+    TraceDone,
+    TraceFailed,
+    TraceMessage,
+    TraceOrder,
+    TraceWaits,
+    encode,
+)
+from dlbricks_tui.traces.stored import trace_path
+from tests.traces.sample_traces import sample_trace
+
+
+def main(folder: str, manner: str) -> None:
+    order: TraceOrder = pickle.load(sys.stdin.buffer)
+    data = DataFolder(Path(folder))
+    trace = replace(
+        sample_trace(order.inferences),
+        model=order.source.name,
+        runtime=order.execution.runtime.identity,
+        graph_level=order.execution.level,
+        batch_size=order.execution.batch_size or 1,
+    )
+    trace = replace(
+        trace,
+        levels=tuple(it for it in trace.levels if it.level in order.levels),
+        missing=tuple(it for it in trace.missing if it.level in order.levels),
+    )
+    told(TraceWaits(holder="another run"))
+    for level in trace.levels:
+        told(LevelStarted(level=level.level))
+        if manner == "waits":
+            wait_for_a_signal(data)
+        told(LevelDone(level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms))
+    for missing in trace.missing:
+        told(LevelDone(level=missing.level, inference_ms=None, overhead_ms=None, missing=missing.reason))
+    if manner == "fails":
+        told(TraceFailed(reason="the worker was lost: killed by signal 9"))
+        sys.exit(1)
+    if manner == "dies":
+        sys.exit("there is no room for the model")
+    if manner != "nothing":
+        write_trace(trace, trace_path(data.traces, trace.id))
+        told(TraceDone(id=trace.id))
+
+
+def told(message: TraceMessage) -> None:
+    sys.stdout.buffer.write(encode(message))
+    sys.stdout.flush()
+
+
+def wait_for_a_signal(data: DataFolder) -> None:
+    def end(*_: object) -> None:
+        (data.path / "ended").touch()
+        sys.exit(0)
+
+    signal.signal(signal.SIGTERM, end)
+    (data.path / "fake.pid").write_text(str(os.getpid()))
+    while True:
+        time.sleep(60)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,88 @@
+"""The Trace Event Format: complete events, and JSON that JavaScript reads."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+
+from dlbricks_tui.traces.chrome import chrome_json
+from dlbricks_tui.traces.trace import Trace
+from tests.traces.sample_traces import sample_trace, traces
+
+
+def read(trace: Trace) -> dict[str, Any]:
+    def refuse(text: str) -> None:
+        raise AssertionError(text)
+
+    found = json.loads(chrome_json(trace), parse_constant=refuse)
+    assert isinstance(found, dict)
+    return found
+
+
+def events(trace: Trace, kind: str) -> list[dict[str, Any]]:
+    return [it for it in read(trace)["traceEvents"] if it["ph"] == kind]
+
+
+def test_levels_are_named_processes_in_order() -> None:
+    named = {(it["pid"], it["name"]): it["args"] for it in events(sample_trace(), "M") if "process" in it["name"]}
+    assert named[2, "process_name"] == {"name": "2 layer level: 1.200 ms per inference, +0.200 ms"}
+    assert [named[pid, "process_sort_index"]["sort_index"] for pid in (1, 2, 3)] == [1, 2, 3]
+
+
+def test_tracks_are_named_threads_in_order() -> None:
+    named = {(it["pid"], it["tid"]): it["args"]["name"] for it in events(sample_trace(), "M") if it["name"] == "thread_name"}
+    assert [named[2, tid] for tid in range(4)] == ["about", "inferences", "layers", "added by the runtime"]
+    sorts = [it for it in events(sample_trace(), "M") if it["name"] == "thread_sort_index"]
+    assert all(it["args"] == {"sort_index": it["tid"]} for it in sorts)
+    assert len(sorts) == len(named)
+
+
+def test_layers_carry_their_bricks_once_in_each_inference() -> None:
+    slices = [it for it in events(sample_trace(inferences=3), "X") if it["cat"].startswith("layers")]
+    assert Counter((it["args"]["inference"], it["args"]["layer"]) for it in slices) == Counter(
+        (inference, layer) for inference in range(3) for layer in range(3)
+    )
+    # In microseconds.
+    assert (slices[1]["name"], slices[1]["ts"], slices[1]["dur"]) == ("pool0", 600.0, 150.0)
+    assert slices[1]["cat"] == "layers,pooling"
+    assert slices[0]["args"]["brick"] == "0" * 16
+    assert slices[0]["args"]["details"] == {"kernel": "jit:avx2", "calls": 1}
+
+
+def test_counters_have_their_unit() -> None:
+    first, second = events(sample_trace(), "C")
+    assert (first["name"], first["ts"], first["args"]) == ("page faults", 0.0, {"faults": 0.0})
+    assert (second["ts"], second["args"]) == (1000.0, {"faults": 12.0})
+
+
+def test_the_file_states_its_own_distortion() -> None:
+    found = read(sample_trace())
+    assert found["displayTimeUnit"] == "ms"
+    told = found["otherData"]
+    assert (told["model"], told["layer_overhead_ms"], told["primitive_overhead_ms"]) == ("three layers", 0.2, 0.1)
+    assert told["thread_is_missing"] == "/proc is not readable here"
+
+
+def test_numbers_that_javascript_would_round_are_texts() -> None:
+    trace = sample_trace()
+    totals = (("cycles", (1 << 53) + 1), ("share", float("nan")))
+    level = [it for it in events(_with_totals(trace, totals), "X") if it["cat"] == "about"][-1]
+    assert level["args"]["totals"] == {"cycles": "9007199254740993", "share": "nan"}
+
+
+def _with_totals(trace: Trace, totals: Any) -> Trace:
+    return replace(trace, levels=(replace(trace.levels[0], totals=totals),))
+
+
+@given(trace=traces())
+@settings(max_examples=50)
+def test_any_trace_is_complete_and_printable(trace: Trace) -> None:
+    text = chrome_json(trace)
+    assert text.isascii()
+    found = events(trace, "X")
+    spans = sum(len(track.spans) for level in trace.levels for track in level.tracks)
+    assert len(found) == spans + len(trace.levels)
+    assert all(it["ts"] >= 0 and it["dur"] >= 0 and it["name"].isprintable() for it in found)
+    assert len(events(trace, "C")) == sum(len(it.times_ns) for level in trace.levels for it in level.counters)

@@ -1,0 +1,40 @@
+"""Layers in the model beside their bricks."""
+
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.traces.layer_times import layer_times, slowest_first, times_by_layer
+from dlbricks_tui.traces.trace import LevelTrace, Span, Track, TrackKind
+from tests.traces.sample_traces import sample_trace
+
+
+def layer_level(*spans: Span) -> LevelTrace:
+    track = Track(name="layers", kind=TrackKind.LAYERS, spans=spans)
+    return replace(sample_trace().levels[1], tracks=(track,))
+
+
+def span(start_ns: int, duration_ns: int, inference: int, apart_ms: float | None = None) -> Span:
+    details = () if apart_ms is None else (("apart_ms", apart_ms),)
+    return Span(name="l", start_ns=start_ns, duration_ns=duration_ns, inference=inference, layer=0, details=details)
+
+
+def test_each_layer_has_its_time_and_the_difference_to_its_brick() -> None:
+    conv, pool, dense = layer_times(sample_trace())
+    assert (conv.layer.name, conv.in_model_ms, conv.difference_ms) == ("conv0", 0.6, 0.0)
+    assert (pool.in_model_ms, pool.difference_ms) == (0.15, None)
+    assert [it.layer.name for it in slowest_first((pool, dense, conv))] == ["conv0", "dense0", "pool0"]
+
+
+def test_the_median_of_the_inferences_counts() -> None:
+    level = layer_level(span(0, 1_000_000, 0), span(2_000_000, 9_000_000, 1), span(20_000_000, 2_000_000, 2))
+    assert times_by_layer(level) == {0: 2.0}
+
+
+def test_parts_of_a_layer_that_ran_apart_count_together() -> None:
+    assert times_by_layer(layer_level(span(0, 1_000_000, 0, 0.25)))[0] == pytest.approx(1.25)
+    assert times_by_layer(layer_level(span(0, 1_000_000, 0), span(2_000_000, 500_000, 0)))[0] == pytest.approx(1.5)
+
+
+def test_without_the_layer_level_there_are_no_times() -> None:
+    assert layer_times(sample_trace(levels=sample_trace().levels[:1])) == ()

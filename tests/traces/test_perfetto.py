@@ -1,0 +1,157 @@
+"""Perfetto's format, read by the definitions of its own package."""
+
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from dlbricks_tui.traces.perfetto import perfetto_bytes
+from dlbricks_tui.traces.trace import LevelTrace, Span, Trace, Track, TrackKind
+from tests.traces.sample_traces import sample_trace, traces
+
+definitions: Any = pytest.importorskip("perfetto.protos.perfetto.trace.perfetto_trace_pb2")
+BEGIN = definitions.TrackEvent.TYPE_SLICE_BEGIN
+END = definitions.TrackEvent.TYPE_SLICE_END
+COUNTER = definitions.TrackEvent.TYPE_COUNTER
+
+
+class Read:
+    """A file as Perfetto reads it: tracks by their ids, and the slices and readings of each."""
+
+    def __init__(self, content: bytes) -> None:
+        self.trace = definitions.Trace()
+        self.trace.ParseFromString(content)
+        self.tracks = {}
+        self.slices: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)
+        self.readings: dict[int, list[tuple[int, float]]] = defaultdict(list)
+        opened: dict[int, list[Any]] = defaultdict(list)
+        # Perfetto sorts packets by their times, and keeps the order of those with the same time.
+        packets = sorted(self.trace.packet, key=lambda it: it.timestamp)
+        for packet in packets:
+            if packet.HasField("track_descriptor"):
+                assert packet.track_descriptor.uuid not in self.tracks
+                self.tracks[packet.track_descriptor.uuid] = packet.track_descriptor
+        for packet in packets:
+            if not packet.HasField("track_event"):
+                continue
+            event = packet.track_event
+            assert event.track_uuid in self.tracks
+            assert packet.trusted_packet_sequence_id
+            if event.type == BEGIN:
+                assert not opened[event.track_uuid], "a slice begins inside of another one"
+                opened[event.track_uuid].append(packet)
+            elif event.type == END:
+                begun = opened[event.track_uuid].pop()
+                span = (begun.timestamp, packet.timestamp - begun.timestamp, begun.track_event)
+                self.slices[event.track_uuid].append(span)
+            else:
+                assert event.type == COUNTER
+                self.readings[event.track_uuid].append((packet.timestamp, event.double_counter_value))
+        assert not any(opened.values()), "a slice has no end"
+
+    def of_level(self, title: str) -> dict[str, int]:
+        """The tracks of a level by their names."""
+        (process,) = (it for it in self.tracks.values() if it.process.process_name.startswith(title))
+        children = [it for it in self.tracks.values() if it.parent_uuid == process.uuid]
+        return {it.name: it.uuid for it in sorted(children, key=lambda it: int(it.sibling_order_rank))}
+
+
+def values(annotations: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for it in annotations:
+        if it.dict_entries:
+            found[it.name] = values(it.dict_entries)
+        else:
+            kind = it.WhichOneof("value")
+            found[it.name] = getattr(it, kind)
+    return found
+
+
+def test_each_level_is_a_process_whose_title_states_its_overhead() -> None:
+    read = Read(perfetto_bytes(sample_trace()))
+    titles = [it.process.process_name for it in read.tracks.values() if it.HasField("process")]
+    assert titles == [
+        "1 model level: 1.000 ms per inference",
+        "2 layer level: 1.200 ms per inference, +0.200 ms",
+        "3 primitive level: 1.300 ms per inference, +0.100 ms",
+    ]
+    assert list(read.of_level("2 layer")) == ["about", "inferences", "layers", "added by the runtime"]
+    assert list(read.of_level("3 primitive")) == ["about", "inferences", "primitives", "page faults"]
+
+
+def test_layers_carry_their_bricks_once_in_each_inference() -> None:
+    read = Read(perfetto_bytes(sample_trace(inferences=3)))
+    slices = read.slices[read.of_level("2 layer")["layers"]]
+    told = [values(event.debug_annotations) for *_, event in slices]
+    assert Counter((it["inference"], it["layer"]) for it in told) == Counter(
+        (inference, layer) for inference in range(3) for layer in range(3)
+    )
+    start_ns, duration_ns, event = slices[0]
+    assert (start_ns, duration_ns, event.name) == (0, 600_000, "conv0")
+    assert list(event.categories) == ["layers", "convolution"]
+    assert told[0] == {
+        "inference": 0,
+        "layer": 0,
+        "layer_name": "conv0",
+        "kind": "convolution",
+        "brick": "0" * 16,
+        "context": "warm",
+        "brick_ms": 0.6,
+        "details": {"kernel": "jit:avx2", "calls": 1},
+    }
+    assert "brick_ms" not in told[1]
+
+
+def test_each_level_tells_what_it_is_about() -> None:
+    read = Read(perfetto_bytes(sample_trace()))
+    ((start_ns, duration_ns, event),) = read.slices[read.of_level("3 primitive")["about"]]
+    assert (start_ns, duration_ns) == (0, 3_300_000)
+    assert event.name == "three layers on onnxruntime-1.32.0 python-3.11 threads-1"
+    told = values(event.debug_annotations)
+    assert (told["model"], told["overhead_ms"], told["system"]) == ("three layers", 0.1, "5" * 16)
+    assert told["totals"] == {"cycles": 3_000_000, "instructions": "none"}
+
+
+def test_counters_are_tracks_with_a_unit() -> None:
+    read = Read(perfetto_bytes(sample_trace()))
+    uuid = read.of_level("3 primitive")["page faults"]
+    assert read.tracks[uuid].counter.unit_name == "faults"
+    assert read.readings[uuid] == [(0, 0.0), (1_000_000, 12.0)]
+
+
+def test_times_before_the_first_inference_move_all_levels_alike() -> None:
+    early = Track(name="threads", kind=TrackKind.THREAD, spans=(Span(name="runs", start_ns=-500, duration_ns=100),))
+    trace = sample_trace()
+    levels = (trace.levels[0], replace(trace.levels[1], tracks=(*trace.levels[1].tracks, early)))
+    read = Read(perfetto_bytes(replace(trace, levels=levels)))
+    assert read.slices[read.of_level("2 layer")["threads"]][0][:2] == (0, 100)
+    assert read.slices[read.of_level("1 model")["inferences"]][0][0] == 500
+    assert read.slices[read.of_level("2 layer")["inferences"]][0][0] == 500
+
+
+def test_the_same_trace_is_the_same_file() -> None:
+    assert perfetto_bytes(sample_trace()) == perfetto_bytes(sample_trace())
+
+
+def test_a_very_long_name_is_cut() -> None:
+    trace = sample_trace(model="m" * 1_000_000 + "\n\x1b[31m\udc80")
+    content = perfetto_bytes(trace)
+    assert len(content) < len(perfetto_bytes(sample_trace())) + 10_000
+    read = Read(content)
+    name = read.slices[read.of_level("1 model")["about"]][0][2].name
+    assert name.startswith("mmm")
+
+
+@given(trace=traces())
+@settings(max_examples=50)
+def test_any_trace_can_be_read(trace: Trace) -> None:
+    read = Read(perfetto_bytes(trace))
+    assert sum(map(len, read.slices.values())) == sum(map(_spans, trace.levels))
+    assert all(it.name.isprintable() for it in read.tracks.values())
+    assert all(it[2].name.isprintable() for each in read.slices.values() for it in each)
+
+
+def _spans(level: LevelTrace) -> int:
+    return 1 + sum(len(track.spans) for track in level.tracks)
