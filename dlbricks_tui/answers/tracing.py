@@ -163,13 +163,13 @@ def require_room(data: DataFolder) -> None:
 
 
 def _require_room(folder: Path, named: Path) -> None:
+    if not folder.is_dir():
+        raise TraceError(f"cannot write {named}: there is no folder {folder}")
     try:
         # Only a file shows whether the disk has room, and whether this user may write there.
         with TemporaryFile(dir=folder) as file:
             file.write(bytes(_NEEDED_BYTES))
             file.flush()
-    except FileNotFoundError:
-        raise TraceError(f"cannot write {named}: there is no folder {folder}") from None
     except OSError as error:
         raise TraceError(f"cannot write {named}: {error.strerror}") from error
 
