@@ -51,7 +51,7 @@ def test_a_package_loads_no_interface_no_framework_and_no_terminal_library(packa
         "assert not any(name.startswith(('dlbricks_tui.cli', 'dlbricks_tui.tui')) for name in sys.modules)"
     )
     assert "dlbricks_tui" in loaded
-    assert loaded.isdisjoint({"rich", "textual", "mxnet", "onnxruntime", "sample_models"})
+    assert loaded.isdisjoint({"rich", "textual", "mxnet", "onnxruntime", "perfetto", "sample_models"})
 
 
 @pytest.mark.parametrize("path", INTERFACE_MODULES, ids=lambda path: path.stem)

@@ -30,10 +30,10 @@ _SHORT_ID = 12
 
 def trace_view(trace: Trace) -> list[RenderableType]:
     """Return a trace in words and tables."""
-    times = slowest_first(layer_times(trace))
+    times, short = slowest_first(layer_times(trace)), trace.id[:_SHORT_ID]
     parts: list[RenderableType] = [
         _line(trace.model),
-        _line(f"{trace.runtime}, {trace.graph_level.value}, batch size {trace.batch_size}, trace {trace.id[:_SHORT_ID]}"),
+        _line(", ".join((trace.runtime, trace.graph_level.value, f"batch size {trace.batch_size}", f"trace {short}"))),
         Text(),
         _levels(trace.levels),
         *map(_line, _remarks(trace)),

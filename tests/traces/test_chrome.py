@@ -32,7 +32,8 @@ def test_levels_are_named_processes_in_order() -> None:
 
 
 def test_tracks_are_named_threads_in_order() -> None:
-    named = {(it["pid"], it["tid"]): it["args"]["name"] for it in events(sample_trace(), "M") if it["name"] == "thread_name"}
+    names = [it for it in events(sample_trace(), "M") if it["name"] == "thread_name"]
+    named = {(it["pid"], it["tid"]): it["args"]["name"] for it in names}
     assert [named[2, tid] for tid in range(4)] == ["about", "inferences", "layers", "added by the runtime"]
     sorts = [it for it in events(sample_trace(), "M") if it["name"] == "thread_sort_index"]
     assert all(it["args"] == {"sort_index": it["tid"]} for it in sorts)
