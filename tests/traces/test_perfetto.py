@@ -23,7 +23,7 @@ class Read:
     def __init__(self, content: bytes) -> None:
         self.trace = definitions.Trace()
         self.trace.ParseFromString(content)
-        self.tracks = {}
+        self.tracks: dict[int, Any] = {}
         self.slices: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)
         self.readings: dict[int, list[tuple[int, float]]] = defaultdict(list)
         opened: dict[int, list[Any]] = defaultdict(list)
