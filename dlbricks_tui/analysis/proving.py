@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -30,10 +30,13 @@ from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.runs.control import StopSignals
+from dlbricks_tui.runs.control import RunStopped, StopSignals
+from dlbricks_tui.runs.onednn import with_onednn
+from dlbricks_tui.runs.provenance import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.runtime.protocol import Described
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Proof, System, utc_now
+from dlbricks_tui.store.records import Proof, Provenance, System, utc_now
 from dlbricks_tui.store.statistics import summarise
 
 _LOCKED_AS = "proof"
@@ -111,24 +114,49 @@ class Prover:
             self.signals.check()
             self.listener.progress(ProofProgress(what_if.id, rounds, gain))
 
+        described: list[Described] = []
         with (
-            self._loaded(what_if.baseline, before, system, min(copies, COPIES)) as timed_before,
-            self._loaded(what_if.change, after, system, min(copies, COPIES)) as timed_after,
+            self._loaded(what_if.baseline, before, system, min(copies, COPIES), described) as timed_before,
+            self._loaded(what_if.change, after, system, min(copies, COPIES), described) as timed_after,
         ):
             samples = time_in_turns(timed_before, timed_after, self.rule, tell, items)
         proof = _proof(what_if, what_if.change, before, after, samples, system)
-        runtimes = (runtime_record(it.runtime, system) for it in (what_if.baseline, what_if.change))
+        executions = (what_if.baseline, what_if.change)
+        runtimes = (runtime_record(it.runtime, system) for it in executions)
+        origins = self._origins(proof, executions, (before, after), described, system)
         with ResultsDatabase(self.place.data.store) as store:
             store.add(system, *runtimes, proof)
+            store.add(*origins)
         return proof
+
+    def _origins(
+        self,
+        proof: Proof,
+        executions: Sequence[Execution],
+        jobs: Sequence[Job],
+        described: Sequence[Described],
+        system: System,
+    ) -> Iterator[Provenance]:
+        """Yield where the samples on each runtime come from."""
+        for runtime, versions in {it.runtime: known for it, known in zip(executions, described, strict=True)}.items():
+            path = self.source.in_format(runtime.traits.format).path
+            own = [job.key.model for it, job in zip(executions, jobs, strict=True) if it.runtime == runtime]
+            found = provenance(proof.uuid, system, runtime, versions, model_digests((key, path) for key in own))
+            log, program = self.place.data.log / _LOG, self.place.worker_program
+            # It is measured and stored: an interrupt only leaves this version out.
+            with suppress(RunStopped), self.signals.waiting():
+                found = with_onednn(found, runtime, self.place.data.cache, log, program)
+            yield found
 
     def _job(self, execution: Execution) -> Job:
         log = self.place.data.log / _LOG
         return whole_model(self.source, execution, self.place, log, self.inputs, self.values)
 
     @contextmanager
-    def _loaded(self, execution: Execution, job: Job, system: System, copies: int) -> Iterator[TimedModel]:
-        """Load a model into a new worker, in up to so many copies."""
+    def _loaded(
+        self, execution: Execution, job: Job, system: System, copies: int, described: list[Described]
+    ) -> Iterator[TimedModel]:
+        """Load a model into a new worker, in up to so many copies; add the versions in the worker to `described`."""
         with execution_worker(
             execution,
             self.place,
@@ -138,6 +166,7 @@ class Prover:
             system.memory_bytes,
             self.limits,
         ) as worker:
+            described.append(worker.describe())
             yield load_whole(job, execution, lambda program: TimedModel(worker, program, job.expected_ms, copies))
 
 

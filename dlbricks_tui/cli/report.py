@@ -26,7 +26,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.report.evaluation import Evaluation, evaluate, load_tests_of
+from dlbricks_tui.report.evaluation import Evaluation, evaluate, load_tests_of, origins_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_kernels, stated_precision
@@ -77,6 +77,7 @@ def report_models(args: argparse.Namespace) -> int:
         asked = [*args.models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
         evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, runtimes, shapes, values)
         load_tests = load_tests_of(store, evaluation, wanted, runtimes)
+        origins = origins_of(store, evaluation)
         damage = store.damage
     analysed = _analysed(args, sources, dict.fromkeys(series.way.system for series in evaluation.series))
     for left_out in evaluation.left_out:
@@ -87,7 +88,7 @@ def report_models(args: argparse.Namespace) -> int:
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.report.report import make_report
 
-    report = make_report(evaluation, args.output, analysed, load_tests)
+    report = make_report(evaluation, args.output, analysed, load_tests, origins)
     for section in report.sections:
         for missing in section.missing:
             narrate(f"{section.heading.partition(':')[0]}: {missing}")

@@ -112,7 +112,7 @@ def show_result(args: argparse.Namespace) -> int:
                 "give more characters"
             )
         if len(found):
-            output.show_result(found, args.json)
+            output.show_result(store, found, args.json)
             _tell_unchecked(found)
         elif bricks:
             brick = bricks.pop()
@@ -128,7 +128,7 @@ def show_result(args: argparse.Namespace) -> int:
                     if tests
                     else f"no id of a result or load test and no brick key begins with {args.result}"
                 )
-            output.show_load_test(tests[0], args.json)
+            output.show_load_test(store, tests[0], args.json)
     return Status.DONE
 
 

@@ -9,11 +9,13 @@ from typing import Any
 from dlbricks_tui.cli.output import data_console, write, write_json, write_lines
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Content
-from dlbricks_tui.store.documents import to_document
-from dlbricks_tui.store.records import BrickForm, LoadTest, Result
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import fields_of, to_document
+from dlbricks_tui.store.records import BrickForm, EndToEnd, LoadTest, Provenance, Result
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.histogram import histogram_lines
 from dlbricks_tui.wording.numbers import in_ms, milliseconds
+from dlbricks_tui.wording.provenance import provenance_lines
 
 # The columns where none are named.
 SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
@@ -60,14 +62,17 @@ def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequenc
     write_lines(table_lines(tuple(cells), tuple(cells.values()), width))
 
 
-def show_result(found: Selection, as_json: bool) -> None:
+def show_result(store: ResultsDatabase, found: Selection, as_json: bool) -> None:
     """Show a result with its statistics, its samples as a histogram, and everything recorded with it."""
     result, summary = found.result(0), found.summaries()[0]
+    origin = store.provenance_of(result.run, result.runtime)
     if as_json:
-        write_json(to_document(result))
+        write_json({**to_document(result), **_origin_document(origin)})
         return
+    model = result.model if isinstance(result, EndToEnd) else ""
     lines = [printable(summary.name or summary.brick or summary.model)]
     lines += [f"  {name:<15} {printable(str(value))}" for name, value in _particulars(result)]
+    lines += _origin_lines(origin, model)
     write_lines([*lines, "", *_statistics_lines(result), "", *_histogram(result)])
 
 
@@ -87,15 +92,27 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
     write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
 
 
-def show_load_test(test: LoadTest, as_json: bool) -> None:
-    """Show a measured scenario: its percentiles, its verdict, and its latencies as a histogram."""
+def show_load_test(store: ResultsDatabase, test: LoadTest, as_json: bool) -> None:
+    """Show a measured scenario: its percentiles, its verdict, its latencies as a histogram, and where it comes from."""
+    origin = store.provenance_of(test.uuid, test.runtime)
     if as_json:
-        write_json(to_document(test))
+        write_json({**to_document(test), **_origin_document(origin)})
         return
     # Loaded here: other results need no scenarios.
     from dlbricks_tui.wording.scenarios import load_test_details
 
-    write_lines(map(printable, load_test_details(test, min(_HISTOGRAM_WIDTH, data_console().width))))
+    details = load_test_details(test, min(_HISTOGRAM_WIDTH, data_console().width))
+    lines = _origin_lines(origin, test.model)
+    write_lines([*map(printable, details), *(["", *lines] if lines else [])])
+
+
+def _origin_document(origin: Provenance | None) -> dict[str, Any]:
+    return {"provenance": None if origin is None else fields_of(origin)}
+
+
+def _origin_lines(origin: Provenance | None, model: str) -> list[str]:
+    lines = [] if origin is None else provenance_lines(origin, model)
+    return [f"  {it.name:<15} {printable(it.text)}" for it in lines]
 
 
 def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:

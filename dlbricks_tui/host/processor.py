@@ -39,6 +39,11 @@ def cpu_model(host: HostFiles) -> str | None:
     return f"ARM {implementer} {part}" if implementer and part else None
 
 
+def microcode(host: HostFiles) -> str | None:
+    """Return the revision of the processor's microcode, which virtual machines may hide or invent."""
+    return host.fields("proc/cpuinfo").get("microcode") or None
+
+
 def vector_instructions(host: HostFiles) -> str | None:
     """Return the widest vector instruction set of the processor."""
     flags = _flags(host)

@@ -2,11 +2,13 @@
 
 import gc
 import gzip
+import hashlib
 import os
 import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +19,9 @@ MOST_BYTES = 32 * 2**20
 # Characters. Names occur in many places, and each copy takes memory.
 LONGEST_NAME = 2**16
 GZIP_MAGIC = b"\x1f\x8b"
+# The largest model file has 2 GiB: protobuf allows no more.
+_MOST_UNPACKED_BYTES = 2**31
+_CHUNK = 2**20
 
 
 def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a symbol file") -> bytes:
@@ -35,6 +40,33 @@ def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a
         held = "unpacks to" if packed else "holds"
         raise UnreadableModelError(f"{path} {held} more than {most_bytes // 2**20} MiB: not {what_it_is}")
     return content
+
+
+def content_sha256(path: Path) -> str:
+    """Return the SHA-256 of a model file, unpacked if it is gzipped, so that both forms of a file are the same model.
+
+    Files that hold the weights of an ONNX model beside it do not count.
+    """
+    with open_model_file(path) as file:
+        held = os.fstat(file.fileno())
+    return _sha256(path.absolute(), held.st_mtime_ns, held.st_size)
+
+
+# Of a large file it takes seconds, and a run with several runtimes asks for each of them.
+@lru_cache(maxsize=1024)
+def _sha256(path: Path, _modified_ns: int, _size: int) -> str:
+    digest, unpacked_bytes = hashlib.sha256(), 0
+    with open_model_file(path) as file:
+        packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        file.seek(0)
+        with gzip.GzipFile(fileobj=file) if packed else file as source:
+            while chunk := source.read(_CHUNK):
+                unpacked_bytes += len(chunk)
+                if unpacked_bytes > _MOST_UNPACKED_BYTES:
+                    held = "unpacks to" if packed else "holds"
+                    raise UnreadableModelError(f"{path} {held} more than 2 GiB: not a model file")
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from dlbricks_tui.report.published import SYSTEMS
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import LoadTest, Run
+from dlbricks_tui.store.records import LoadTest, Provenance, Run
 from dlbricks_tui.store.selections import by_id, combinations
 from dlbricks_tui.wording.numbers import model_label
 
@@ -278,6 +278,12 @@ def load_tests_of(
         for it in store.records(LoadTest)
         if it.name in names and (only is None or it.system in only) and (runtimes is None or it.runtime in runtimes)
     ]
+
+
+def origins_of(store: ResultsDatabase, evaluation: Evaluation) -> list[Provenance]:
+    """Return where the results of all systems and runtimes of a report come from."""
+    ways = {(it.way.system, it.way.runtime) for it in evaluation.series}
+    return [it for it in store.records(Provenance) if (it.system, it.runtime) in ways]
 
 
 def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[ModelSource]:

@@ -12,13 +12,14 @@ from dlbricks_tui.report.figures.analysis import analysis_sections
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
 from dlbricks_tui.report.figures.graph import graph_section
+from dlbricks_tui.report.figures.origins import origins_section
 from dlbricks_tui.report.figures.ratios import composed_section, constructed_section
 from dlbricks_tui.report.figures.scenarios import scenarios_section
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
 from dlbricks_tui.report.page import page
 from dlbricks_tui.report.tracing import bricks_table
-from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.records import LoadTest, Provenance
 from dlbricks_tui.wording.numbers import counted
 
 
@@ -65,11 +66,16 @@ class Report:
 
 
 def make_report(
-    evaluation: Evaluation, folder: Path, analysed: Sequence[ModelRow] = (), load_tests: Sequence[LoadTest] = ()
+    evaluation: Evaluation,
+    folder: Path,
+    analysed: Sequence[ModelRow] = (),
+    load_tests: Sequence[LoadTest] = (),
+    origins: Sequence[Provenance] = (),
 ) -> Report:
     """Draw all figures and write the report into a folder.
 
-    `analysed` are the models in each analysed execution, and `load_tests` their measured scenarios.
+    `analysed` are the models in each analysed execution, `load_tests` their measured scenarios, and `origins` where the
+    results come from.
     """
     found = judged(evaluation)
     sections = (
@@ -85,6 +91,7 @@ def make_report(
         speedup_section(evaluation, found),
         *analysis_sections(analysed),
         scenarios_section(evaluation, load_tests),
+        *origins_section(origins),
     )
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}

@@ -102,6 +102,9 @@ class RunRequest:
     probe_bricks: int | None = None
     # False: only whole models are timed.
     bricks: bool = True
+    # The evaluation that asked for the run, and its requirements that this system does not meet.
+    evaluation: str = ""
+    unmet: tuple[str, ...] = ()
 
     @property
     def model_names(self) -> tuple[str, ...]:
@@ -221,6 +224,9 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         probe_bricks=document.get("probe_bricks"),
         # Requests of earlier versions have bricks.
         bricks=bool(document.get("bricks", True)),
+        # Requests of earlier versions come from no evaluation.
+        evaluation=str(document.get("evaluation", "")),
+        unmet=tuple(map(str, document.get("unmet", ()))),
     )
 
 

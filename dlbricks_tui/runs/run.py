@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from dlbricks_tui.runs.planning import PlannedRun, Workload, cut_models, plan_ru
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.target import TargetedJobs
-from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, measure, tell_estimates
+from dlbricks_tui.runs.work import KnownGraphs, RunSession, Workplace, find_onednn, measure, tell_estimates
 from dlbricks_tui.store.database import ResultsDatabase
 
 # The share of a time budget that may go into repeated rounds.
@@ -110,6 +110,8 @@ def execute(
                     for session, workload in zip(sessions, workloads, strict=True)
                     for each in _estimates(workload.models, store, place.data, session.request.runtime.identity)
                 )
+                if stopped is None:
+                    _find_versions(sessions, store)
         except RunStopped as early:
             stopped = early
         except UserError as error:
@@ -143,6 +145,13 @@ def _measure(
     except RunStopped as early:
         return early
     return None
+
+
+def _find_versions(sessions: Sequence[RunSession], store: ResultsDatabase) -> None:
+    """Find out which oneDNN has computed the results. All is measured by now: an interrupt loses nothing else."""
+    with suppress(RunStopped):
+        for session in sessions:
+            find_onednn(session, store)
 
 
 def _train(sessions: Sequence[RunSession], workloads: Sequence[Workload], store: ResultsDatabase) -> None:

@@ -26,14 +26,16 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runs.control import Control, RunStopped, StopSignals
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import WorkerReplaced
+from dlbricks_tui.runs.onednn import with_known_onednn, with_onednn
+from dlbricks_tui.runs.provenance import keep_provenance, model_digests, provenance
 from dlbricks_tui.runs.request import RunRequest, can_be_alone
 from dlbricks_tui.runs.results import LiveEstimates, RunCounts, RunResults
 from dlbricks_tui.runs.run_folder import RunFolder, State, Tally
 from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import Reason
+from dlbricks_tui.runtime.protocol import Described, Reason
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Run, System, utc_now
+from dlbricks_tui.store.records import Provenance, Run, System, new_uuid, utc_now
 
 # The graphs of models, or the reasons why they cannot be read.
 KnownGraphs = dict[Hashable, LayerGraph | UserError]
@@ -55,6 +57,10 @@ class Workplace:
     spent_seconds: float = 0.0
 
 
+def _ignore(_: Described) -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class RunSession:
     """A run in progress: its request, its place, the means to stop it, and the function that reports its events."""
@@ -74,6 +80,8 @@ class RunSession:
     part: str = ""
     # What the parts of the run have read, to be read once.
     graphs: KnownGraphs = field(default_factory=dict)
+    # Takes the versions in each worker, before it times anything.
+    take_versions: Callable[[Described], None] = _ignore
 
     @property
     def conditions(self) -> Conditions:
@@ -100,6 +108,7 @@ class RunSession:
         with open_worker(
             runtime, program, log, self.signals.waiting, tell_replaced, self.memory_limit_bytes, limits
         ) as worker:
+            self.take_versions(worker.describe())
             yield worker
 
 
@@ -166,6 +175,11 @@ def measure(
     If the run is stopped, the results until then are in the store.
     """
     request = session.request
+
+    def take_versions(described: Described) -> None:
+        keep_provenance(store, _provenance(session, models, described))
+
+    session = replace(session, take_versions=take_versions)
     estimates = LiveEstimates(models, store, session.conditions)
     recorder = Recorder(session.folder.run, session.conditions)
     results = RunResults(store, recorder, estimates, session.tell, counts, session.control.count)
@@ -191,6 +205,19 @@ def tell_estimates(session: RunSession, models: Sequence[CutModel], store: Resul
     """Tell the estimates of all models, as the store has them now."""
     for event in LiveEstimates(models, store, session.conditions).changes():
         session.tell(event)
+
+
+def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
+    """Add the version of oneDNN to where the results of a part come from, if the first run of a framework lacks it."""
+    runtime, place = session.request.runtime, session.place
+    found = store.provenance_of(session.folder.run, runtime.identity)
+    if found is None:
+        return
+    with session.signals.waiting():
+        known = with_onednn(found, runtime, place.data.cache, session.folder.worker_log, place.worker_program)
+    if known != found:
+        store.add(replace(known, uuid=new_uuid()))
+        store.delete([found.uuid])
 
 
 def _measure_inside(
@@ -230,6 +257,20 @@ def _measure_inside(
     left = [job for job in left if can_be_alone(request.runtime, job.graph.level)]
     if left:
         measure_alone(session, left, request.rule, results, time_left, side_by_side=False)
+
+
+def _provenance(session: RunSession, models: Sequence[CutModel], described: Described) -> Provenance:
+    request = session.request
+    paths = {choice.name: choice.path for choice in request.models}
+    named = [(model.key, model.decomposition.graph.name) for model in models]
+    digests = model_digests((key, paths[name]) for key, name in named if name in paths)
+    found = provenance(
+        *(session.folder.run, session.system, request.runtime, described, digests),
+        protocol=session.conditions.protocol,
+        evaluation=request.evaluation,
+        unmet=request.unmet,
+    )
+    return with_known_onednn(found, request.runtime, session.place.data.cache)
 
 
 def _record(session: RunSession, state: State, bricks: Tally) -> Run:

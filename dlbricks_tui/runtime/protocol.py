@@ -125,11 +125,12 @@ class Reply:
 
 @dataclass(frozen=True)
 class Described(Reply):
-    """The versions in the interpreter."""
+    """The versions in the interpreter. `packages` has those of all that computes, by name, as far as they are known."""
 
     python: str
     framework: str
     version: str
+    packages: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -24,8 +24,10 @@ from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.runs.control import StopSignals
+from dlbricks_tui.runs.onednn import with_onednn
+from dlbricks_tui.runs.provenance import model_digests, provenance
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.runtime.protocol import Program
+from dlbricks_tui.runtime.protocol import Described, Program
 from dlbricks_tui.scenarios.load_tests import Clocks, LoadTests
 from dlbricks_tui.scenarios.loadgen import LoadSettings, require_loadgen
 from dlbricks_tui.scenarios.loadgen_logs import delete_traces
@@ -44,7 +46,7 @@ from dlbricks_tui.scenarios.serving import Answered, Instance, Serving
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
 from dlbricks_tui.store.packed_latencies import pack_latencies
-from dlbricks_tui.store.records import LoadTest, System, new_uuid
+from dlbricks_tui.store.records import LoadTest, Provenance, System, new_uuid
 
 _LOCKED_AS = "scenario"
 _LOG = "scenarios.log"
@@ -125,6 +127,8 @@ class _Measuring:
         # Milliseconds of a batch by its size, and what passing a request adds.
         self._batch_ms: dict[int, float] = {}
         self._passing_ms = self._wake_up_ms = 0.0
+        # Where the results come from: the same for all workers, which are of one runtime.
+        self._origin: Provenance | None = None
 
     def measure(self) -> None:
         """Carry out the scenario, and store its record."""
@@ -188,7 +192,8 @@ class _Measuring:
 
     def _add(self, system: System, *records: LoadTest) -> None:
         with ResultsDatabase(self._place.data.store) as store:
-            store.add(system, runtime_record(self._order.execution.runtime, system), *records)
+            runtime = runtime_record(self._order.execution.runtime, system)
+            store.add(system, runtime, *records, *self._origins(records))
 
     def _jobs(self) -> Mapping[int, Job]:
         """Return the model at each batch size, the smallest first."""
@@ -221,6 +226,8 @@ class _Measuring:
         with execution_worker(
             execution, self._place, self._log, self._waiting, _raise_loss, system.memory_bytes, self._rule.limits
         ) as worker:
+            if self._origin is None:
+                self._origin = self._provenance(worker.describe(), jobs, system)
             instance = Instance(worker)
             for size, job in jobs.items():
 
@@ -308,6 +315,22 @@ class _Measuring:
             expected_ms=expected_ms,
             bound_ms=scenario.bound_ms,
         )
+
+    def _provenance(self, described: Described, jobs: Mapping[int, Job], system: System) -> Provenance:
+        """Return where the results will come from. The first measurement of a framework asks for its oneDNN."""
+        order, runtime, place = self._order, self._order.execution.runtime, self._place
+        path = order.source.in_format(runtime.traits.format).path
+        digests = model_digests((job.key.model, path) for job in jobs.values())
+        found = provenance(
+            *(self._uuid, system, runtime, described, digests), evaluation=order.evaluation, unmet=order.unmet
+        )
+        with self._waiting():
+            return with_onednn(found, runtime, place.data.cache, self._log, place.worker_program)
+
+    def _origins(self, records: Iterable[LoadTest]) -> Iterator[Provenance]:
+        """Yield where each result comes from; they belong to no run."""
+        if self._origin is not None:
+            yield from (replace(self._origin, run=it.uuid, uuid=new_uuid(), when=it.when) for it in records)
 
     def _record(self, found: Finding, job: Job, system: System) -> LoadTest:
         """Return a test as a record of its own."""

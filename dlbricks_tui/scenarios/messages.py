@@ -23,6 +23,9 @@ class ScenarioOrder:
     first_rate: float | None = None
     inputs: Mapping[str, Shape] = field(default_factory=dict)
     values: Mapping[str, Numbers] = field(default_factory=dict)
+    # The evaluation that asked for it, and its requirements that this system does not meet.
+    evaluation: str = ""
+    unmet: tuple[str, ...] = ()
 
     def encoded(self) -> bytes:
         """Return the order as the process reads it."""

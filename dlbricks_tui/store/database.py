@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from tinydb import TinyDB
 from tinydb.queries import QueryInstance
 
@@ -20,7 +21,7 @@ from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
-from dlbricks_tui.store.records import LoadTest, Peaks, Proof, Record, Run, Runtime, System
+from dlbricks_tui.store.records import LoadTest, Peaks, Proof, Provenance, Record, Run, Runtime, System
 from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parse_order, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
@@ -121,6 +122,14 @@ class ResultsDatabase(TinyDB):
         found = None if row is None else self.generation.record(row)
         return found if isinstance(found, LoadTest) else None
 
+    def provenance_of(self, run: str, runtime: str) -> Provenance | None:
+        """Return where the results of a run on a runtime come from, as recorded last.
+
+        Proofs and load tests have their own UUID as their run. None: the store does not know.
+        """
+        found = self.records(Provenance, equal(run=run, runtime=runtime))
+        return max(found, key=lambda it: it.when, default=None)
+
     def runs(self) -> tuple[Run, ...]:
         """Return the runs, each in its last state."""
         return tuple({it.id: it for it in sorted(self.records(Run), key=lambda run: run.when)}.values())
@@ -138,10 +147,18 @@ class ResultsDatabase(TinyDB):
         return len(new)
 
     def delete(self, uuids: Iterable[str]) -> int:
-        """Remove records durably and return how many there were."""
+        """Remove records durably and return how many there were.
+
+        Runs stay with their provenance. That of a proof or a load test goes with it.
+        """
         with self.storage.locked() as generation:
-            rows = {row for uuid in uuids if (row := generation.index.row_of_uuid(uuid)) is not None}
-            self.storage.append(JournalEntry(EntryKind.REMOVE, *generation.key(row)) for row in sorted(rows))
+            index = generation.index
+            rows = {uuid: row for uuid in uuids if (row := index.row_of_uuid(uuid)) is not None}
+            own = [code for it in rows if (code := index.vocabularies["run"].code(it)) is not None]
+            about = index.rows_of("provenance") if own else np.zeros(0, np.intp)
+            about = about[np.isin(index.column("run")[about], own)]
+            removed = sorted({*rows.values(), *about.tolist()})
+            self.storage.append(JournalEntry(EntryKind.REMOVE, *generation.key(row)) for row in removed)
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:

@@ -14,14 +14,14 @@ import numpy as np
 
 from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.columns import COLUMNS
+from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.entries import HEAD, head_of, line_of, renumbered
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import Rows
+from dlbricks_tui.store.index import Index, Rows
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
@@ -35,6 +35,8 @@ _REFERENCES: Mapping[str, tuple[str, ...]] = {
     "proofs": ("model", "system", "runtime"),
     "load_tests": ("model", "system", "runtime"),
 }
+# The tables of records that belong to no run: their provenance is found by their own UUIDs.
+_WITHOUT_RUN = ("proofs", "load_tests")
 # The rows that are read from the columns at once.
 _ROWS = 10_000
 
@@ -119,14 +121,29 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
 
 def _with_references(generation: Generation, results: Rows) -> Rows:
     index = generation.index
-    rows = [results]
+    rows = {"": results}
     for table, columns in _REFERENCES.items():
         described = index.rows_of(table)
         for column in columns:
-            wanted = np.isin(index.column(column)[described], np.unique(index.column(column)[results]))
-            described = described[wanted]
-        rows.append(described)
-    return np.concatenate(rows)
+            described = described[_shared(index, column, described, results)]
+        rows[table] = described
+    tests = np.concatenate([rows[table] for table in _WITHOUT_RUN])
+    return np.concatenate([*rows.values(), _provenance(index, results, tests)])
+
+
+def _provenance(index: Index, results: Rows, tests: Rows) -> Rows:
+    """Return the rows that tell where results, and proofs and load tests beside them, come from."""
+    rows = index.rows_of("provenance")
+    # A proof is on two runtimes, of which the results may have one.
+    rows = rows[_shared(index, "system", rows, results) & _shared(index, "runtime", rows, results)]
+    ids = (index.column("uuid")[row].tobytes().hex() for row in tests.tolist())
+    codes = [code for it in ids if (code := index.vocabularies["run"].code(it)) is not None]
+    return rows[_shared(index, "run", rows, results) | np.isin(index.column("run")[rows], codes)]
+
+
+def _shared(index: Index, column: str, rows: Rows, results: Rows) -> Mask:
+    """Return for each row whether a result has its value of a column."""
+    return np.isin(index.column(column)[rows], np.unique(index.column(column)[results]))
 
 
 def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:

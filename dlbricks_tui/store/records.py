@@ -281,6 +281,7 @@ class LoadTest(DatedRecord):
 class Provenance(DatedRecord):
     """Where the results of a run on one runtime come from: everything beside the system and runtime that names them.
 
+    - `run` is the id of the run. Proofs and load tests belong to no run: theirs is their own UUID.
     - `packages` has the versions of dlbricks, Python, the framework, and the libraries in it, such as `onednn`.
     - `host` has facts about the system at the time, such as `kernel` and `governor`.
     - `models` has the SHA-256 of each model's file, unpacked, by the key of the model.
@@ -299,4 +300,17 @@ class Provenance(DatedRecord):
 
 
 Result = Measurement | EndToEnd
-Record = BrickForm | System | Runtime | Peaks | Run | Calibration | Failure | Proof | LoadTest | EndToEnd | Measurement
+Record = (
+    BrickForm
+    | System
+    | Runtime
+    | Peaks
+    | Run
+    | Provenance
+    | Calibration
+    | Failure
+    | Proof
+    | LoadTest
+    | EndToEnd
+    | Measurement
+)

@@ -6,7 +6,7 @@ follow.
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,12 +15,15 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.index import COLUMN_TYPES, TEXT_COLUMNS, Index, KnownTable
 
 INDEX_NAME = "index.bin"
 # Raise it with any change to the columns, or to how documents fill them.
 _VERSION = 2
+# The table of records that came after it. A version of dlbricks without it indexes its documents without columns.
+_LATER_TABLES = ("provenance",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
         "coverage": [asdict(each) for each in coverage],
         "damage": [asdict(each) for each in damage],
         "tables": {name: asdict(table) for name, table in index.known_tables.items()},
+        "record_tables": list(TABLES),
         "texts": {name: index.vocabularies[name].texts for name in TEXT_COLUMNS},
     }
     text = json.dumps(head).encode()
@@ -67,13 +71,19 @@ def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], dama
         replace_file(folder / INDEX_NAME, write)
 
 
+def _has_columns(head: Mapping[str, Any]) -> bool:
+    """Return whether the version that saved an index knew all tables of records in it."""
+    unknown = [name for name in _LATER_TABLES if name not in head.get("record_tables", ())]
+    return not any(name in head["tables"] for name in unknown)
+
+
 def load_index(folder: Path) -> SavedIndex | None:
     """Return the saved index, None if there is none or this version cannot use it."""
     try:
         with (folder / INDEX_NAME).open("rb") as file:
             stated, text = file.read(8), file.readline()
             head = json.loads(text)
-            if head["version"] != _VERSION:
+            if head["version"] != _VERSION or not _has_columns(head):
                 return None
             check = zlib.crc32(text.removesuffix(b"\n"))
             columns: dict[str, Any] = {}

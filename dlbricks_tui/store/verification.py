@@ -5,6 +5,7 @@ forged, or written by a program with a bug.
 """
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
@@ -24,6 +25,7 @@ from dlbricks_tui.store.records import (
     Measurement,
     Peaks,
     Proof,
+    Provenance,
     Record,
     Run,
     Runtime,
@@ -41,6 +43,7 @@ _SAMPLES_PER_QUERY: Mapping[str, Sequence[int]] = {"single": (1,), "multi": (1, 
 # Requests that are counted at the beginning and the end of a test change its requests per second by no more.
 _MOST_THROUGHPUT_DEVIATION = 2.0
 _MOST_FACTS = 64
+_SHA_256 = re.compile("[0-9a-f]{64}")
 _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1 << 53
 _LARGEST_COUNT = (1 << 31) - 1
@@ -104,6 +107,8 @@ def check_plausible(record: Record) -> None:
         _check_proof(record)
     if isinstance(record, LoadTest):
         _check_load_test(record)
+    if isinstance(record, Provenance):
+        _check_provenance(record)
 
 
 def check_date(when: str) -> None:
@@ -181,6 +186,19 @@ def _check_request_latencies(test: LoadTest) -> None:
         slower = sum(it > test.bound_ms * _NS_PER_MS for it in latencies_ns) / len(latencies_ns)
         if slower > 1 - test.percentile / 100 + _TOLERANCE:
             raise BrokenDocumentError("is valid with too many requests over the bound")
+
+
+def _check_provenance(provenance: Provenance) -> None:
+    if not provenance.run:
+        raise BrokenDocumentError("is of no run")
+    if max(len(provenance.packages), len(provenance.host)) > _MOST_FACTS:
+        raise BrokenDocumentError(f"has more than {_MOST_FACTS} packages, or facts about the host")
+    for name, version in provenance.packages:
+        if not isinstance(version, str):
+            raise BrokenDocumentError(f"has a version of {name[:40]!r} that is no text")
+    for model, digest in provenance.models:
+        if not isinstance(digest, str) or not _SHA_256.fullmatch(digest):
+            raise BrokenDocumentError(f"has no SHA-256 of model {model[:40]!r}")
 
 
 def _check_latencies(samples: Sequence[float]) -> None:

@@ -22,7 +22,7 @@ from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Proof
+from dlbricks_tui.store.records import Proof, Provenance
 from dlbricks_tui.store.verification import verify
 from tests.models.onnx_models import floats, model, saved
 from tests.runs.runs import FAKE, MODEL, Site
@@ -97,6 +97,18 @@ def test_a_proof_is_stored_with_the_measured_and_the_predicted_gain(lab: Lab) ->
     assert stored.changed_runtime == change.runtime.identity != stored.runtime
     assert len(stored.samples_ms) == len(stored.changed_samples_ms) == 4
     assert [it.rounds for it in lab.notes.told] == [1, 2, 3, 4]
+    assert verify(lab.site.data.store).implausible == ()
+
+
+def test_a_proof_is_stored_with_where_the_samples_on_each_runtime_come_from(lab: Lab) -> None:
+    lab.prove(what_if(faster()))
+    (stored,) = lab.proofs()
+    with ResultsDatabase(lab.site.data.store) as store:
+        origins = store.records(Provenance)
+        assert store.provenance_of(stored.uuid, stored.changed_runtime) in origins
+    assert sorted(it.runtime for it in origins) == sorted({stored.runtime, stored.changed_runtime})
+    assert {name for it in origins for name, _ in it.models} == {stored.model}
+    assert all(dict(it.packages)["mxnet"] == "1.9.1" for it in origins)
     assert verify(lab.site.data.store).implausible == ()
 
 

@@ -11,7 +11,7 @@ import tinydb
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.results_output import table_lines
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.documents import fields_of, to_document
 from tests.store.samples import (
     brick,
     end_to_end,
@@ -21,6 +21,7 @@ from tests.store.samples import (
     measurement,
     one_of_each,
     proof,
+    provenance,
     runtime,
     system,
 )
@@ -164,7 +165,20 @@ def test_a_result_is_shown_with_statistics_and_a_histogram(results: Command) -> 
 
 
 def test_a_result_in_json_is_the_whole_document(results: Command) -> None:
-    assert json.loads(results("show", FAST.uuid, "--json")[1]) == to_document(FAST)
+    assert json.loads(results("show", FAST.uuid, "--json")[1]) == {**to_document(FAST), "provenance": None}
+
+
+def test_a_result_is_shown_with_where_it_comes_from(results: Command, data: Path) -> None:
+    known = provenance(evaluation="nightly.toml", unmet=("turbo is on", "4 cores"))
+    with ResultsDatabase(data / "store") as store:
+        store.add(known)
+    _, out, _ = results("show", MODEL.uuid)
+    assert "  versions        dlbricks 0.2.0, python 3.11.2, mxnet 1.9.1, onednn 2.4.0\n" in out
+    assert "  host            cpu Xeon 8124M, kernel 6.1.0-13-cloud-amd64, governor performance, turbo on\n" in out
+    assert f"  model file      SHA-256 {'0f' * 32}\n" in out
+    assert "  evaluation      nightly.toml\n  not met         turbo is on; 4 cores\n" in out
+    assert json.loads(results("show", MODEL.uuid, "--json")[1])["provenance"] == fields_of(known)
+    assert "model file" not in results("show", FAST.uuid)[1]
 
 
 def test_a_brick_is_shown_with_all_its_results(results: Command) -> None:
@@ -239,7 +253,10 @@ def test_a_load_test_is_shown_with_its_verdict_and_the_bound_in_a_histogram(resu
     assert "p99.9         12.001 ms" in out
     assert "LoadGen: VALID" in out
     assert "--- bound: 0 of 700 above it" in out
-    assert json.loads(results("show", "1d1d", "--json")[1]) == to_document(test)
+    assert json.loads(results("show", "1d1d", "--json")[1]) == {**to_document(test), "provenance": None}
+    with ResultsDatabase(data / "store") as store:
+        store.add(provenance(run=test.uuid))
+    assert "  versions        dlbricks 0.2.0" in results("show", "1d1d")[1]
 
 
 def test_load_tests_and_proofs_are_deleted_by_their_ids_or_with_everything(results: Command, data: Path) -> None:

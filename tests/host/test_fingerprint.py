@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
+from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint, host_facts
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.processor import instruction_sets
 from tests.host.hosts import CPU, c5_large, host
@@ -92,3 +92,21 @@ def test_the_instruction_sets_are_those_whose_every_instruction_the_processor_ha
     assert sets("cascade-lake", f"{skylake} avx512_vnni")[-2:] == ["avx512_core_vnni", "all"]
     assert sets("knights-landing", "sse4_1 avx avx2 fma avx512f") == ["sse41", "avx", "avx2", "all"]
     assert sets("graviton", "asimd sve") == ["all"]
+
+
+def test_results_are_kept_with_what_may_change_on_a_host(tmp_path: Path) -> None:
+    shown = c5_large(tmp_path, {"proc/cpuinfo": "model name\t: Xeon\nmicrocode\t: 0x2007006\n"})
+    assert dict(host_facts(fingerprint(shown, usable_cores=2), shown)) == {
+        "cpu": "Xeon",
+        "microcode": "0x2007006",
+        "kernel": "6.1.0-13-cloud-amd64",
+        "governor": "performance",
+        "turbo": True,
+        "os": "Debian GNU/Linux 12",
+        "container": "none",
+    }
+
+
+def test_unreadable_facts_of_a_result_are_unknown(tmp_path: Path) -> None:
+    found = dict(host_facts(fingerprint(HostFiles(tmp_path), usable_cores=1), HostFiles(tmp_path)))
+    assert found["microcode"] == found["governor"] == found["container"] == UNKNOWN

@@ -1,5 +1,6 @@
 import errno
 import gzip
+import hashlib
 import os
 import tracemalloc
 from collections.abc import Callable
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.models import content
-from dlbricks_tui.models.content import read_content
+from dlbricks_tui.models.content import content_sha256, read_content
 from dlbricks_tui.models.errors import UnreadableModelError
 
 
@@ -127,3 +128,30 @@ def test_a_large_file_is_refused_before_it_is_read(model: Path, monkeypatch: pyt
         file.truncate(2**40)
     monkeypatch.setattr(content, "MOST_BYTES", 2**16)
     assert "holds more than 0 MiB: not a symbol file" in refusal(model)
+
+
+def test_the_digest_is_that_of_the_unpacked_file(model: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "net-symbol.json.gz"
+    packed.write_bytes(gzip.compress(model.read_bytes()))
+    assert content_sha256(packed) == content_sha256(model) == hashlib.sha256(b'{"nodes": []}').hexdigest()
+
+
+def test_a_changed_file_has_another_digest(model: Path) -> None:
+    before = content_sha256(model)
+    model.write_bytes(b'{"nodes": [1]}')
+    assert content_sha256(model) == hashlib.sha256(b'{"nodes": [1]}').hexdigest() != before
+
+
+def test_a_file_without_content_to_read_has_no_digest(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json.gz"
+    broken.write_bytes(gzip.compress(b"{}")[:-4])
+    for path in (tmp_path, tmp_path / "none", broken):
+        with pytest.raises(UnreadableModelError):
+            content_sha256(path)
+
+
+def test_a_file_that_unpacks_without_end_has_no_digest(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "_MOST_UNPACKED_BYTES", 1000)
+    model.write_bytes(gzip.compress(bytes(5000)))
+    with pytest.raises(UnreadableModelError, match="unpacks to more than 2 GiB: not a model file"):
+        content_sha256(model)

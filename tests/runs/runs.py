@@ -15,11 +15,12 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.host_lock import HostLock
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.launch import create_run
-from dlbricks_tui.runs.request import RunRequest, chosen, read_request
+from dlbricks_tui.runs.request import ModelChoice, RunRequest, RuntimeChoice, chosen, read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
@@ -111,6 +112,10 @@ class Site:
         self.path.mkdir(exist_ok=True)
         sources = Library(SAMPLE_MODELS, self.path).find_all(models or (MODEL,))
         return RunRequest(models=chosen(sources), level=Level.WRITTEN, **{"runtime": FAKE, **changes})
+
+    def choice(self, runtime: Runtime, models: tuple[ModelChoice, ...]) -> RuntimeChoice:
+        """A further runtime of a run."""
+        return RuntimeChoice(runtime, models, Method.ALONE)
 
     def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> RunState:
         """Execute a run in this process."""

@@ -66,6 +66,8 @@ requests = st.builds(
     calibration=st.sampled_from(CalibrationPolicy),
     time_limits=st.builds(TimeLimits, st.floats(0.1, 100), st.floats(0.1, 100)),
     memory_limit_bytes=st.none() | st.integers(1, 2**40),
+    evaluation=st.text(),
+    unmet=st.lists(st.text()).map(tuple),
 )
 
 
@@ -81,7 +83,7 @@ def test_a_request_from_before_there_were_variants_is_read(tmp_path: Path) -> No
     asked = RunRequest(models=(), runtime=Runtime("r", sys.executable, "mxnet", "1", "3"))
     write_request(path, asked)
     document = json.loads(path.read_text())
-    for name in ("others", "batch_sizes", "values"):
+    for name in ("others", "batch_sizes", "values", "evaluation", "unmet"):
         del document[name]
     del document["runtime"]["settings"]["precision"]
     path.write_text(json.dumps(document))

@@ -480,3 +480,14 @@ def test_loadgen_reads_no_settings_from_the_working_folder(
     monkeypatch.chdir(tmp_path)
     assert host.measure(scenario(Kind.SINGLE))
     assert host.records()[0].queries < 100
+
+
+def test_a_scenario_is_stored_with_where_it_comes_from(host: Host) -> None:
+    assert host.measure(scenario(Kind.SINGLE), evaluation="nightly", unmet=("turbo is on",))
+    (record,) = host.records()
+    with ResultsDatabase(host.site.data.store) as store:
+        found = store.provenance_of(record.uuid, record.runtime)
+    assert found is not None and dict(found.packages)["onednn"] == "2.4.0"
+    assert record.model in dict(found.models)
+    assert (found.evaluation, found.unmet) == ("nightly", ("turbo is on",))
+    assert verify(host.site.data.store).implausible == ()

@@ -20,6 +20,7 @@ from dlbricks_tui.store.records import (
     Measurement,
     Peaks,
     Proof,
+    Provenance,
     Record,
     Run,
     Runtime,
@@ -83,6 +84,15 @@ def run(name: str = "r1", **fields: Any) -> Run:
     return Run(**{**WAY, "id": name, **state, "measured": 3, "failed": 1, "settings": (("target_ci", 0.01),), **fields})
 
 
+def provenance(**fields: Any) -> Provenance:
+    """Return where the results of the run come from."""
+    way = {name: value for name, value in WAY.items() if name != "level"}
+    packages = (("dlbricks", "0.2.0"), ("python", "3.11.2"), ("mxnet", "1.9.1"), ("onednn", "2.4.0"))
+    host = (("cpu", "Xeon 8124M"), ("kernel", "6.1.0-13-cloud-amd64"), ("governor", "performance"), ("turbo", True))
+    known = {"packages": packages, "host": host, "models": (("ab" * 32, "0f" * 32),)}
+    return Provenance(**{**way, "when": WHEN, "run": "r1", **known, **fields})
+
+
 def calibration(**fields: Any) -> Calibration:
     """Return a calibration."""
     fitted = {"constants": (("per_layer_ms", 0.0054),), "residuals": (("net-1", -0.02), ("net-2", 0.01))}
@@ -142,6 +152,7 @@ def one_of_each() -> list[Record]:
         runtime(),
         peaks(uuid=f"{6:032x}"),
         run(uuid=f"{1:032x}"),
+        provenance(uuid=f"{9:032x}", evaluation="nightly.toml", unmet=("governor is powersave",)),
         calibration(uuid=f"{2:032x}"),
         failure(uuid=f"{3:032x}"),
         proof(uuid=f"{7:032x}"),

@@ -62,7 +62,7 @@ def test_export_import_export_gives_the_same_bytes(exported: Path, tmp_path: Pat
     again = tmp_path / "again.json"
     with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
-        assert (report.new, report.known, report.conflicts, report.refused) == (14, 0, [], [])
+        assert (report.new, report.known, report.conflicts, report.refused) == (15, 0, [], [])
         export_all(store, again)
     assert again.read_bytes() == exported.read_bytes()
 
@@ -71,7 +71,7 @@ def test_a_packed_file_is_imported_like_a_plain_one(exported: Path, tmp_path: Pa
     packed, again = tmp_path / "exported.json.gz", tmp_path / "again.json"
     packed.write_bytes(gzip.compress(exported.read_bytes()))
     with ResultsDatabase(tmp_path / "vendor") as store:
-        assert import_file(store, packed).new == 14
+        assert import_file(store, packed).new == 15
         export_all(store, again)
         packed.write_bytes(packed.read_bytes()[:-30])
         with pytest.raises(ExchangeError, match="is packed and incomplete"):
@@ -83,7 +83,7 @@ def test_importing_twice_changes_nothing(exported: Path, tmp_path: Path) -> None
     with ResultsDatabase(tmp_path / "vendor") as store:
         import_file(store, exported)
         report = import_file(store, exported)
-        assert (report.new, report.known) == (0, 14)
+        assert (report.new, report.known) == (0, 15)
         assert counts(store)["measurements"] == 3
 
 
@@ -91,7 +91,7 @@ def test_results_of_two_stores_are_merged(exported: Path, tmp_path: Path) -> Non
     with ResultsDatabase(tmp_path / "vendor") as store:
         own = measurement(system="other")
         store.add(own, form(), system())
-        assert import_file(store, exported).new == 12
+        assert import_file(store, exported).new == 13
         assert own in store.records(Measurement)
 
 
@@ -141,7 +141,7 @@ def test_a_file_rewritten_by_plain_tinydb_can_be_imported(exported: Path, tmp_pa
     assert exported.read_bytes().count(b"\n") == 0
     with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
-        assert report.new == 14
+        assert report.new == 15
         assert len(store.select(equal(context="changed by hand"))) == 1
     assert [str(each).partition(") ")[2] for each in report.refused] == [
         "(document 1 of table mine) is of a table that dlbricks does not have: mine",
@@ -153,7 +153,7 @@ def test_the_file_of_a_compacted_store_can_be_imported(tmp_path: Path) -> None:
         store.add(*one_of_each())
         path = store.compact()
     with ResultsDatabase(tmp_path / "vendor") as store:
-        assert import_file(store, path).new == 11
+        assert import_file(store, path).new == 12
 
 
 def test_a_journal_is_refused_as_an_export(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_damaged_lines_are_named_and_the_others_imported(exported: Path, tmp_pat
     exported.write_bytes(content.replace(b'"context":"plain"', b'"context":"plein"', 1))
     with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
-    assert report.new == 13
+    assert report.new == 14
     assert [each.reason for each in report.refused] == ["does not agree with its checksum"]
 
 
@@ -176,7 +176,7 @@ def test_the_complete_lines_of_a_truncated_file_are_imported(exported: Path, tmp
     exported.write_bytes(exported.read_bytes()[:-200])
     with ResultsDatabase(tmp_path / "vendor") as store:
         report = import_file(store, exported)
-    assert (report.new, len(report.refused)) == (13, 1)
+    assert (report.new, len(report.refused)) == (14, 1)
 
 
 @pytest.mark.parametrize(

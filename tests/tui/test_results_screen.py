@@ -17,7 +17,7 @@ from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.store.samples import form, measurement
+from tests.store.samples import form, measurement, provenance
 from tests.tui.application import app_on, press, running, screen_text, settled
 from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
 
@@ -182,6 +182,16 @@ async def test_copying_nothing_is_reported(new: DataFolder) -> None:
         await press(pilot, "escape", "6", "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == ""
         assert [it.message for it in pilot.app._notifications] == ["No result is selected."] * 3
+
+
+async def test_the_selected_result_is_shown_with_where_it_comes_from(stored: DataFolder) -> None:
+    with ResultsDatabase(stored.store) as store:
+        store.add(provenance(run="r1", models=(("ab" * 32, "0f" * 32),), evaluation="nightly", unmet=("turbo is on",)))
+    async with running(app_on(stored), (120, 60)) as pilot:
+        await press(pilot, "6", "slash", '"of=model system=c5.xlarge"', "enter")
+        shown = screen_text(pilot)
+        for part in ("Versions", "onednn            2.4.0", "kernel            6.1.0-13", "SHA-256           0f0f", "not met"):
+            assert part in shown
 
 
 async def test_a_flagged_result_shows_its_flags(stored: DataFolder) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from dlbricks_tui.runtime.inside.backend import Backend, RefusalError
 from dlbricks_tui.runtime.inside.mxnet_framework import load_mxnet, refuse_without
+from dlbricks_tui.runtime.inside.packages import packages_of
 from dlbricks_tui.runtime.lines import ProtocolError, decode_request, encode
 from dlbricks_tui.runtime.protocol import (
     Describe,
+    Described,
     Explain,
     Fuse,
     Infer,
@@ -92,7 +95,7 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
 
     programs = LoadedPrograms(backend)
     return {
-        Describe: lambda request: backend.describe(),
+        Describe: lambda request: _described(backend),
         Infer: backend.infer,
         Fuse: backend.fuse,
         Record: backend.record,
@@ -104,3 +107,8 @@ def _performers(backend: Backend) -> dict[type[Request[Any]], Callable[[Any], Re
         NullCalls: programs.null_calls,
         Unload: programs.unload,
     }
+
+
+def _described(backend: Backend) -> Described:
+    found = backend.describe()
+    return replace(found, packages=packages_of(found.framework))

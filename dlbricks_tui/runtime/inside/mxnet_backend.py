@@ -98,10 +98,10 @@ class MXNet(Backend):
         return fuse(self._mxnet, request)
 
     def explain(self, request: Explain) -> Explained:
-        """Return what oneDNN prints in a second run, as the first one also converts weights."""
+        """Return what oneDNN prints of itself, and then in a second run, as the first one also converts weights."""
         bound = BoundSymbol(self._mxnet, request.network)
-        bound.run()
-        return Explained(bound.lines_of_operators())
+        about = [it for it in lines_printed(bound.run) if ",info," in it.line]
+        return Explained((*about, *bound.lines_of_operators()))
 
     def bind(self, network: Network, fed: Sequence[Any] | None = None, *, side_by_side: bool = False) -> BoundNetwork:
         """Bind a symbol without fusing it."""

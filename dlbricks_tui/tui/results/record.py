@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.records import Facts, Result
+    from dlbricks_tui.store.records import Facts, Provenance, Result
     from dlbricks_tui.tui.results.work import ResultRead
 
 _KEY_DIGITS = 12
@@ -64,6 +64,17 @@ def _samples_and_facts(result: Result, width: int) -> Iterator[Line]:
     yield from sample_lines(result, width)
     yield from _facts("Conditions on the host", result.noise)
     yield from _facts("Occurrence", getattr(result, "occurrence", ()))
+
+
+def _origin(found: Provenance | None, model: str) -> Iterator[Line]:
+    if found is None:
+        return
+    yield from _facts("Versions", found.packages)
+    yield from _facts("Host", found.host)
+    digest = dict(found.models).get(model)
+    yield from _facts("Model file", (("SHA-256", digest),) if digest is not None else ())
+    asked = (("evaluation", found.evaluation),) if found.evaluation else ()
+    yield from _facts("Evaluation", (*asked, *(("not met", it) for it in found.unmet)))
 
 
 def _facts(title: str, facts: Facts) -> Iterator[Line]:
@@ -117,6 +128,7 @@ class RecordPanel(Panel):
         yield from _latency(summary)
         yield from _way(summary)
         yield from _samples_and_facts(self._shown.result, width) if self._shown.result else _lost()
+        yield from _origin(self._shown.provenance, summary.model)
 
 
 _WHEN, _MS, _CHANGE = 16, 10, 11

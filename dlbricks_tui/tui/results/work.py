@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.contrast import Contrast
     from dlbricks_tui.store.importing import ImportReport
-    from dlbricks_tui.store.records import Result
+    from dlbricks_tui.store.records import Provenance, Result
     from dlbricks_tui.tui.session import SharedStore
 
 
@@ -84,6 +84,8 @@ class ResultRead(NamedTuple):
     # None if its samples can no longer be read.
     result: Result | None
     history: tuple[Summary, ...]
+    # Where it comes from; None if the store does not know.
+    provenance: Provenance | None
 
 
 def read_result(shared: SharedStore, one: Selection) -> ResultRead:
@@ -98,7 +100,8 @@ def read_result(shared: SharedStore, one: Selection) -> ResultRead:
         same = equal(brick=summary.brick, model=summary.model, context=summary.context, system=summary.system)
         same &= equal(runtime=summary.runtime, level=summary.level.value, protocol=summary.protocol)
         history = store.select(same, order=OLDEST_FIRST).summaries()
-    return ResultRead(summary, result, tuple(history))
+        origin = store.provenance_of(summary.run, summary.runtime)
+    return ResultRead(summary, result, tuple(history), origin)
 
 
 def read_again(shared: SharedStore, summary: Summary) -> ResultRead | None:

@@ -1,0 +1,236 @@
+"""The threads of a process by the counters of Linux: when each ran on which processor, and when it waited for one.
+
+Linux adds to the run time of a thread when the thread stops, and every few milliseconds while it goes on. So the length
+of a span is exact where a thread ran between two sleeps, and its place is known to about the time between readings.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.traces.trace import Counter, Span, Track, TrackKind
+
+WAITS = "waits for a processor"
+_NS_PER_MS = 1e6
+# The fields of `stat` after the name of the thread, which may contain anything.
+_STATE, _MINOR, _MAJOR, _PROCESSOR = 0, 7, 9, 36
+_RUNNABLE = b"R"
+_SWITCHES = (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
+
+
+class ThreadsError(UserError):
+    """The threads of a process cannot be watched."""
+
+
+class ThreadTimes(NamedTuple):
+    """The nanoseconds that a thread ran and waited for a processor, and how often it got one: its `schedstat`."""
+
+    run_ns: int
+    wait_ns: int
+    slices: int
+
+
+class ThreadState(NamedTuple):
+    """The state of a thread and its page faults so far: its `stat`."""
+
+    runnable: bool
+    processor: int
+    minor_faults: int
+    major_faults: int
+
+
+class Switches(NamedTuple):
+    """How often a thread gave its processor up because it had to wait, and because another one took it."""
+
+    voluntary: int
+    involuntary: int
+
+
+class Reading(NamedTuple):
+    """A thread at a moment."""
+
+    time_ns: int
+    run_ns: int
+    wait_ns: int
+    runnable: bool
+    processor: int
+
+
+class Counts(NamedTuple):
+    """The counters of a thread, or the sums of all, at a moment."""
+
+    time_ns: int
+    switches: Switches
+    minor_faults: int
+    major_faults: int
+
+
+@dataclass(slots=True)
+class ThreadHistory:
+    """What was read about a thread, in the order of time."""
+
+    thread: int
+    name: str
+    readings: list[Reading] = field(default_factory=list)
+    counts: list[Counts] = field(default_factory=list)
+
+    def take(self, reading: Reading) -> None:
+        """Add a reading. Of a thread that goes on sleeping, the first and the last one are kept."""
+        kept = self.readings
+        if len(kept) > 1 and not reading.runnable and kept[-2][1:] == kept[-1][1:] == reading[1:]:
+            kept[-1] = reading
+        else:
+            kept.append(reading)
+
+
+def times_in(schedstat: bytes) -> ThreadTimes:
+    """Return the times in the text of `/proc/PID/task/TID/schedstat`; raise ValueError if it is another text."""
+    run_ns, wait_ns, slices = schedstat.split()
+    return ThreadTimes(int(run_ns), int(wait_ns), int(slices))
+
+
+def state_in(stat: bytes) -> ThreadState:
+    """Return the state in the text of `/proc/PID/task/TID/stat`; raise ValueError if it is another text."""
+    rest = stat[stat.rindex(b")") + 1 :].split(None, _PROCESSOR + 1)
+    if len(rest) <= _PROCESSOR:
+        raise ValueError("too few fields")
+    return ThreadState(rest[_STATE] == _RUNNABLE, int(rest[_PROCESSOR]), int(rest[_MINOR]), int(rest[_MAJOR]))
+
+
+def switches_in(status: bytes) -> Switches:
+    """Return the context switches in the text of `/proc/PID/task/TID/status`; raise ValueError if it has none."""
+    return Switches(*(int(status[status.index(name) + len(name) :].split(None, 1)[0]) for name in _SWITCHES))
+
+
+def running_spans(readings: Sequence[Reading]) -> tuple[Span, ...]:
+    """Return when a thread ran on which processor, and when it waited for one, in nanoseconds of the readings."""
+    return tuple(span for period in _periods(readings) for span in _spans_in(period))
+
+
+def tracks(histories: Iterable[ThreadHistory], start_ns: int, end_ns: int) -> tuple[Track, ...]:
+    """Return a track for each thread that ran between two moments, in nanoseconds from the first one."""
+    found = []
+    for it in histories:
+        spans = tuple(_within(running_spans(it.readings), start_ns, end_ns))
+        if spans:
+            found.append(Track(name=f"{it.name} {it.thread}", kind=TrackKind.THREAD, spans=spans))
+    return tuple(found)
+
+
+def counters(histories: Sequence[ThreadHistory], start_ns: int, end_ns: int) -> tuple[Counter, ...]:
+    """Return the counters of all threads together, from 0 at the first moment on."""
+    times = _added_up([[(it.time_ns, (it.run_ns, it.wait_ns)) for it in each.readings] for each in histories])
+    counts = _added_up(
+        [[(it.time_ns, (*it.switches, it.minor_faults, it.major_faults)) for it in each.counts] for each in histories]
+    )
+    columns = [
+        *((name, "ms", times, number, _NS_PER_MS) for number, name in enumerate(_TIMES)),
+        *((name, "", counts, number, 1.0) for number, name in enumerate(_COUNTS)),
+    ]
+    return tuple(
+        _counter(name, unit, [(at, values[number] / scale) for at, values in rows.items()], start_ns, end_ns)
+        for name, unit, rows, number, scale in columns
+    )
+
+
+_TIMES = ("running", "waiting for a processor")
+_COUNTS = ("voluntary context switches", "involuntary context switches", "minor page faults", "major page faults")
+
+
+def _periods(readings: Sequence[Reading]) -> Iterator[Sequence[Reading]]:
+    """Yield the readings from each one at which the thread sleeps to the next one at which it sleeps, if it ran."""
+    begin = 0
+    for number in range(1, len(readings)):
+        if not readings[number].runnable or number == len(readings) - 1:
+            if readings[number].run_ns > readings[begin].run_ns:
+                yield readings[begin : number + 1]
+            begin = number
+
+
+def _spans_in(period: Sequence[Reading]) -> Iterator[Span]:
+    """Yield the spans of a period: as long as the thread ran and waited in it, in its middle."""
+    first, last = period[0], period[-1]
+    length = last.time_ns - first.time_ns
+    ran, waited = last.run_ns - first.run_ns, last.wait_ns - first.wait_ns
+    # A thread that goes on is added up later than it is read: nothing lasts longer than the period.
+    taken = min(length, ran + waited)
+    # Where a period begins or ends with a running thread, the thread ran up to there.
+    slack = length - taken
+    start = first.time_ns if first.runnable else first.time_ns + (slack if last.runnable else slack // 2)
+    end = start + taken
+    gaps = list(_gaps(period, start, end))
+    at, processors = start, list(_processors(period))
+    for gap_start, gap_end in [*gaps, (end, end)]:
+        yield from _on_processors(processors, at, gap_start)
+        if gap_end > gap_start:
+            yield Span(name=WAITS, start_ns=gap_start, duration_ns=gap_end - gap_start)
+        at = gap_end
+
+
+def _gaps(period: Sequence[Reading], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield when the thread waited for a processor, which Linux counts when the wait ends."""
+    at = start
+    for before, after in pairwise(period):
+        waited = after.wait_ns - before.wait_ns
+        if waited > 0 and at < end:
+            resumed = min(max((before.time_ns + after.time_ns) // 2, at + waited), end)
+            yield max(at, resumed - waited), resumed
+            at = resumed
+
+
+def _processors(period: Sequence[Reading]) -> Iterator[tuple[int, int]]:
+    """Yield the processors of a period, each with the time from which on the thread was there."""
+    # A sleeping thread has the processor on which it ran last.
+    known = [it for it in period if it.runnable] or [period[-1]]
+    yield period[0].time_ns, known[0].processor
+    for before, after in pairwise(known):
+        if before.processor != after.processor:
+            yield after.time_ns, after.processor
+
+
+def _on_processors(processors: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[Span]:
+    ends = [since for since, _ in processors[1:]]
+    for (since, processor), until in zip(processors, [*ends, end], strict=True):
+        begin, stop = max(start, since), min(end, max(until, since))
+        if stop > begin:
+            details = (("processor", processor),)
+            yield Span(
+                name=f"running on cpu {processor}", start_ns=begin, duration_ns=stop - begin, details=details
+            )
+
+
+def _within(spans: Iterable[Span], start_ns: int, end_ns: int) -> Iterator[Span]:
+    """Yield the parts of spans between two moments, in nanoseconds from the first one."""
+    for it in spans:
+        begin, end = max(it.start_ns, start_ns), min(it.start_ns + it.duration_ns, end_ns)
+        if end > begin:
+            yield Span(name=it.name, start_ns=begin - start_ns, duration_ns=end - begin, details=it.details)
+
+
+def _added_up(of_threads: Sequence[Sequence[tuple[int, tuple[int, ...]]]]) -> Mapping[int, tuple[int, ...]]:
+    """Return, for each moment at which a thread was read, the sums over all threads of what each had counted by then.
+
+    A thread counts from its first reading on.
+    """
+    rows = sorted((at, number, values) for number, rows in enumerate(of_threads) for at, values in rows)
+    latest: dict[int, tuple[int, ...]] = {}
+    sums: dict[int, tuple[int, ...]] = {}
+    total: tuple[int, ...] = ()
+    for at, number, values in rows:
+        before = latest.get(number, values)
+        total = tuple(map(sum, zip(total or (0,) * len(values), values, (-it for it in before), strict=True)))
+        latest[number] = values
+        sums[at] = total
+    return sums
+
+
+def _counter(name: str, unit: str, rows: Sequence[tuple[int, float]], start_ns: int, end_ns: int) -> Counter:
+    """Return a counter from 0 on, with the moments at which it changed."""
+    base = next((value for at, value in reversed(rows) if at <= start_ns), rows[0][1] if rows else 0.0)
+    kept = [(0, 0.0)]
+    for at, value in rows:
+        if start_ns < at <= end_ns and value - base != kept[-1][1]:
+            kept.append((at - start_ns, value - base))
+    return Counter(name=name, unit=unit, times_ns=tuple(at for at, _ in kept), values=tuple(it for _, it in kept))

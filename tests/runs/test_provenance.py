@@ -1,0 +1,135 @@
+"""Where the results of runs come from: by the fake worker, and by the real frameworks."""
+
+import gzip
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui import __version__
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint, host_facts
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runs.onednn import ONEDNN, version_told, with_known_onednn, with_onednn
+from dlbricks_tui.runs.provenance import keep_provenance, model_digests
+from dlbricks_tui.runtime.process import INSIDE
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import EndToEnd, Provenance
+from dlbricks_tui.store.verification import verify
+from tests.runs.runs import FAKE, MODEL, Site
+from tests.store.samples import provenance
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+def stored(site: Site) -> list[Provenance]:
+    with ResultsDatabase(site.data.store) as store:
+        return store.records(Provenance)
+
+
+def test_a_run_records_versions_host_and_model_files_once(site: Site) -> None:
+    request = site.request(method=Method.INSIDE, end_to_end=True, evaluation="nightly", unmet=("turbo is on",))
+    state = site.run(request)
+    (found,) = stored(site)
+    (result,) = site.contents().end_to_end
+    assert (found.run, found.system, found.runtime) == (state.run, result.system, result.runtime)
+    assert found.protocol == Method.INSIDE.id
+    assert dict(found.packages) == {"dlbricks": __version__, "python": "3.11.0", "mxnet": "1.9.1", ONEDNN: "2.4.0"}
+    assert found.host == host_facts(fingerprint())
+    (source,) = Library(SAMPLE_MODELS, site.path).find(MODEL)
+    content = gzip.decompress(source.path.read_bytes())
+    assert dict(found.models) == {result.model: hashlib.sha256(content).hexdigest()}
+    assert (found.evaluation, found.unmet) == ("nightly", ("turbo is on",))
+    assert verify(site.data.store).implausible == ()
+
+
+def test_each_part_of_a_run_has_its_own_provenance(site: Site) -> None:
+    request = site.request(end_to_end=True)
+    other = replace(FAKE, settings=replace(FAKE.settings, threads=1))
+    site.run(replace(request, runtime=FAKE.with_threads(2), others=(site.choice(other, request.models),)))
+    assert sorted(it.runtime for it in stored(site)) == sorted((FAKE.with_threads(2).identity, other.identity))
+    assert len({it.run for it in stored(site)}) == 1
+
+
+def test_a_run_that_measures_nothing_adds_no_provenance(site: Site) -> None:
+    site.run(site.request())
+    before = stored(site)
+    site.run(site.request())
+    assert stored(site) == before
+
+
+def test_the_same_provenance_is_kept_once_and_a_changed_host_beside_it(tmp_path: Path) -> None:
+    first, again = provenance(), provenance(when="2026-11-22T08:00:00+00:00")
+    with ResultsDatabase(tmp_path) as store:
+        for found in (first, again, replace(again, host=(("kernel", "6.9"),))):
+            keep_provenance(store, found)
+        assert [dict(it.host).get("kernel") for it in store.records(Provenance)] == ["6.1.0-13-cloud-amd64", "6.9"]
+
+
+def test_a_model_file_that_is_gone_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"net")
+    files = [("a", tmp_path / "net.onnx"), ("b", tmp_path / "gone.onnx"), ("a", tmp_path / "gone.onnx")]
+    assert model_digests(files) == (("a", hashlib.sha256(b"net").hexdigest()),)
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        (
+            "dnnl_verbose,info,oneDNN v2.4.0 (commit 83ebc40d86bc54f0f23e947235e53570eeacf254)",
+            "2.4.0 (commit 83ebc40d86bc)",
+        ),
+        ("onednn_verbose,v1,info,oneDNN v3.10.2 (commit 0123456789abcdef)", "3.10.2 (commit 0123456789ab)"),
+        ("onednn_verbose,info,oneDNN v3.1.0", "3.1.0"),
+        ("dnnl_verbose,info,cpu,runtime:OpenMP", ""),
+    ],
+)
+def test_the_version_is_that_in_the_first_line_of_onednn(line: str, version: str) -> None:
+    assert version_told(["dnnl_verbose,info,gpu,runtime:none", line]) == version
+    assert version_told([]) == ""
+
+
+def test_a_runtime_without_onednn_is_not_asked(tmp_path: Path) -> None:
+    runtime = Runtime("onnx", str(tmp_path / "no-python"), "onnxruntime", "1.32.0", "3.11.0")
+    assert with_onednn(provenance(packages=()), runtime, tmp_path, tmp_path / "log").packages == ()
+
+
+def test_a_worker_that_cannot_tell_leaves_the_version_out_and_is_asked_again(tmp_path: Path) -> None:
+    found = provenance(packages=(("mxnet", "1.9.1"),))
+    missing = replace(FAKE, python=str(tmp_path / "no-python"))
+    assert with_onednn(found, missing, tmp_path, tmp_path / "log") == found
+    assert list(tmp_path.rglob("onednn/*")) == []
+
+
+@pytest.mark.mxnet
+@pytest.mark.parametrize("name", ["default", pytest.param("default-openvino", marks=pytest.mark.openvino)])
+def test_the_frameworks_tell_their_onednn_once(name: str, tmp_path: Path) -> None:
+    runtime = Registry(tmp_path).find(name)
+    found = provenance(packages=((runtime.framework, runtime.version),))
+    assert with_known_onednn(found, runtime, tmp_path / "cache") == found
+    told = dict(with_onednn(found, runtime, tmp_path / "cache", tmp_path / "log").packages)[ONEDNN]
+    assert isinstance(told, str) and int(told.partition(".")[0]) >= 1
+    # From the cache: no worker starts.
+    gone = replace(runtime, name="renamed")
+    assert dict(with_known_onednn(found, gone, tmp_path / "cache").packages)[ONEDNN] == told
+    another = provenance(packages=((runtime.framework, "0.1"),))
+    assert with_known_onednn(another, runtime, tmp_path / "cache") == another
+
+
+@pytest.mark.mxnet
+def test_a_run_of_a_real_framework_names_its_onednn(site: Site) -> None:
+    runtime = Registry(site.path).default({})
+    real = replace(site, worker_program=INSIDE)
+    real.run(site.request("squeezenet1.1", runtime=runtime, bricks=False, end_to_end=True, method=Method.INSIDE))
+    (found,) = stored(site)
+    packages = dict(found.packages)
+    assert packages["mxnet"] == runtime.version and packages["python"] == sys.version.split()[0]
+    assert str(packages[ONEDNN])[0].isdecimal() and str(packages["numpy"])[0].isdecimal()

@@ -1,0 +1,142 @@
+from dlbricks_tui.traces.threads import (
+    WAITS,
+    Counts,
+    Reading,
+    Switches,
+    ThreadHistory,
+    ThreadState,
+    ThreadTimes,
+    counters,
+    running_spans,
+    state_in,
+    switches_in,
+    times_in,
+    tracks,
+)
+from dlbricks_tui.traces.trace import Span, TrackKind
+
+import pytest
+
+# As Linux 6.1 wrote them for a thread whose name is chosen to mislead.
+STAT = (
+    b"4711 (a) R (b) S) R 4700 4711 4711 0 -1 4194368 2091 17 3 0 912 44 0 0 20 0 9 0 88123 1840128000 41234 "
+    b"18446744073709551615 1 1 0 0 0 0 0 16781312 16386 0 0 0 -1 5 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+)
+SCHEDSTAT = b"9561273118 48121733 1290\n"
+STATUS = (
+    b"Name:\tpython\nUmask:\t0022\nState:\tS (sleeping)\nThreads:\t9\nCpus_allowed_list:\t0-1\n"
+    b"voluntary_ctxt_switches:\t1250\nnonvoluntary_ctxt_switches:\t40\n"
+)
+
+
+def reading(at: int, ran: int, *, runnable: bool = True, waited: int = 0, processor: int = 0) -> Reading:
+    return Reading(at, ran, waited, runnable, processor)
+
+
+def asleep(at: int, ran: int, **more: int) -> Reading:
+    return reading(at, ran, runnable=False, **more)
+
+
+def placed(spans: tuple[Span, ...]) -> list[tuple[str, int, int]]:
+    return [(it.name, it.start_ns, it.duration_ns) for it in spans]
+
+
+def test_the_texts_of_linux_are_read() -> None:
+    assert times_in(SCHEDSTAT) == ThreadTimes(9_561_273_118, 48_121_733, 1290)
+    assert state_in(STAT) == ThreadState(runnable=True, processor=5, minor_faults=2091, major_faults=3)
+    assert switches_in(STATUS) == Switches(1250, 40)
+
+
+@pytest.mark.parametrize("text", [b"", b"1 2", b"no numbers here", STAT[:60]])
+def test_another_text_is_refused(text: bytes) -> None:
+    for parse in (times_in, state_in, switches_in):
+        with pytest.raises(ValueError):
+            parse(text)
+
+
+def test_a_thread_that_ran_between_two_sleeps_ran_as_long_as_linux_says_and_within_them() -> None:
+    spans = running_spans([asleep(0, 0), asleep(1000, 0), asleep(2000, 300), asleep(3000, 300)])
+    assert placed(spans) == [("running on cpu 0", 1350, 300)]
+    assert spans[0].details == (("processor", 0),)
+
+
+def test_a_thread_whose_run_time_is_added_up_late_is_one_span() -> None:
+    # While it goes on, Linux adds to its time every four readings only.
+    running = [reading(1000 * at, 4000 * (at // 4)) for at in range(1, 10)]
+    spans = running_spans([asleep(0, 0), *running, asleep(10_000, 9500)])
+    assert placed(spans) == [("running on cpu 0", 250, 9500)]
+
+
+def test_a_wait_for_a_processor_parts_the_spans_where_it_ended() -> None:
+    readings = [
+        asleep(0, 0),
+        reading(1000, 500),
+        reading(2000, 1400),
+        reading(3000, 1600, waited=700),
+        reading(4000, 2500, waited=700),
+        asleep(5000, 4100, waited=700),
+    ]
+    spans = running_spans(readings)
+    assert placed(spans) == [("running on cpu 0", 100, 1700), (WAITS, 1800, 700), ("running on cpu 0", 2500, 2400)]
+    assert sum(it.duration_ns for it in spans if it.name != WAITS) == 4100
+
+
+def test_a_thread_that_moves_to_another_processor_has_a_span_on_each() -> None:
+    readings = [asleep(0, 0), reading(1000, 900), reading(2000, 1900, processor=1), asleep(3000, 3000, processor=1)]
+    assert placed(running_spans(readings)) == [("running on cpu 0", 0, 2000), ("running on cpu 1", 2000, 1000)]
+
+
+def test_a_thread_that_runs_at_both_ends_of_the_watch_runs_throughout() -> None:
+    assert placed(running_spans([reading(0, 0), reading(500, 0), reading(1000, 1000)])) == [
+        ("running on cpu 0", 0, 1000)
+    ]
+
+
+def test_spans_never_overlap_and_last_as_long_as_the_thread_ran() -> None:
+    history, ran, waited = ThreadHistory(1, "worker"), 0, 0
+    for number in range(400):
+        kind = (number * 7919) % 11
+        history.take(reading(number * 1000, ran, waited=waited, runnable=kind > 3, processor=kind % 2))
+        ran += (1000, 600, 0, 250)[kind % 4] if kind > 3 else 0
+        waited += 400 if kind in (5, 9) else 0
+    spans = running_spans(history.readings)
+    for before, after in zip(spans, spans[1:], strict=False):
+        assert before.start_ns + before.duration_ns <= after.start_ns
+    lasted = sum(it.duration_ns for it in spans if it.name != WAITS)
+    assert 0.9 * ran <= lasted <= ran
+
+
+def test_of_a_sleeping_thread_only_the_ends_are_kept() -> None:
+    history = ThreadHistory(1, "worker")
+    for at in range(100):
+        history.take(asleep(at, 5))
+    history.take(reading(100, 5))
+    assert [it.time_ns for it in history.readings] == [0, 99, 100]
+
+
+def test_tracks_are_of_the_threads_that_ran_and_begin_with_the_inferences() -> None:
+    ran = ThreadHistory(12, "python", [asleep(0, 0), asleep(1000, 1000), reading(2000, 1000), asleep(3000, 3000)])
+    slept = ThreadHistory(13, "OMP", [asleep(0, 7), asleep(3000, 7)])
+    (track,) = tracks([ran, slept], 500, 2500)
+    assert (track.name, track.kind) == ("python 12", TrackKind.THREAD)
+    assert placed(track.spans) == [("running on cpu 0", 0, 500), ("running on cpu 0", 500, 1500)]
+
+
+def test_counters_are_sums_of_all_threads_from_zero_on() -> None:
+    first = ThreadHistory(1, "a", [asleep(0, 5_000_000), asleep(2000, 6_000_000)])
+    # It began later, and ended before the other one.
+    second = ThreadHistory(2, "b", [asleep(1000, 0), asleep(1500, 2_000_000)])
+    first.counts += [Counts(0, Switches(10, 2), 100, 0), Counts(2000, Switches(14, 2), 130, 1)]
+    second.counts += [Counts(1000, Switches(0, 0), 0, 0), Counts(1500, Switches(1, 3), 7, 0)]
+    found = {it.name: it for it in counters([first, second], 500, 5000)}
+    assert (found["running"].times_ns, found["running"].values) == ((0, 1000, 1500), (0.0, 2.0, 3.0))
+    assert found["running"].unit == "ms"
+    assert found["voluntary context switches"].values == (0.0, 1.0, 5.0)
+    assert found["involuntary context switches"].values == (0.0, 3.0)
+    assert found["minor page faults"].values == (0.0, 7.0, 37.0)
+    assert found["major page faults"].values == (0.0, 1.0)
+    assert found["waiting for a processor"].values == (0.0,)
+
+
+def test_counters_without_any_reading_stay_at_zero() -> None:
+    assert {it.values for it in counters([], 0, 1)} == {(0.0,)}
