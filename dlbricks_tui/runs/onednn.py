@@ -32,7 +32,7 @@ def with_known_onednn(found: Provenance, runtime: Runtime, cache: Path) -> Prove
 
 
 def with_onednn(found: Provenance, runtime: Runtime, cache: Path, log: Path, program: Path = INSIDE) -> Provenance:
-    """Return where results come from, with the version of oneDNN from the cache or from a worker; without if unknown."""
+    """Return where results come from, with the version of oneDNN from the cache or from a worker, if it tells one."""
     known = _known(found, runtime, cache)
     if known is None:
         try:

@@ -131,7 +131,7 @@ class PerfEvents:
         opened: list[int] = []
         failure = errno.ESRCH
         for thread in threads:
-            file = None
+            file: int | None = None
             for in_user_space in event.in_user_space:
                 file, failure = _open_event(event, thread, in_user_space)
                 if failure != errno.EACCES:
@@ -200,4 +200,3 @@ def _close(files: list[int]) -> None:
     for file in files:
         with suppress(OSError):
             os.close(file)
-

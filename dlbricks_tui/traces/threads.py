@@ -196,9 +196,7 @@ def _on_processors(processors: Sequence[tuple[int, int]], start: int, end: int) 
         begin, stop = max(start, since), min(end, max(until, since))
         if stop > begin:
             details = (("processor", processor),)
-            yield Span(
-                name=f"running on cpu {processor}", start_ns=begin, duration_ns=stop - begin, details=details
-            )
+            yield Span(name=f"running on cpu {processor}", start_ns=begin, duration_ns=stop - begin, details=details)
 
 
 def _within(spans: Iterable[Span], start_ns: int, end_ns: int) -> Iterator[Span]:

@@ -19,7 +19,7 @@ from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import EndToEnd, Provenance
+from dlbricks_tui.store.records import Provenance
 from dlbricks_tui.store.verification import verify
 from tests.runs.runs import FAKE, MODEL, Site
 from tests.store.samples import provenance
@@ -39,7 +39,7 @@ def test_a_run_records_versions_host_and_model_files_once(site: Site) -> None:
     request = site.request(method=Method.INSIDE, end_to_end=True, evaluation="nightly", unmet=("turbo is on",))
     state = site.run(request)
     (found,) = stored(site)
-    (result,) = site.contents().end_to_end
+    result = site.contents().end_to_end[0]
     assert (found.run, found.system, found.runtime) == (state.run, result.system, result.runtime)
     assert found.protocol == Method.INSIDE.id
     assert dict(found.packages) == {"dlbricks": __version__, "python": "3.11.0", "mxnet": "1.9.1", ONEDNN: "2.4.0"}

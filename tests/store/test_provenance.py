@@ -66,7 +66,8 @@ def test_provenance_that_a_version_without_its_table_has_indexed_is_found(
     with ResultsDatabase(tmp_path) as store:
         store.add(provenance())
     with monkeypatch.context() as earlier:
-        earlier.setattr(documents, "TABLES", {name: it for name, it in documents.TABLES.items() if name != "provenance"})
+        known = {name: it for name, it in documents.TABLES.items() if name != "provenance"}
+        earlier.setattr(documents, "TABLES", known)
         for module in ("index", "saved_index"):
             earlier.setattr(f"dlbricks_tui.store.{module}.TABLES", documents.TABLES)
         with ResultsDatabase(tmp_path) as store:

@@ -82,7 +82,7 @@ def test_the_threads_of_this_process_are_watched_until_the_block_ends() -> None:
 def test_a_process_that_is_gone_is_refused_in_one_line() -> None:
     with computing() as process:
         pid = process.pid
-    with pytest.raises(ThreadsError, match="cannot be read in /proc/"):
+    with pytest.raises(ThreadsError, match="no thread can be read in /proc/"):
         ThreadWatch(pid).__enter__()
 
 

@@ -1,3 +1,7 @@
+from itertools import pairwise
+
+import pytest
+
 from dlbricks_tui.traces.threads import (
     WAITS,
     Counts,
@@ -14,8 +18,6 @@ from dlbricks_tui.traces.threads import (
     tracks,
 )
 from dlbricks_tui.traces.trace import Span, TrackKind
-
-import pytest
 
 # As Linux 6.1 wrote them for a thread whose name is chosen to mislead.
 STAT = (
@@ -100,7 +102,7 @@ def test_spans_never_overlap_and_last_as_long_as_the_thread_ran() -> None:
         ran += (1000, 600, 0, 250)[kind % 4] if kind > 3 else 0
         waited += 400 if kind in (5, 9) else 0
     spans = running_spans(history.readings)
-    for before, after in zip(spans, spans[1:], strict=False):
+    for before, after in pairwise(spans):
         assert before.start_ns + before.duration_ns <= after.start_ns
     lasted = sum(it.duration_ns for it in spans if it.name != WAITS)
     assert 0.9 * ran <= lasted <= ran
