@@ -187,7 +187,8 @@ async def test_copying_nothing_is_reported(new: DataFolder) -> None:
 async def test_the_selected_result_is_shown_with_where_it_comes_from(stored: DataFolder) -> None:
     with ResultsDatabase(stored.store) as store:
         store.add(provenance(run="r1", models=(("ab" * 32, "0f" * 32),), evaluation="nightly", unmet=("turbo is on",)))
-    async with running(app_on(stored), (120, 60)) as pilot:
+    # High enough for all of it.
+    async with running(app_on(stored), (120, 110)) as pilot:
         await press(pilot, "6", "slash", '"of=model system=c5.xlarge"', "enter")
         shown = screen_text(pilot)
         facts = ("onednn            2.4.0", "kernel            6.1.0-13", "SHA-256           0f0f", "not met")
