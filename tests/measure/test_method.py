@@ -55,7 +55,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "30e833b6", Method.ALONE: "c34a08d6"}
+CONFIRMED = {Method.INSIDE: "cee3def3", Method.ALONE: "3236bfda"}
 
 
 def code_of(source: str) -> str:
