@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from dlbricks_tui.errors import UserError
+from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.trace import Counter, Span, Track, TrackKind
 
 WAITS = "waits for a processor"
@@ -20,7 +20,7 @@ _RUNNABLE = b"R"
 _SWITCHES = (b"\nvoluntary_ctxt_switches:", b"\nnonvoluntary_ctxt_switches:")
 
 
-class ThreadsError(UserError):
+class ThreadsError(TraceError):
     """The threads of a process cannot be watched."""
 
 
