@@ -140,7 +140,7 @@ def text_of_runtime(runtime: EvaluatedRuntime) -> str:
     return text_of(replace(EVALUATION, runtimes=(runtime,)))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(evaluations())
 def test_what_is_written_is_read_again(evaluation: Evaluation) -> None:
     assert evaluation_of(text_of(evaluation), "", "file") == evaluation
