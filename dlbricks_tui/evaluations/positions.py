@@ -21,7 +21,9 @@ _BLANK = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n){1,500}|[ \t]+|#[^\n]*")
 _SPACE = re.compile(r"[ \t]*")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _SCALAR = re.compile(r"[^,\]}#\n]+")
-_TOKEN = re.compile(r"[\"'\[\]{}.,=\n]|#[^\n]*\n?|[\w+-]+")
+# Samples are most of a large file: numbers with commas are one token.
+_NUMBERS = r"(?:\s*[0-9]{1,20}(?:\.[0-9]{1,20})?,){1,500}"
+_TOKEN = re.compile(rf"{_NUMBERS}|[\"'\[\]{{}}.,=\n]|#[^\n]*\n?|[\w+-]+")
 _ESCAPE_OR_END = {'"': re.compile(r'\\.|"', re.DOTALL), '"""': re.compile(r'\\.|"""', re.DOTALL)}
 
 
@@ -65,7 +67,7 @@ def excess(text: str) -> Excess | None:
             levels -= 1
         elif token == ".":
             parts += 1
-        elif token in ",=\n" or token[0] == "#":
+        elif token in "=\n" or token[-1] == "," or token[0] == "#":
             parts = 0
         elif len(token) > LONGEST_WORD:
             return Excess(found.start(), f"a number or key has more than {LONGEST_WORD} characters: shorten it")
