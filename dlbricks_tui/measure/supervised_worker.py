@@ -143,7 +143,14 @@ class SupervisedWorker:
         """Return traced runs of a program, with its operators and with the lines of oneDNN; None if that fails."""
         runs = untimed + timed + _PROFILER_RUNS
         seconds = self._limits.sample_seconds + _SLOWER_THAN_EVER * self._usual_seconds[name] * runs
-        return self._tried(name, lambda: self._ask(TraceRuns(name, untimed, timed, operators, lines), seconds))
+
+        def ask() -> TracedRuns:
+            found = self._ask(TraceRuns(name, untimed, timed, operators, lines), seconds)
+            if len(found.runs) != timed:
+                raise WorkerGarbledError(f"the worker's reply has {len(found.runs)} runs of {timed}")
+            return found
+
+        return self._tried(name, ask)
 
     def null_calls(self, count: int) -> tuple[float, ...]:
         """Return the milliseconds of calls that compute nothing; none if the worker was lost."""

@@ -10,9 +10,9 @@ overhead of its own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import median, quantiles
 
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.bricks.programs import CarrierProgram, ProgramError, carrier_program
@@ -29,10 +29,12 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program, TracedRuns
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import new_uuid, utc_now
+from dlbricks_tui.store.records import Facts, new_uuid, utc_now
 from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceMessage, TraceOrder, TraceWaits
+from dlbricks_tui.traces.perf_events import PerfEvents, PerfTotals
 from dlbricks_tui.traces.spans import TracedNetwork, inference_track, layer_tracks, primitive_track, shown_runs
+from dlbricks_tui.traces.thread_watch import ThreadActivity, ThreadWatch
 from dlbricks_tui.traces.trace import LevelTrace, MissingLevel, Trace, TracedLayer, TraceLevel
 
 _LOCKED_AS = "trace"
@@ -80,6 +82,15 @@ class _Model:
         return TracedNetwork(self.cut.decomposition.graph, {} if self.layers is None else self.layers.owners)
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The traced runs of a level, and what its threads did meanwhile."""
+
+    runs: TracedRuns
+    threads: ThreadActivity | None = None
+    events: PerfTotals | None = None
+
+
 class _Tracing:
     """The levels of a trace, on a host that no other run uses."""
 
@@ -104,6 +115,8 @@ class _Tracing:
 
     def trace(self) -> Trace:
         """Trace each level, and return all of them."""
+        if self._order.inferences < 1:
+            raise TraceError(f"{self._order.inferences} inferences cannot be traced: ask for at least 1")
         with self._signals.waiting():
             model = self._read()
         for level in TraceLevel:
@@ -153,19 +166,35 @@ class _Tracing:
 
     def _traced(self, level: TraceLevel, model: _Model) -> LevelTrace:
         instruments = self._instruments(level, model)
-        if instruments.threads:
-            raise TraceError("threads are not watched yet")
-        inferences = self._order.inferences
         with self._worker(instruments) as worker:
             self._load(worker, model, instruments)
             untimed = self._untimed(worker)
             plain_ms: Sequence[float] = ()
             if level is TraceLevel.LAYER:
-                plain_ms = worker.sample([_PROGRAM], untimed, inferences).get(_PROGRAM, ())
-            runs = worker.trace(_PROGRAM, untimed, inferences, operators=instruments.profiler, lines=instruments.lines)
-            if runs is None:
-                raise TraceError(_loss(worker))
-        return self._level_trace(level, model, instruments, runs, plain_ms)
+                plain_ms = worker.sample([_PROGRAM], untimed, self._order.inferences).get(_PROGRAM, ())
+            taken = self._watched(worker, untimed, instruments)
+        return self._level_trace(level, model, instruments, taken, plain_ms)
+
+    def _watched(self, worker: SupervisedWorker, untimed: int, instruments: _Instruments) -> _Taken:
+        """Run the model under the instruments."""
+        with ExitStack() as watching:
+            threads = events = None
+            if instruments.threads and worker.pid is not None:
+                threads = watching.enter_context(ThreadWatch(worker.pid))
+                events = watching.enter_context(PerfEvents(worker.pid))
+            runs = worker.trace(
+                _PROGRAM,
+                untimed,
+                self._order.inferences,
+                operators=instruments.profiler,
+                lines=instruments.lines,
+            )
+        if runs is None:
+            raise TraceError(_loss(worker))
+        if threads is None or events is None:
+            return _Taken(runs)
+        first, last = runs.runs[0], runs.runs[-1]
+        return _Taken(runs, threads.activity(first.start_ns, last.start_ns + last.duration_ns), events.totals)
 
     def _instruments(self, level: TraceLevel, model: _Model) -> _Instruments:
         """Return the instruments of a level; raise TraceError if its own is not there."""
@@ -224,45 +253,37 @@ class _Tracing:
         return min(_MOST_UNTIMED, untimed_runs(taken_ms[0], whole=True))
 
     def _level_trace(
-        self,
-        level: TraceLevel,
-        model: _Model,
-        instruments: _Instruments,
-        runs: TracedRuns,
-        plain_ms: Sequence[float],
+        self, level: TraceLevel, model: _Model, instruments: _Instruments, taken: _Taken, plain_ms: Sequence[float]
     ) -> LevelTrace:
+        runs, threads, below = taken.runs, taken.threads, self._found[-1] if self._found else None
         inference_ms = tuple(run.duration_ns / _NS_PER_MS for run in runs.runs)
-        below = self._found[-1] if self._found else None
         network = model.network if instruments.profiler else None
         tracks = [inference_track(runs)]
         if network is not None:
             tracks += layer_tracks(runs, network)
         if instruments.lines:
             tracks.append(primitive_track(runs, network))
+        if threads is not None:
+            tracks += threads.tracks
+        totals: Facts = (("plain_ms", median(plain_ms)),) if plain_ms else ()
         return LevelTrace(
             level=level,
             inference_ms=inference_ms,
             overhead_ms=None if below is None else median(inference_ms) - median(below.inference_ms),
             tracks=tuple(tracks),
-            totals=(("plain_ms", median(plain_ms)),) if plain_ms else (),
-            notes=tuple(self._notes(level, model, instruments, runs, plain_ms)),
+            counters=() if threads is None else threads.counters,
+            totals=totals if taken.events is None else (*totals, *taken.events.totals),
+            notes=(*_doubts(inference_ms, below), *self._notes(level, model, taken, plain_ms)),
         )
 
-    def _notes(
-        self,
-        level: TraceLevel,
-        model: _Model,
-        instruments: _Instruments,
-        runs: TracedRuns,
-        plain_ms: Sequence[float],
-    ) -> Iterator[str]:
-        title = self._runtime.traits.title
+    def _notes(self, level: TraceLevel, model: _Model, taken: _Taken, plain_ms: Sequence[float]) -> Iterator[str]:
+        runs, title = taken.runs, self._runtime.traits.title
         if level is TraceLevel.LAYER and plain_ms and model.job.file is not None:
             yield (
                 f"the profiler needs the layers as a network of their own: it takes {median(plain_ms):.3f} ms without "
                 "the profiler, and the level `model` runs the model file"
             )
-        if instruments.profiler and not runs.has_starts:
+        if not runs.has_starts:
             yield (
                 f"{title} tells the mean time of each layer, and not when it starts: each inference shows these means "
                 "one after another, in proportion to its own time"
@@ -270,6 +291,10 @@ class _Tracing:
         shown = shown_runs(runs)
         if shown < len(runs.runs):
             yield f"layers and primitives are shown of the first {shown} inferences only, since there are so many"
+        if taken.events is not None:
+            if taken.events.totals:
+                yield "perf events also count the inferences that warm up, and the preparation of the profiler"
+            yield from taken.events.missing
 
     def _layers(self, model: CutModel) -> tuple[TracedLayer, ...]:
         """Return the layers of the graph, with what the store knows of their bricks under the same conditions."""
@@ -293,6 +318,15 @@ class _Tracing:
                 )
             )
         return tuple(sorted(found, key=lambda layer: layer.index))
+
+
+def _doubts(inference_ms: Sequence[float], below: LevelTrace | None) -> Iterator[str]:
+    """Yield a note if the inferences vary by more than the overhead."""
+    if below is None or len(inference_ms) < 2:
+        return
+    spread_ms = max(high - low for low, _, high in (quantiles(it, n=4) for it in (inference_ms, below.inference_ms)))
+    if spread_ms > abs(median(inference_ms) - median(below.inference_ms)):
+        yield f"the overhead is uncertain: the middle half of the inferences spreads over {spread_ms:.3f} ms"
 
 
 def _why_no_layers(model: CutModel, runtime: Runtime) -> str:

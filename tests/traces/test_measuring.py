@@ -14,7 +14,9 @@ from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
+from dlbricks_tui.traces import measuring
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceWaits
+from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import TraceLevel, TrackKind
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
 from tests.runs.runs import MODEL, Site
@@ -128,6 +130,46 @@ def test_a_level_without_its_instrument_says_why_and_the_others_go_on(bench: Ben
         (TraceLevel.LAYER, "operators that run at the same time cannot be profiled one by one"),
         (TraceLevel.PRIMITIVE, "primitives that run at the same time cannot be told apart"),
     ]
+
+
+def test_the_thread_level_counts_what_the_worker_did_under_all_instruments(bench: Bench) -> None:
+    trace = bench.trace(levels=(TraceLevel.MODEL, TraceLevel.THREAD), inferences=3)
+    model, threads = trace.levels
+    kinds = [it.kind for it in threads.tracks]
+    assert kinds[:3] == [TrackKind.INFERENCES, TrackKind.LAYERS, TrackKind.PRIMITIVES]
+    assert set(kinds[3:]) <= {TrackKind.THREAD}
+    assert_exactly_the_layers(trace, threads)
+    assert {it.name for it in threads.counters} >= {"running", "voluntary context switches", "minor page faults"}
+    # Without the levels between them, it adds all instruments.
+    operators = len(trace.layers)
+    assert threads.overhead_ms == pytest.approx(operators * (PROFILER_NS + LINE_NS) / 1e6)
+    assert model.counters == ()
+
+
+def test_a_host_whose_threads_cannot_be_watched_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Blind:
+        def __init__(self, pid: int) -> None:
+            raise ThreadsError(f"the threads of {pid} cannot be read")
+
+    monkeypatch.setattr(measuring, "ThreadWatch", Blind)
+    trace = bench.trace(levels=(TraceLevel.MODEL, TraceLevel.THREAD), inferences=2)
+    assert [it.level for it in trace.levels] == [TraceLevel.MODEL]
+    assert [it.level for it in trace.missing] == [TraceLevel.THREAD]
+    assert "cannot be read" in trace.missing[0].reason
+
+
+def test_an_overhead_within_the_noise_says_so(bench: Bench) -> None:
+    assert list(measuring._doubts((1.0, 1.1, 1.2, 1.3), None)) == []
+    (level,) = bench.trace(levels=(TraceLevel.MODEL,), inferences=4).levels
+    steady, restless = replace(level, inference_ms=(1.0,) * 4), replace(level, inference_ms=(1.0, 1.5, 2.0, 2.5))
+    assert list(measuring._doubts((1.2,) * 4, steady)) == []
+    (note,) = measuring._doubts((1.2,) * 4, restless)
+    assert "uncertain" in note
+
+
+@pytest.mark.parametrize("inferences", [0, -1])
+def test_a_trace_without_inferences_is_refused(bench: Bench, inferences: int) -> None:
+    assert "at least 1" in bench.failure(inferences=inferences)
 
 
 def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
