@@ -22,6 +22,16 @@ from dlbricks_tui.answers.checking import CheckOptions, check_plan
 from dlbricks_tui.answers.comparing import CompareOptions
 from dlbricks_tui.answers.comparing import compare as ranking_of
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
+from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps
+from dlbricks_tui.answers.evaluating import evaluate as evaluation_result
+from dlbricks_tui.answers.evaluation_check import check_evaluation
+from dlbricks_tui.answers.evaluation_from_run import evaluation_of_run
+from dlbricks_tui.answers.evaluation_results import (
+    ComparedResult,
+    EvaluatedLoad,
+    EvaluatedResult,
+    EvaluationResult,
+)
 from dlbricks_tui.answers.load_process import measure as measure_order
 from dlbricks_tui.answers.load_process import order_of
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
@@ -61,6 +71,8 @@ from dlbricks_tui.estimate.explanation import Residual
 from dlbricks_tui.evaluations.change import Verdict as CheckVerdict
 from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.evaluations.errors import EvaluationError
+from dlbricks_tui.evaluations.evaluation import Evaluation
+from dlbricks_tui.evaluations.matching import Match
 from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock
@@ -80,14 +92,14 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
-from dlbricks_tui.scenarios.messages import LoadMessage
+from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
 from dlbricks_tui.scenarios.scenario import Kind as ScenarioKind
 from dlbricks_tui.scenarios.scenario import ScenarioError
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.store.database import ResultsDatabase, open_results
 from dlbricks_tui.store.errors import StoreError
-from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.records import LoadTest, Runtime, System
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.messages import TraceMessage
@@ -105,6 +117,7 @@ __all__ = [
     "CheckedModel",
     "CompareOptions",
     "ComparedCombination",
+    "ComparedResult",
     "Comparison",
     "Counts",
     "Coverage",
@@ -112,12 +125,18 @@ __all__ = [
     "Difference",
     "EstimateError",
     "EstimateOptions",
+    "EvaluateOptions",
+    "EvaluatedLoad",
+    "EvaluatedResult",
+    "Evaluation",
     "EvaluationError",
+    "EvaluationResult",
     "InstructionSet",
     "Layer",
     "LayerGraph",
     "LayerOrder",
     "Level",
+    "Match",
     "MeasureError",
     "MeasureOptions",
     "MeasuredScenario",
@@ -158,6 +177,8 @@ __all__ = [
     "check",
     "compare",
     "estimate",
+    "evaluate",
+    "evaluation_of",
     "load",
     "measure",
     "open_results",
@@ -355,6 +376,45 @@ def trace(
         return trace_result(found)
     write_in(format, found, place)
     return trace_result(found, place, format)
+
+
+def evaluate(
+    file: os.PathLike[str] | str,
+    options: EvaluateOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> EvaluationResult:
+    """Carry out an evaluation: check what matches its file, run what the store lacks, and return the results.
+
+    If something does not match, the result says so and nothing is measured, unless the options have `anyway`. As
+    `measure`, this handles signals: call it in the main thread only.
+    """
+    # Loaded here: only evaluations need a reader of TOML files.
+    from dlbricks_tui.evaluations.file import read_evaluation
+
+    _require_main_thread()
+    began, folder, path = time.monotonic(), _folder(data), Path(file)
+    checked = check_evaluation(read_evaluation(path), path, folder)
+
+    def run(request: RunRequest) -> None:
+        state = _executed(request, folder, began, progress).state
+        if state.state in (State.INTERRUPTED, State.CANCELLED):
+            raise RunError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+
+    def measure_load(order: ScenarioOrder) -> LoadTest:
+        return measure_order(order, folder, lambda _: None).test
+
+    steps = EvaluationSteps(_log.info, run, measure_load)
+    return evaluation_result(checked, options or EvaluateOptions(), folder, steps)
+
+
+def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: os.PathLike[str] | str | None = None) -> Evaluation:
+    """Write the evaluation of a finished run to a file, with its results, and return it."""
+    from dlbricks_tui.evaluations.file import write_evaluation
+
+    path = Path(file)
+    return write_evaluation(evaluation_of_run(run, path, _folder(data)), path)
 
 
 def _require_main_thread() -> None:

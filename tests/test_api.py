@@ -229,3 +229,21 @@ def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked
     assert told[0] == "waiting for another run"
     with pytest.raises(api.ScenarioError, match="rate"):
         api.ScenarioOptions(kind=api.ScenarioKind.SINGLE, rate=10.0)
+
+
+@pytest.mark.usefixtures("without_mxnet")
+def test_an_evaluation_is_written_from_a_run_and_carried_out(data: Path, tmp_path: Path) -> None:
+    run = measured(data)
+    file = tmp_path / "alexnet.toml"
+    written = api.evaluation_of(run.run, file, data=data)
+    assert [it.name for it in written.models] == [MODEL]
+    found = api.evaluate(file, data=data)
+    assert not found.refused
+    assert all(it.matches for it in found.same)
+    (result,) = found.results
+    assert (result.model, result.run, result.unmet) == (MODEL, run.run if result.measured_ms else None, ())
+    assert result.estimate_ms == pytest.approx(run.models[0].sequential_ms)
+    again = api.evaluate(file, api.EvaluateOptions(compare=True), data=data)
+    assert [it.verdict.value for it in again.comparison or ()] == ["same"]
+    with pytest.raises(api.EvaluationError, match="does not exist"):
+        api.evaluate(tmp_path / "missing.toml", data=data)

@@ -50,6 +50,8 @@ def _schema(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     if origin is tuple:
         items = [_schema(each, definitions) for each in arguments]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": _schema(arguments[1], definitions)}
     if isinstance(kind, type) and issubclass(kind, Enum):
         return {"enum": [each.value for each in kind]}
     if is_dataclass(kind) and isinstance(kind, type):

@@ -87,13 +87,18 @@ class MeasureOptions(CutOptions):
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
     """Return the request of a run that measures these models."""
+    return request_by(_runtimes(options, shared_formats(sources), data), options, sources)
+
+
+def request_by(runtimes: Sequence[Runtime], options: MeasureOptions, sources: Sequence[ModelSource]) -> RunRequest:
+    """Return the request of a run that measures these models by these runtimes, whose variants are chosen already."""
     found = [
         RuntimeChoice(
             runtime,
             chosen([source.in_format(runtime.traits.format) for source in sources]),
             _method(options, runtime),
         )
-        for runtime in _runtimes(options, shared_formats(sources), data)
+        for runtime in runtimes
     ]
     end_to_end = options.end_to_end
     if end_to_end is None:

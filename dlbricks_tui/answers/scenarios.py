@@ -167,7 +167,7 @@ class _Scenarios:
         """Return what is known of the scenario."""
         model, scenario, store = self._model, self._scenario, self._estimator.store
         way = model.found.way
-        alike = [it for it in self._own_tests if self._is_alike(it)]
+        alike = [it for it in self._own_tests if has_settings_of(it, scenario)]
         runtime = self._runtimes.of(way.runtime) if way.runtime else None
         execution = None if runtime is None else Execution(runtime, way.level)
         results = StoredService(self._estimator, model, self._own_size, self._newest_stream)
@@ -200,7 +200,7 @@ class _Scenarios:
             refusal=refusal,
             cure=cure,
             order=self._order(execution, prediction),
-            load_tests=tuple([it for it in alike if self._has_rate(it)]),
+            load_tests=tuple([it for it in alike if has_rate_of(it, scenario)]),
             load_tests_of_model=self._tests_of_model,
             load_tests_at_rates=tuple([it for it in alike if not it.sought]) if scenario.seeks_rate else (),
             notes=tuple(self._notes(service, prediction)),
@@ -258,20 +258,6 @@ class _Scenarios:
         """The newest valid test of a single stream: its requests are end-to-end samples, too."""
         return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value and it.valid), None)
 
-    def _is_alike(self, test: LoadTest) -> bool:
-        """Return whether a test has all settings of the scenario, except for the rate."""
-        scenario = self._scenario
-        asked = scenario.kind.value, scenario.percentile, scenario.instances
-        if (test.kind, test.percentile, test.instances) != asked:
-            return False
-        if scenario.kind is Kind.OFFLINE:
-            return test.batch_size in scenario.batch_sizes
-        return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
-
-    def _has_rate(self, test: LoadTest) -> bool:
-        """Return whether a test was at the rate of the scenario, or has found the highest one if that is sought."""
-        return test.sought if self._scenario.seeks_rate else not test.sought and test.rate == self._scenario.rate
-
     @property
     def _threads(self) -> int:
         """The threads of all instances; 0 if the framework decides their number."""
@@ -314,6 +300,20 @@ class _Scenarios:
                 f"no load test has measured it: {service.passing_ms:g} ms are assumed for passing a request to the "
                 f"worker, and {service.wake_up_ms:g} ms more after a pause"
             )
+
+
+def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test has all settings of a scenario, except for the rate."""
+    if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
+        return False
+    if scenario.kind is Kind.OFFLINE:
+        return test.batch_size in scenario.batch_sizes
+    return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+
+
+def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test was at the rate of a scenario, or has found the highest one if that is sought."""
+    return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate
 
 
 def _at_sizes(sizes: Sequence[int]) -> str:

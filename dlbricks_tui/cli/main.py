@@ -74,6 +74,7 @@ COMMANDS = (
     _command("scenario", "predict or measure how much load a model can serve: latencies of requests, highest rate"),
     _command("trace", "run a model at rising levels of detail, and write a timeline for Perfetto or chrome://tracing"),
     _command("compare", "compare runtimes, threads, batch sizes and precisions for a model, the best first"),
+    _command("evaluate", "carry out an evaluation file, compare with its results, or write one from a run"),
     _command("check", "measure models again, and say which are slower than a file says: for nightly jobs"),
     _command("results", "list, show, compare, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),

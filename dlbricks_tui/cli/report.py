@@ -26,7 +26,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
-from dlbricks_tui.report.evaluation import Evaluation, evaluate, load_tests_of, origins_of
+from dlbricks_tui.report.contents import ReportContents, find_contents, load_tests_of, origins_of
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_kernels, stated_precision
@@ -68,19 +68,19 @@ def register(parser: Parser) -> None:
 
 
 def report_models(args: argparse.Namespace) -> int:
-    """Evaluate the models, draw the figures, and print the path of the page."""
+    """Look up the models, draw the figures, and print the path of the page."""
     shapes, values = shapes_of(args), values_given(args)
     with ResultsDatabase(args.data.store) as store, open_loaders(args.data) as loader_of:
         named = None if args.runtime is None else named_runtime(args.runtime, args.data, store)
         sources = library(args.data, named and named.format).find_all(args.models)
         wanted, runtimes = _wanted(args.systems, store), named and named.all_in(store)
         asked = [*args.models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
-        evaluation = evaluate(store, loader_of, sources, asked, fingerprint().id, wanted, runtimes, shapes, values)
-        load_tests = load_tests_of(store, evaluation, wanted, runtimes)
-        origins = origins_of(store, evaluation)
+        contents = find_contents(store, loader_of, sources, asked, fingerprint().id, wanted, runtimes, shapes, values)
+        load_tests = load_tests_of(store, contents, wanted, runtimes)
+        origins = origins_of(store, contents)
         damage = store.damage
-    analysed = _analysed(args, sources, dict.fromkeys(series.way.system for series in evaluation.series))
-    for left_out in evaluation.left_out:
+    analysed = _analysed(args, sources, dict.fromkeys(series.way.system for series in contents.series))
+    for left_out in contents.left_out:
         narrate(f"left out: {left_out}")
     narrate_damage(damage)
 
@@ -88,15 +88,15 @@ def report_models(args: argparse.Namespace) -> int:
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.report.report import make_report
 
-    report = make_report(evaluation, args.output, analysed, load_tests, origins)
+    report = make_report(contents, args.output, analysed, load_tests, origins)
     for section in report.sections:
         for missing in section.missing:
             narrate(f"{section.heading.partition(':')[0]}: {missing}")
     if args.json:
-        write_json(_document(report, evaluation))
+        write_json(_document(report, contents))
     else:
         write(f"{report.page}\n")
-    return Status.DONE_WITH_FAILURES if evaluation.left_out else Status.DONE
+    return Status.DONE_WITH_FAILURES if contents.left_out else Status.DONE
 
 
 def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str]) -> list[ModelRow]:
@@ -109,7 +109,7 @@ def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems:
         usual_threads=args.config.threads,
         measured_only=not args.config.predicts,
     )
-    # The evaluation has narrated the same.
+    # Models left out of the contents were narrated before.
     silent = Remarks(lambda _: None, str, lambda *_: None)
     found = []
     for system in systems:
@@ -165,10 +165,10 @@ def _wanted(names: Sequence[str], store: ResultsDatabase) -> frozenset[str] | No
     return frozenset(find_system(name, known) for name in names) if names else None
 
 
-def _document(report: "Report", evaluation: Evaluation) -> dict[str, Any]:
+def _document(report: "Report", contents: ReportContents) -> dict[str, Any]:
     return {
         "page": report.page,
-        "models": [reported.name for reported in evaluation.reported_models],
+        "models": [reported.name for reported in contents.reported_models],
         "series": [
             {
                 "title": series.title,
@@ -178,7 +178,7 @@ def _document(report: "Report", evaluation: Evaluation) -> dict[str, Any]:
                 "protocol": series.way.protocol,
                 "granularities": series.granularities,
             }
-            for series in evaluation.series
+            for series in contents.series
         ],
         "sections": [
             {

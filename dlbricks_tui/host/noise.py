@@ -68,6 +68,21 @@ def findings(host: HostFiles | None = None) -> tuple[Finding, ...]:
     return tuple(source.find(host) for source in SOURCES)
 
 
+def disturbances(host: HostFiles | None = None) -> tuple[str, ...]:
+    """Watch the processors for half a second, and return what other programs and guests took, in words.
+
+    Where the processors do not tell, that is returned, too: such a host is not known to be quiet.
+    """
+    host = host or HostFiles()
+    before = processor_times(host)
+    if before is None:
+        return ("the load is unknown",)
+    time.sleep(SECONDS_TO_WATCH)
+    after = processor_times(host) or before
+    states = (_load(_part(before, after, lambda it: it.busy)), _theft(_part(before, after, lambda it: it.stolen)))
+    return tuple([it.text for it in states if it.verdict is NoiseVerdict.NOISY])
+
+
 def _governor(host: HostFiles) -> SourceState:
     found = processor.governors(host)
     if not found:
@@ -89,12 +104,20 @@ def _hyper_threading(host: HostFiles) -> SourceState:
 
 def _other_load(host: HostFiles) -> SourceState:
     share = _share_of_time(host, lambda times: times.busy)
-    return _unknown() if share is None else _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
+    return _unknown() if share is None else _load(share)
+
+
+def _load(share: float) -> SourceState:
+    return _judged(f"the processors are {share:.0%} busy", noisy=share > _BUSY_SHARE)
 
 
 def _stolen_time(host: HostFiles) -> SourceState:
     share = _share_of_time(host, lambda times: times.stolen)
-    return _unknown() if share is None else _judged(f"{share:.1%} stolen now", noisy=share > _STOLEN_SHARE)
+    return _unknown() if share is None else _theft(share)
+
+
+def _theft(share: float) -> SourceState:
+    return _judged(f"{share:.1%} stolen now", noisy=share > _STOLEN_SHARE)
 
 
 def _time_quota(host: HostFiles) -> SourceState:
@@ -164,6 +187,10 @@ def _share_of_time(host: HostFiles, part: Callable[[ProcessorTimes], int]) -> fl
         return None
     time.sleep(SECONDS_TO_WATCH)
     after = processor_times(host) or before
+    return _part(before, after, part)
+
+
+def _part(before: ProcessorTimes, after: ProcessorTimes, part: Callable[[ProcessorTimes], int]) -> float:
     return (part(after) - part(before)) / max(1, after.total - before.total)
 
 

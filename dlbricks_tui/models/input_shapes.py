@@ -150,6 +150,10 @@ class ShapeMemory:
             return None
         return {name: shapes[name] for name in names}
 
+    def recall_shapes(self, source: ModelSource) -> Mapping[str, Shape]:
+        """Return all remembered shapes of inputs; they count only where the file does not say them."""
+        return self._shapes.of(source)
+
     def recall_values(self, source: ModelSource) -> Mapping[str, Numbers]:
         """Return the remembered values of inputs."""
         return self._values.of(source)

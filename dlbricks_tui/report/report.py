@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
+from dlbricks_tui.report.contents import ReportContents, ReportedModel
 from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.analysis import analysis_sections
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
@@ -66,7 +66,7 @@ class Report:
 
 
 def make_report(
-    evaluation: Evaluation,
+    contents: ReportContents,
     folder: Path,
     analysed: Sequence[ModelRow] = (),
     load_tests: Sequence[LoadTest] = (),
@@ -77,38 +77,38 @@ def make_report(
     `analysed` are the models in each analysed execution, `load_tests` their measured scenarios, and `origins` where the
     results come from.
     """
-    found = judged(evaluation)
+    found = judged(contents)
     sections = (
-        table1_section(evaluation),
-        graph_section(evaluation),
-        composed_section(evaluation),
-        uniqueness_section(evaluation),
-        repetition_section(evaluation),
-        similarity_section(evaluation),
-        end_to_end_section(evaluation),
-        constructed_section(evaluation),
-        closeness_section(evaluation, found),
-        speedup_section(evaluation, found),
+        table1_section(contents),
+        graph_section(contents),
+        composed_section(contents),
+        uniqueness_section(contents),
+        repetition_section(contents),
+        similarity_section(contents),
+        end_to_end_section(contents),
+        constructed_section(contents),
+        closeness_section(contents, found),
+        speedup_section(contents, found),
         *analysis_sections(analysed),
-        scenarios_section(evaluation, load_tests),
+        scenarios_section(contents, load_tests),
         *origins_section(origins),
     )
     texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
     texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
-    texts[_BRICKS] = bricks_table(evaluation).csv()
-    document = page(_lead(evaluation), summary_table(found) if found else None, sections, _FIGURES)
+    texts[_BRICKS] = bricks_table(contents).csv()
+    document = page(_lead(contents), summary_table(found) if found else None, sections, _FIGURES)
     return Report(_write(folder, document, texts), sections, tuple(folder / _FIGURES / name for name in texts))
 
 
-def _lead(evaluation: Evaluation) -> tuple[str, ...]:
-    models = counted(len(evaluation.reported_models), "model")
-    if not evaluation.series:
+def _lead(contents: ReportContents) -> tuple[str, ...]:
+    models = counted(len(contents.reported_models), "model")
+    if not contents.series:
         about = (
             f"{models}. None of them was measured yet. The figures without latencies are here; each other figure names "
             "the command that measures its data."
         )
     else:
-        about = _measured(evaluation, models)
+        about = _measured(contents, models)
     paper = (
         "The tables and figures are those of DLBricks: Composable Benchmark Generation to Reduce Deep Learning "
         "Benchmarking Effort on CPUs (Li, Dakkak, Xiong and Hwu, ICPE 2020, arXiv:1911.07967), from the results in "
@@ -117,14 +117,14 @@ def _lead(evaluation: Evaluation) -> tuple[str, ...]:
     return (paper, about)
 
 
-def _measured(evaluation: Evaluation, models: str) -> str:
+def _measured(contents: ReportContents, models: str) -> str:
     """Return a sentence with the number of measured models and the ways of measuring."""
-    whole = [it for it in evaluation.series if it.measured]
-    series = whole or evaluation.series
+    whole = [it for it in contents.series if it.measured]
+    series = whole or contents.series
     ways = f"{counted(len(series), 'way')}: {'; '.join(it.title for it in series)}"
     measured = len(frozenset[ReportedModel]().union(*(it.measured for it in whole)))
     if not measured:
         return f"{models}, none of them measured. Some of their bricks were measured in other models, in {ways}."
-    if measured == len(evaluation.reported_models):
+    if measured == len(contents.reported_models):
         return f"{models}, measured in {ways}."
     return f"{models}, {measured} of them measured, in {ways}."

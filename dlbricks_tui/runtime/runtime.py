@@ -26,7 +26,7 @@ TUNING_PREFIXES = (
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
 # oneDNN 3 prefers this name to the other one.
-_NEWER_INSTRUCTIONS_VARIABLE = "ONEDNN_MAX_CPU_ISA"
+NEWER_INSTRUCTIONS_VARIABLE = "ONEDNN_MAX_CPU_ISA"
 # Address space that a framework reserves and never touches.
 _RESERVED_BYTES = 8 << 30
 # No host has cores for more threads, and frameworks crash when they cannot start theirs.
@@ -135,7 +135,7 @@ class Runtime:
         return f"the {what} of {self.traits.title} ({self.name}) are {', '.join(it.value for it in offered)}"
 
     def _with_variable(self, name: str, value: str | None) -> "Runtime":
-        replaced = (name, _NEWER_INSTRUCTIONS_VARIABLE) if name == INSTRUCTIONS_VARIABLE else (name,)
+        replaced = (name, NEWER_INSTRUCTIONS_VARIABLE) if name == INSTRUCTIONS_VARIABLE else (name,)
         others = {each: held for each, held in self.settings.environment if each not in replaced}
         variables = others if value is None else {**others, name: value}
         return replace(self, settings=replace(self.settings, environment=tuple(sorted(variables.items()))))

@@ -44,6 +44,9 @@ def _faults_in_list(value: list[Any], schema: Mapping[str, Any], root: Mapping[s
 def _faults_in_object(
     value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any], where: str
 ) -> list[str]:
+    if "properties" not in schema:
+        its = schema["additionalProperties"]
+        return [fault for name, it in value.items() for fault in faults(it, its, root, f"{where}.{name}")]
     properties = schema["properties"]
     found = [f"{where}.{name} is missing" for name in schema["required"] if name not in value]
     for name, it in value.items():

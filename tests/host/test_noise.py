@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.noise import SOURCES, NoiseVerdict, findings
+from dlbricks_tui.host.noise import SOURCES, NoiseVerdict, disturbances, findings
 from tests.host.hosts import CPU, c5_large
 
 BY_NAME = {source.name: source for source in SOURCES}
@@ -105,3 +105,24 @@ def test_unreadable_noise_sources_are_unknown_and_say_how_to_read_them(tmp_path:
 def test_every_source_has_an_effect_and_a_cure() -> None:
     assert len({source.name for source in SOURCES}) == len(SOURCES)
     assert all(source.effect and source.cure for source in SOURCES)
+
+
+def test_a_host_is_disturbed_by_other_load_and_by_stolen_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = c5_large(tmp_path)
+
+    def passes(times: str) -> tuple[str, ...]:
+        def pass_time(_: float) -> None:
+            (tmp_path / "proc/stat").write_text(f"cpu  {times}\n")
+
+        c5_large(tmp_path)
+        monkeypatch.setattr(time, "sleep", pass_time)
+        return disturbances(found)
+
+    assert passes("101 0 50 10099 20 0 5 0 0 0") == ()
+    assert passes("140 0 50 10060 20 0 5 0 0 0") == ("the processors are 40% busy",)
+    assert passes("100 0 50 10090 20 0 5 10 0 0") == ("10.0% stolen now",)
+
+
+def test_a_host_that_does_not_tell_its_load_is_not_known_to_be_quiet(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    assert disturbances(HostFiles(tmp_path)) == ("the load is unknown",)

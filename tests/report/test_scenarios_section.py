@@ -3,18 +3,18 @@ from typing import Any
 from xml.dom.minidom import parseString
 
 from dlbricks_tui.bricks.corpus import compare
-from dlbricks_tui.report.evaluation import Evaluation, ReportedModel
+from dlbricks_tui.report.contents import ReportContents, ReportedModel
 from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.scenarios import scenarios_section
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
 from tests.store.samples import load_test
 
-EVALUATION = Evaluation((), (ReportedModel("resnet50_v1", "14"),), {}, compare([]), (), ())
+CONTENTS = ReportContents((), (ReportedModel("resnet50_v1", "14"),), {}, compare([]), (), ())
 
 
 def section(*tests: LoadTest) -> Section:
-    found = scenarios_section(EVALUATION, tests)
+    found = scenarios_section(CONTENTS, tests)
     for exhibit in found.exhibits:
         if exhibit.svg:
             parseString(exhibit.svg)

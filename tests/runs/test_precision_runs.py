@@ -17,7 +17,7 @@ from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.evaluation import evaluate
+from dlbricks_tui.report.contents import find_contents
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO
@@ -191,7 +191,7 @@ def test_a_report_has_a_series_for_each_precision_and_says_that_accuracy_was_not
     assert quick(path, capsys, "--precision", "f32,int8", "--runtime", ONNX_RUNTIME.own_runtime)[0] == 0
     data = DataFolder(path.parent / "data")
     with ResultsDatabase(data.store) as store, open_loaders(data) as loader_of:
-        found = evaluate(store, loader_of, [source_of(path)], [str(path)], fingerprint().id)
+        found = find_contents(store, loader_of, [source_of(path)], [str(path)], fingerprint().id)
     f32, int8 = sorted(it.title for it in found.series)
     assert "int8" not in f32
     assert int8.endswith("int8, accuracy not checked")

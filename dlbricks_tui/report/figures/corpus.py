@@ -9,8 +9,8 @@ from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.contents import ReportContents
 from dlbricks_tui.report.drawing import HEATS, Ink
-from dlbricks_tui.report.evaluation import Evaluation
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.published import LAYERS, UNIQUE_LAYERS, published_model
@@ -20,18 +20,18 @@ from dlbricks_tui.wording.numbers import percent
 _SHADES = ((0.0, "below 10 %"), (0.1, "10 to 25 %"), (0.25, "25 to 50 %"), (0.5, "50 % and more"), (1.0, "all"))
 
 
-def uniqueness_section(evaluation: Evaluation) -> Section:
+def uniqueness_section(contents: ReportContents) -> Section:
     """Figure 5: the share of unique layers per model."""
-    corpus, name = evaluation.corpus, "figure-5"
+    corpus, name = contents.corpus, "figure-5"
     shares = [100 * model.share for model in corpus.models]
-    theirs = [published_model(it.table1_id) for it in evaluation.reported_models]
+    theirs = [published_model(it.table1_id) for it in contents.reported_models]
     published = [100 * it.unique_layers / it.layers if it else None for it in theirs]
 
     def paint() -> Figure:
         legend = [mark("published", Ink.STONE, "D", True)] if any(published) else []
         figure = drawing.canvas(WIDTH, rows_height(len(shares), legend))
         axes = row_axes(
-            figure, [it.label for it in evaluation.reported_models], "unique layers in percent of all", legend
+            figure, [it.label for it in contents.reported_models], "unique layers in percent of all", legend
         )
         axes.barh(range(len(shares)), shares, height=0.62, color=Ink.BLUE.light)
         places = [(value, row) for row, value in enumerate(published) if value is not None]
@@ -50,7 +50,7 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
             *(reported.table1_id, reported.name, model.layers, model.unique_layers, model.contexts, model.share),
             *((it.layers, it.unique_layers) if it else (None, None)),
         )
-        for reported, model, it in zip(evaluation.reported_models, corpus.models, theirs, strict=True)
+        for reported, model, it in zip(contents.reported_models, corpus.models, theirs, strict=True)
     ]
     counts = ("layers", "unique_layers", "contexts", "share", "published_layers", "published_unique_layers")
     told = (
@@ -69,9 +69,9 @@ def uniqueness_section(evaluation: Evaluation) -> Section:
     )
 
 
-def repetition_section(evaluation: Evaluation) -> Section:
+def repetition_section(contents: ReportContents) -> Section:
     """Figure 6: the types of repeated layers."""
-    found, name = evaluation.corpus.repeated_types, "figure-6"
+    found, name = contents.corpus.repeated_types, "figure-6"
     repeated = sum(it.repeated for it in found)
 
     def paint() -> Figure:
@@ -90,7 +90,7 @@ def repetition_section(evaluation: Evaluation) -> Section:
         return figure
 
     rows = [(it.kind.value, it.layers, it.repeated, it.repeated / repeated if repeated else 0.0) for it in found]
-    told = f"{repeated:,} of {evaluation.corpus.layers:,} layers occur more than once in their own model."
+    told = f"{repeated:,} of {contents.corpus.layers:,} layers occur more than once in their own model."
     svg = drawing.draw(name, "Types of repeated layers", f"A bar for each type of layer. {told}", paint)
     columns = ("type", "layers", "repeated", "share_of_repeated")
     return Section(
@@ -102,9 +102,9 @@ def repetition_section(evaluation: Evaluation) -> Section:
     )
 
 
-def similarity_section(evaluation: Evaluation) -> Section:
+def similarity_section(contents: ReportContents) -> Section:
     """Figure 7: the similarity of every two models."""
-    jaccard, reported_models, name = evaluation.corpus.jaccard, evaluation.reported_models, "figure-7"
+    jaccard, reported_models, name = contents.corpus.jaccard, contents.reported_models, "figure-7"
     count = len(reported_models)
     if count < 2:
         return Section(

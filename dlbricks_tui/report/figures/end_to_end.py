@@ -5,8 +5,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel, Series
 from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel, Series
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import untimed
@@ -16,27 +16,27 @@ from dlbricks_tui.report.tracing import TRACE, trace
 _NAME = "figure-9"
 
 
-def end_to_end_section(evaluation: Evaluation) -> Section:
+def end_to_end_section(contents: ReportContents) -> Section:
     """Figure 9: end-to-end latencies on all systems, over the range of the paper's four."""
-    timed = [(series, found) for series in evaluation.series if (found := _timed(series))]
+    timed = [(series, found) for series in contents.series if (found := _timed(series))]
     return Section(
         heading="Figure 9: end-to-end latency",
         anchor=_NAME,
         explanation="The latency of one inference of the whole model at batch 1: the 20 % trimmed mean of its samples.",
-        exhibits=(_exhibit(evaluation, timed),) if timed else (),
+        exhibits=(_exhibit(contents, timed),) if timed else (),
         published="Grey bars: from the fastest to the slowest of the four EC2 systems in the authors' files "
         f"({', '.join(SYSTEMS)}).",
-        missing=untimed(evaluation, {it.reported for _, found in timed for it in found}),
+        missing=untimed(contents, {it.reported for _, found in timed for it in found}),
     )
 
 
-def _timed(series: Series) -> list[EvaluatedModel]:
+def _timed(series: Series) -> list[ModelResult]:
     return [it for it in series.at(1) if it.found.end_to_end is not None]
 
 
-def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[EvaluatedModel]]]) -> Exhibit:
-    known = {evaluated.reported for _, found in timed for evaluated in found}
-    reported_models = [it for it in evaluation.reported_models if it in known]
+def _exhibit(contents: ReportContents, timed: list[tuple[Series, list[ModelResult]]]) -> Exhibit:
+    known = {result.reported for _, found in timed for result in found}
+    reported_models = [it for it in contents.reported_models if it in known]
     row_of = {reported: row for row, reported in enumerate(reported_models)}
     ranges = {reported: limits for reported in reported_models if (limits := _range_ms(reported)) is not None}
 
@@ -57,15 +57,15 @@ def _exhibit(evaluation: Evaluation, timed: list[tuple[Series, list[EvaluatedMod
             axes.plot(latencies, rows, shape, color=ink.light, markersize=4.5, linestyle="none")
         return figure
 
-    rows = [_row(series, evaluated) for series, found in timed for evaluated in found]
+    rows = [_row(series, result) for series, found in timed for result in found]
     columns = ("table1_id", "model", "on", "end_to_end_ms", "low_ms", "high_ms", "published_ms", *TRACE)
     description = f"A row for each of {len(reported_models)} models, with a mark for each of {len(timed)} systems."
     svg = drawing.draw(_NAME, "End-to-end latency of the models", description, paint)
     return Exhibit(_NAME, "All systems", description, table(columns, rows, TRACE), svg)
 
 
-def _row(series: Series, evaluated: EvaluatedModel) -> tuple[Cell, ...]:
-    reported, latency = evaluated.reported, evaluated.found.end_to_end
+def _row(series: Series, result: ModelResult) -> tuple[Cell, ...]:
+    reported, latency = result.reported, result.found.end_to_end
     published = published_model(reported.table1_id)
     theirs = None if published is None else published.end_to_end_ms.get(series.paper_system)
     return (
@@ -74,7 +74,7 @@ def _row(series: Series, evaluated: EvaluatedModel) -> tuple[Cell, ...]:
         series.title,
         *(latency or (None, None, None)),
         theirs,
-        *trace(evaluated),
+        *trace(result),
     )
 
 

@@ -15,8 +15,8 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.titles import layer_title
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel, Series
 from dlbricks_tui.report.drawing import Ink
-from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel, Series
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.graph_layout import GraphLayout, lay_out
 from dlbricks_tui.report.missing import without_latencies
@@ -51,36 +51,36 @@ _LOOKS = (
 _OTHER = _Look("other", frozenset(), Ink.STONE, "X")
 
 
-def graph_section(evaluation: Evaluation) -> Section:
+def graph_section(contents: ReportContents) -> Section:
     """Figures 2 and 4: up to two of the models, with their latencies if known."""
-    known: dict[ReportedModel, tuple[Series, EvaluatedModel]] = {}
-    for series in evaluation.series:
-        for evaluated in series.at(1):
-            if evaluated.found.estimate.coverage.complete and evaluated.found.estimate.composed:
-                known.setdefault(evaluated.reported, (series, evaluated))
-    chosen = [it for it in evaluation.reported_models if it.table1_id in _PREFERRED] or list(evaluation.reported_models)
+    known: dict[ReportedModel, tuple[Series, ModelResult]] = {}
+    for series in contents.series:
+        for result in series.at(1):
+            if result.found.estimate.coverage.complete and result.found.estimate.composed:
+                known.setdefault(result.reported, (series, result))
+    chosen = [it for it in contents.reported_models if it.table1_id in _PREFERRED] or list(contents.reported_models)
     chosen = chosen[:_MOST]
     exhibits = []
     for reported in chosen:
         # A number: the name of a model may not be a valid file name.
-        number = reported.table1_id or f"model-{evaluation.reported_models.index(reported) + 1}"
-        exhibits.append(_exhibit(reported, number, evaluation.graphs[reported], known.get(reported)))
+        number = reported.table1_id or f"model-{contents.reported_models.index(reported) + 1}"
+        exhibits.append(_exhibit(reported, number, contents.graphs[reported], known.get(reported)))
     return Section(
         heading="Figures 2 and 4: models and their critical paths",
         anchor="figures-2-and-4",
         explanation="Layers run from left to right and line by line. Layers above or below each other are independent. "
         "Larger marks take longer; the thick line is the critical path, the longest in time.",
         exhibits=tuple(exhibits),
-        missing=without_latencies(evaluation, [it for it in chosen if it not in known]),
+        missing=without_latencies(contents, [it for it in chosen if it not in known]),
     )
 
 
 def _exhibit(
-    reported: ReportedModel, number: str, written: LayerGraph, known: tuple[Series, EvaluatedModel] | None
+    reported: ReportedModel, number: str, written: LayerGraph, known: tuple[Series, ModelResult] | None
 ) -> Exhibit:
-    series, evaluated = (None, None) if known is None else known
-    graph = written if evaluated is None else evaluated.decomposition.graph
-    estimate = None if evaluated is None else evaluated.found.estimate
+    series, result = (None, None) if known is None else known
+    graph = written if result is None else result.decomposition.graph
+    estimate = None if result is None else result.found.estimate
     critical = () if estimate is None else estimate.critical_layers
     latencies = {} if estimate is None else layer_latencies(estimate)
     layout = lay_out(graph.predecessors, critical, _LINE)

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel, Series
 from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel, Series
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, rows_height
 from dlbricks_tui.report.missing import coarser, unjudged
@@ -21,9 +21,9 @@ _CLOSE = 0.05
 _MOST = 2.0
 
 
-def composed_section(evaluation: Evaluation) -> Section:
+def composed_section(contents: ReportContents) -> Section:
     """Figure 3: the sequential and the parallel sum of layers over the end-to-end latency."""
-    exhibits = [_composed(series, judged) for series in evaluation.series if (judged := _judged(series, 1))]
+    exhibits = [_composed(series, judged) for series in contents.series if (judged := _judged(series, 1))]
     return Section(
         heading="Figure 3: sequential and parallel latency",
         anchor="figure-3",
@@ -33,17 +33,17 @@ def composed_section(evaluation: Evaluation) -> Section:
         exhibits=tuple(exhibits),
         published=f"The authors' files have both sums for {COMPOSED_SYSTEM}, from their own layer times: hollow "
         "marks, if the system is the same.",
-        missing=unjudged(evaluation, _judged_at(evaluation, 1)),
+        missing=unjudged(contents, _judged_at(contents, 1)),
     )
 
 
-def constructed_section(evaluation: Evaluation) -> Section:
+def constructed_section(contents: ReportContents) -> Section:
     """Figure 10: estimates over end to end, by model and granularity."""
-    exhibits = [_constructed(series) for series in evaluation.series if series.granularities]
-    granularities = {it for series in evaluation.series for it in series.granularities}
-    missing = unjudged(evaluation, {it for granularity in granularities for it in _judged_at(evaluation, granularity)})
+    exhibits = [_constructed(series) for series in contents.series if series.granularities]
+    granularities = {it for series in contents.series for it in series.granularities}
+    missing = unjudged(contents, {it for granularity in granularities for it in _judged_at(contents, granularity)})
     if granularities == {1}:
-        missing += (coarser(evaluation),)
+        missing += (coarser(contents),)
     return Section(
         heading="Figure 10: constructed latency by model and granularity",
         anchor="figure-10",
@@ -57,22 +57,22 @@ def constructed_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _judged_at(evaluation: Evaluation, granularity: int) -> set[ReportedModel]:
-    return {it.reported for series in evaluation.series for it in _judged(series, granularity)}
+def _judged_at(contents: ReportContents, granularity: int) -> set[ReportedModel]:
+    return {it.reported for series in contents.series for it in _judged(series, granularity)}
 
 
-def _judged(series: Series, granularity: int) -> list[EvaluatedModel]:
+def _judged(series: Series, granularity: int) -> list[ModelResult]:
     return [it for it in series.at(granularity) if it.judged]
 
 
-def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
+def _composed(series: Series, judged: Sequence[ModelResult]) -> Exhibit:
     name = f"figure-3-{series.slug}"
     published = [
         it if series.paper_system == COMPOSED_SYSTEM and it is not None else None
-        for it in (published_model(evaluated.reported.table1_id) for evaluated in judged)
+        for it in (published_model(result.reported.table1_id) for result in judged)
     ]
-    sequential = [evaluated.found.ratio or 0.0 for evaluated in judged]
-    parallel = [_parallel_ratio(evaluated) for evaluated in judged]
+    sequential = [result.found.ratio or 0.0 for result in judged]
+    parallel = [_parallel_ratio(result) for result in judged]
 
     def paint() -> Figure:
         legend = [mark("sequential", Ink.BLUE, "o"), mark("parallel", Ink.ORANGE, "s")]
@@ -95,12 +95,12 @@ def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
 
     rows: list[tuple[Cell, ...]] = [
         (
-            *(evaluated.reported.table1_id, evaluated.reported.name),
+            *(result.reported.table1_id, result.reported.name),
             *(one, other, it.sequential_ratio if it else None, it.parallel_ratio if it else None),
-            *_latencies(evaluated),
-            *trace(evaluated),
+            *_latencies(result),
+            *trace(result),
         )
-        for evaluated, one, other, it in zip(judged, sequential, parallel, published, strict=True)
+        for result, one, other, it in zip(judged, sequential, parallel, published, strict=True)
     ]
     ratios = ("sequential_ratio", "parallel_ratio", "published_sequential_ratio", "published_parallel_ratio")
     title = f"Sequential and parallel latency over end to end on {series.title}"
@@ -115,9 +115,9 @@ def _composed(series: Series, judged: Sequence[EvaluatedModel]) -> Exhibit:
 
 def _constructed(series: Series) -> Exhibit:
     name = f"figure-10-{series.slug}"
-    evaluated_models = [it for granularity in series.granularities for it in _judged(series, granularity)]
-    known = {it.reported for it in evaluated_models}
-    reported_models = list(dict.fromkeys(it.reported for it in series.evaluated_models if it.reported in known))
+    results = [it for granularity in series.granularities for it in _judged(series, granularity)]
+    known = {it.reported for it in results}
+    reported_models = list(dict.fromkeys(it.reported for it in series.results if it.reported in known))
     row_of = {reported: row for row, reported in enumerate(reported_models)}
     published = {
         reported: ratio
@@ -140,7 +140,7 @@ def _constructed(series: Series) -> Exhibit:
                 rows = [row_of[it.reported] for it in judged]
                 axes.hlines(rows, *zip(*map(_interval, judged), strict=True), color=ink.light, linewidth=1.1, alpha=0.6)
             _marks(axes, ink, shape, [(row_of[it.reported], it.found.ratio or 0.0) for it in judged])
-        ratios = [it.found.ratio or 0.0 for it in evaluated_models]
+        ratios = [it.found.ratio or 0.0 for it in results]
         least, most = min(0.9, *ratios, *published.values()), min(_MOST, max(1.1, *ratios, *published.values()))
         axes.set_xlim(least - 0.02, most + 0.02 * (most - least) + 0.02)
         return figure
@@ -152,7 +152,7 @@ def _constructed(series: Series) -> Exhibit:
             *_latencies(it),
             *trace(it),
         )
-        for it in evaluated_models
+        for it in results
     ]
     columns = ("table1_id", "model", "G", "ratio", "ratio_low", "ratio_high", "published_ratio", *_LATENCIES, *TRACE)
     accuracy = series.accuracy(series.granularities[0])
@@ -178,21 +178,21 @@ def _constructed(series: Series) -> Exhibit:
 _LATENCIES = ("sequential_ms", "parallel_ms", "end_to_end_ms")
 
 
-def _latencies(evaluated: EvaluatedModel) -> tuple[Cell, ...]:
-    composed, whole = evaluated.found.estimate.composed, evaluated.found.end_to_end
+def _latencies(result: ModelResult) -> tuple[Cell, ...]:
+    composed, whole = result.found.estimate.composed, result.found.end_to_end
     return (
         *((None, None) if composed is None else (composed.sequential_ms, composed.parallel_ms)),
         None if whole is None else whole.value_ms,
     )
 
 
-def _parallel_ratio(evaluated: EvaluatedModel) -> float:
-    composed, whole = evaluated.found.estimate.composed, evaluated.found.end_to_end
+def _parallel_ratio(result: ModelResult) -> float:
+    composed, whole = result.found.estimate.composed, result.found.end_to_end
     return composed.parallel_ms / whole.value_ms if composed and whole else 0.0
 
 
-def _interval(evaluated: EvaluatedModel) -> tuple[float, float]:
-    composed, whole = evaluated.found.estimate.composed, evaluated.found.end_to_end
+def _interval(result: ModelResult) -> tuple[float, float]:
+    composed, whole = result.found.estimate.composed, result.found.end_to_end
     if composed is None or whole is None:
         return 0.0, 0.0
     return composed.interval.low_ms / whole.value_ms, composed.interval.high_ms / whole.value_ms

@@ -9,8 +9,8 @@ from matplotlib.lines import Line2D
 
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.contents import ReportContents
 from dlbricks_tui.report.drawing import Ink
-from dlbricks_tui.report.evaluation import Evaluation
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.figures.rows import WIDTH
 from dlbricks_tui.report.missing import command
@@ -46,7 +46,7 @@ _BINS = 60
 _MOST_PANELS = 60
 
 
-def scenarios_section(evaluation: Evaluation, tests: Sequence[LoadTest]) -> Section:
+def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Section:
     """Return the section of the load tests; one that says how to measure them if there are none."""
     heading, explanation = (
         "Scenarios: how much load the models serve",
@@ -56,7 +56,7 @@ def scenarios_section(evaluation: Evaluation, tests: Sequence[LoadTest]) -> Sect
     if not tests:
         how = command("scenario", "MODEL", "--kind", "server", "--bound-ms", "50")
         return Section(heading, _NAME, explanation, missing=(f"No scenario was measured: {how} measures one.",))
-    numbers = {it.name: it.table1_id for it in evaluation.reported_models}
+    numbers = {it.name: it.table1_id for it in contents.reported_models}
     newest = _newest_of_each(tests)
     drawn = [it for it in newest if it.kind != Kind.OFFLINE.value]
     exhibits = [_table(newest, numbers)]

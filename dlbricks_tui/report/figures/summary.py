@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from dlbricks_tui.estimate.accuracy import Accuracy
 from dlbricks_tui.report import drawing
+from dlbricks_tui.report.contents import ReportContents, Series
 from dlbricks_tui.report.drawing import Ink, series_style
-from dlbricks_tui.report.evaluation import Evaluation, Series
 from dlbricks_tui.report.exhibits import NOTHING, Cell, Exhibit, Section, Table, table
 from dlbricks_tui.report.figures.rows import WIDTH, mark, row_axes, row_label, rows_height
 from dlbricks_tui.report.missing import unjudged
@@ -32,20 +32,20 @@ class Judged(NamedTuple):
         return self.series.paper_system if self.granularity == 1 else ""
 
 
-def judged(evaluation: Evaluation) -> list[Judged]:
+def judged(contents: ReportContents) -> list[Judged]:
     """Return the accuracy of every series at every granularity with judged models."""
     return [
         Judged(series, granularity, found)
-        for series in evaluation.series
+        for series in contents.series
         for granularity in series.granularities
         if (found := series.accuracy(granularity)) is not None
     ]
 
 
-def closeness_section(evaluation: Evaluation, found: Sequence[Judged]) -> Section:
+def closeness_section(contents: ReportContents, found: Sequence[Judged]) -> Section:
     """Figure 11: the geometric mean of estimates over end to end."""
     return _section(
-        evaluation,
+        contents,
         found,
         "Figure 11: geometric mean over the models",
         "figure-11",
@@ -59,10 +59,10 @@ def closeness_section(evaluation: Evaluation, found: Sequence[Judged]) -> Sectio
     )
 
 
-def speedup_section(evaluation: Evaluation, found: Sequence[Judged]) -> Section:
+def speedup_section(contents: ReportContents, found: Sequence[Judged]) -> Section:
     """Figure 12: the sum of end-to-end latencies over that of the unique bricks."""
     return _section(
-        evaluation,
+        contents,
         [it for it in found if it.accuracy.speedup is not None],
         "Figure 12: speed-up of benchmarking",
         "figure-12",
@@ -93,7 +93,7 @@ def _digits(value: float | None, digits: int) -> str:
 
 
 def _section(
-    evaluation: Evaluation,
+    contents: ReportContents,
     found: Sequence[Judged],
     heading: str,
     name: str,
@@ -139,7 +139,7 @@ def _section(
     columns = ("on", "G", "models", "value", "published_value", *_TRACE)
     told = "A row for each system, with a mark for each granularity."
     if not found:
-        return Section(heading, name, explanation, (), published, unjudged(evaluation, ()))
+        return Section(heading, name, explanation, (), published, unjudged(contents, ()))
     exhibit = Exhibit(name, title, told, table(columns, rows, _TRACE), drawing.draw(name, title, told, paint))
     return Section(heading, name, explanation, (exhibit,), published)
 

@@ -1,17 +1,17 @@
 """Table 1: the models with their layers and latencies."""
 
-from dlbricks_tui.report.evaluation import EvaluatedModel, Evaluation, ReportedModel
+from dlbricks_tui.report.contents import ModelResult, ReportContents, ReportedModel
 from dlbricks_tui.report.exhibits import Cell, Exhibit, Section, table
 from dlbricks_tui.report.published import published_model
 from dlbricks_tui.report.tracing import TRACE, trace
 
 
-def table1_section(evaluation: Evaluation) -> Section:
+def table1_section(contents: ReportContents) -> Section:
     """Table 1: number, task and layers of each model, with the latencies of the first series."""
-    first = next(iter(evaluation.series), None)
-    known: dict[ReportedModel, EvaluatedModel] = {} if first is None else {it.reported: it for it in first.at(1)}
+    first = next(iter(contents.series), None)
+    known: dict[ReportedModel, ModelResult] = {} if first is None else {it.reported: it for it in first.at(1)}
     rows: list[tuple[Cell, ...]] = []
-    for reported, model in zip(evaluation.reported_models, evaluation.corpus.models, strict=True):
+    for reported, model in zip(contents.reported_models, contents.corpus.models, strict=True):
         theirs = published_model(reported.table1_id)
         rows.append(
             (
@@ -32,11 +32,11 @@ def table1_section(evaluation: Evaluation) -> Section:
     )
 
 
-def _latencies(evaluated: EvaluatedModel | None) -> tuple[Cell, ...]:
-    if evaluated is None:
+def _latencies(result: ModelResult | None) -> tuple[Cell, ...]:
+    if result is None:
         return (None,) * (3 + len(TRACE))
-    found = evaluated.found
+    found = result.found
     whole_ms = None if found.end_to_end is None else found.end_to_end.value_ms
     complete = found.estimate.coverage.complete
     error = None if found.error is None or not complete else 100 * found.error
-    return (found.sequential_ms if complete else None, whole_ms, error, *trace(evaluated))
+    return (found.sequential_ms if complete else None, whole_ms, error, *trace(result))

@@ -10,7 +10,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.report.evaluation import LONGEST_LABEL, Evaluation, ReportedModel, evaluate, reported_model
+from dlbricks_tui.report.contents import LONGEST_LABEL, ReportContents, ReportedModel, find_contents, reported_model
 from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.records import EndToEnd, Record
 from tests.estimate.stored import brick_records, model_record, store_of
@@ -27,14 +27,16 @@ def sources(*names: str) -> tuple[ModelSource, ...]:
     return Library(SAMPLE_MODELS, Path("nowhere")).find_all(names)
 
 
-def evaluated(folder: Path, records: Sequence[Record], *names: str, only: frozenset[str] | None = None) -> Evaluation:
+def contents_of(
+    folder: Path, records: Sequence[Record], *names: str, only: frozenset[str] | None = None
+) -> ReportContents:
     with store_of(folder / "store", *records) as store:
         loader = Loader(folder / "cache", NoFramework())
-        return evaluate(store, lambda _: loader, sources(*names), names, "here", only)
+        return find_contents(store, lambda _: loader, sources(*names), names, "here", only)
 
 
 def test_an_empty_store_gives_the_figures_without_latencies(tmp_path: Path) -> None:
-    found = evaluated(tmp_path, [], "table1:4", "table1:16")
+    found = contents_of(tmp_path, [], "table1:4", "table1:16")
     assert [(it.name, it.layers) for it in found.corpus.models] == [
         ("CapsNet Trained on MNIST Data", 53),
         ("SqueezeNet V1.1 Trained on ImageNet Competition Data", 69),
@@ -45,24 +47,24 @@ def test_an_empty_store_gives_the_figures_without_latencies(tmp_path: Path) -> N
 def test_each_series_is_listed_and_this_host_comes_first(tmp_path: Path) -> None:
     there = [*brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
     here = [*brick_records(SQUEEZENET, **HOST), model_record(SQUEEZENET, 20.0, **HOST)]
-    found = evaluated(tmp_path, [system("c5.xlarge"), *there, *here], "table1:16")
+    found = contents_of(tmp_path, [system("c5.xlarge"), *there, *here], "table1:16")
     assert [(it.way.system, it.title, it.slug) for it in found.series] == [
         ("here", "here, written", "here-written"),
         ("c5.xlarge", "c5.xlarge, written", "c5.xlarge-written"),
     ]
-    ours, theirs = (series.evaluated_models[0] for series in found.series)
+    ours, theirs = (series.results[0] for series in found.series)
     assert ours.found.sequential_ms == theirs.found.sequential_ms
     assert (ours.found.end_to_end, theirs.found.end_to_end) == ((20.0, 19.8, 20.2), (30.0, 29.7, 30.3))
-    assert ours.result == here[-1].uuid if isinstance(here[-1], EndToEnd) else False
+    assert ours.result_id == here[-1].uuid if isinstance(here[-1], EndToEnd) else False
     assert (
-        evaluated(tmp_path / "again", [*there, *here], "table1:16", only=frozenset({"here"})).series[0].way.system
+        contents_of(tmp_path / "again", [*there, *here], "table1:16", only=frozenset({"here"})).series[0].way.system
         == "here"
     )
 
 
 def test_series_of_one_system_have_distinct_names_and_files(tmp_path: Path) -> None:
     records = [it for name in ("one", "two") for it in brick_records(SQUEEZENET, system="here", runtime=name)]
-    found = evaluated(tmp_path, records, "table1:16")
+    found = contents_of(tmp_path, records, "table1:16")
     assert [it.title for it in found.series] == ["here, written, one", "here, written, two"]
     assert [it.slug for it in found.series] == ["here-written-1", "here-written-2"]
 
@@ -75,10 +77,10 @@ def test_granularities_are_those_of_the_runs(tmp_path: Path) -> None:
         model_record(SQUEEZENET, 20.0, **HOST),
     ]
     asked = run(granularity=2, level=Level.WRITTEN, **HOST)
-    (series,) = evaluated(tmp_path, [*records, asked], "table1:16").series
+    (series,) = contents_of(tmp_path, [*records, asked], "table1:16").series
     assert series.granularities == (1, 2)
-    assert [len(it.found.estimate.parts) for it in series.evaluated_models] == [69, len(pairs.occurrences)]
-    (alone,) = evaluated(tmp_path / "alone", records, "table1:16").series
+    assert [len(it.found.estimate.parts) for it in series.results] == [69, len(pairs.occurrences)]
+    (alone,) = contents_of(tmp_path / "alone", records, "table1:16").series
     assert alone.granularities == (1,)
 
 
@@ -87,11 +89,11 @@ def test_equal_models_keep_their_own_published_end_to_end_latencies(tmp_path: Pa
     way = {**HOST, "protocol": protocol}
     names = [source.name for source in sources("table1:2", "table1:3")]
     timed = [model_record(VGG, latency, name=name, **way) for name, latency in zip(names, (100.0, 110.0), strict=True)]
-    (series,) = evaluated(tmp_path, [*brick_records(VGG, **way), *timed], "table1:2", "table1:3").series
-    assert [(it.reported.name, it.found.estimate.model, it.result) for it in series.evaluated_models] == [
+    (series,) = contents_of(tmp_path, [*brick_records(VGG, **way), *timed], "table1:2", "table1:3").series
+    assert [(it.reported.name, it.found.estimate.model, it.result_id) for it in series.results] == [
         (name, name, (it if own else timed[-1]).uuid) for name, it in zip(names, timed, strict=True)
     ]
-    assert len({it.found.sequential_ms for it in series.evaluated_models}) == 1
+    assert len({it.found.sequential_ms for it in series.results}) == 1
 
 
 def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
@@ -101,27 +103,27 @@ def test_incomplete_or_untimed_models_are_not_judged(tmp_path: Path) -> None:
         model_record(CAPSNET, 9.0, **HOST),
         *brick_records(VGG, **HOST),
     ]
-    (series,) = evaluated(tmp_path, records, "table1:4", "table1:2").series
-    assert [it.judged for it in series.evaluated_models] == [False, False]
+    (series,) = contents_of(tmp_path, records, "table1:4", "table1:2").series
+    assert [it.judged for it in series.results] == [False, False]
     assert series.granularities == ()
     assert series.accuracy(1) is None
 
 
 def test_a_model_timed_only_end_to_end_is_marked(tmp_path: Path) -> None:
-    (series,) = evaluated(tmp_path, [model_record(CAPSNET, 9.0, **HOST)], "table1:4").series
-    (model,) = series.evaluated_models
+    (series,) = contents_of(tmp_path, [model_record(CAPSNET, 9.0, **HOST)], "table1:4").series
+    (model,) = series.results
     assert model.found.sequential_ms is None
     assert model.found.end_to_end is not None
 
 
-def test_unreadable_models_are_named_and_the_others_are_evaluated(tmp_path: Path) -> None:
+def test_unreadable_models_are_named_and_the_others_are_reported(tmp_path: Path) -> None:
     broken = tmp_path / "broken-symbol.json"
     broken.write_text("{}")
-    found = evaluated(tmp_path, [], "table1:4", str(broken))
+    found = contents_of(tmp_path, [], "table1:4", str(broken))
     assert [it.table1_id for it in found.reported_models] == ["4"]
     assert found.left_out[0].startswith("broken: ")
     with pytest.raises(ModelError, match="broken"):
-        evaluated(tmp_path / "alone", [], str(broken))
+        contents_of(tmp_path / "alone", [], str(broken))
 
 
 def test_the_fifty_have_unique_labels_that_fit() -> None:

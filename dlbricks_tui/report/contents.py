@@ -1,4 +1,4 @@
-"""The estimates and measurements of some models, from which all figures are made."""
+"""The contents of a report: the estimates and measurements of some models, from which all figures are made."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -133,14 +133,14 @@ class Networks:
 
 # Compared by identity, like series: comparing all their contents takes long.
 @dataclass(frozen=True, slots=True, eq=False)
-class EvaluatedModel:
+class ModelResult:
     """The estimate and end-to-end latency of a model, by one way of measuring and at one granularity."""
 
     reported: ReportedModel
     decomposition: Decomposition
     found: SystemEstimate
     # The id of the end-to-end result, empty where there is none.
-    result: str
+    result_id: str
 
     @property
     def granularity(self) -> int:
@@ -160,7 +160,7 @@ class EvaluatedModel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Series:
-    """The evaluated models of one way of measuring, with its name in figures."""
+    """The results of one way of measuring, with its name in figures."""
 
     way: Way
     title: str
@@ -168,21 +168,21 @@ class Series:
     slug: str
     # The system's name in the paper, if the paper has it.
     paper_system: str
-    evaluated_models: tuple[EvaluatedModel, ...]
+    results: tuple[ModelResult, ...]
 
     @property
     def granularities(self) -> tuple[int, ...]:
         """The granularities with judged models, ascending."""
-        return tuple(sorted({it.granularity for it in self.evaluated_models if it.judged}))
+        return tuple(sorted({it.granularity for it in self.results if it.judged}))
 
     @property
     def measured(self) -> frozenset[ReportedModel]:
         """The measured models."""
-        return frozenset(it.reported for it in self.evaluated_models if it.measured)
+        return frozenset(it.reported for it in self.results if it.measured)
 
-    def at(self, granularity: int) -> tuple[EvaluatedModel, ...]:
-        """Return the evaluated models of one granularity, in the order of the models."""
-        return tuple(it for it in self.evaluated_models if it.granularity == granularity)
+    def at(self, granularity: int) -> tuple[ModelResult, ...]:
+        """Return the results of one granularity, in the order of the models."""
+        return tuple(it for it in self.results if it.granularity == granularity)
 
     def accuracy(self, granularity: int) -> Accuracy | None:
         """Return the accuracy and speed-up of one granularity."""
@@ -190,7 +190,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluation:
+class ReportContents:
     """The contents of a report; `corpus` has the reported models in order, at level `written`."""
 
     # The models as the user named them.
@@ -204,7 +204,7 @@ class Evaluation:
 
 
 @without_cycle_search()
-def evaluate(
+def find_contents(
     store: ResultsDatabase,
     loader_of: Callable[[str], Loader],
     sources: Sequence[ModelSource],
@@ -214,7 +214,7 @@ def evaluate(
     runtimes: Collection[str] | None = None,
     given: Mapping[str, Shape] | None = None,
     values: Mapping[str, Numbers] | None = None,
-) -> Evaluation:
+) -> ReportContents:
     """Look up all models by every way of measuring with results, on all systems or those in `only`; this host first.
 
     `runtimes` limits the ways to those runtimes. Each way has the files of the models that its runtime reads.
@@ -235,7 +235,7 @@ def evaluate(
         is_copy = stated_precision(way.runtime) is Precision.INT8
         loader = loader_of(way.runtime) if way.level is Level.FUSED or is_copy else usual
         by_loader[way.level, format_of(runtimes_by_id.get(way.runtime)), loader].append(way)
-    found: defaultdict[Way, list[EvaluatedModel]] = defaultdict(list)
+    found: defaultdict[Way, list[ModelResult]] = defaultdict(list)
     left_out = written.left_out.lines
     for (level, form, loader), alike in by_loader.items():
         readable = [it.in_format(form) for it in _sources(written, sources) if form in it.formats]
@@ -245,8 +245,8 @@ def evaluate(
         networks = written if known else Networks(loader, readable, level, given, values)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(store, level):
-            for evaluated in _evaluated_models(store, networks, granularity, alike):
-                found[evaluated.found.way].append(evaluated)
+            for result in _model_results(store, networks, granularity, alike):
+                found[result.found.way].append(result)
     names = Names(store, [way for way in ways if found[way]])
     series = [
         Series(way, names.title(way), names.slug(way), names.instance(way), tuple(found[way]))
@@ -255,7 +255,7 @@ def evaluate(
     ]
     bricks = ((it, written.cut(graph, Cutting())) for it, graph in written.by_reported_model.items())
     corpus = compare([replace(model_bricks(cut), name=reported.name) for reported, cut in bricks])
-    return Evaluation(
+    return ReportContents(
         tuple(asked),
         tuple(written.by_reported_model),
         written.by_reported_model,
@@ -267,12 +267,12 @@ def evaluate(
 
 def load_tests_of(
     store: ResultsDatabase,
-    evaluation: Evaluation,
+    contents: ReportContents,
     only: Collection[str] | None = None,
     runtimes: Collection[str] | None = None,
 ) -> list[LoadTest]:
     """Return the measured scenarios of the reported models, on all systems and runtimes or on these."""
-    names = {it.name for it in evaluation.reported_models}
+    names = {it.name for it in contents.reported_models}
     return [
         it
         for it in store.records(LoadTest)
@@ -280,9 +280,9 @@ def load_tests_of(
     ]
 
 
-def origins_of(store: ResultsDatabase, evaluation: Evaluation) -> list[Provenance]:
+def origins_of(store: ResultsDatabase, contents: ReportContents) -> list[Provenance]:
     """Return where the results of all systems and runtimes of a report come from."""
-    ways = {(it.way.system, it.way.runtime) for it in evaluation.series}
+    ways = {(it.way.system, it.way.runtime) for it in contents.series}
     return [it for it in store.records(Provenance) if (it.system, it.runtime) in ways]
 
 
@@ -291,11 +291,11 @@ def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[Mode
     return (source for source in sources if reported_model(source) in written.by_reported_model)
 
 
-def _evaluated_models(
+def _model_results(
     store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way]
-) -> Iterator[EvaluatedModel]:
+) -> Iterator[ModelResult]:
     ways = list(ways)
-    found: dict[ReportedModel, list[EvaluatedModel]] = {}
+    found: dict[ReportedModel, list[ModelResult]] = {}
     for graph, reported_models in networks.alike():
         decomposition = networks.cut(graph, Cutting(granularity))
         results = BrickResults(store, decomposition)
@@ -303,9 +303,9 @@ def _evaluated_models(
         for way in ways:
             composed = estimate(decomposition, results.knowledge(way))
             for reported in reported_models:
-                evaluated = _finding(store, reported, decomposition, keys, composed, way)
-                if evaluated is not None:
-                    found.setdefault(reported, []).append(evaluated)
+                result = _finding(store, reported, decomposition, keys, composed, way)
+                if result is not None:
+                    found.setdefault(reported, []).append(result)
     for reported in networks.by_reported_model:
         yield from found.get(reported, ())
 
@@ -317,12 +317,12 @@ def _finding(
     keys: Mapping[Level, str],
     composed: Estimate,
     way: Way,
-) -> EvaluatedModel | None:
+) -> ModelResult | None:
     timed = end_to_end(store, keys, reported.name, way)
     if timed is None and composed.composed is None:
         return None
     found = SystemEstimate(way, replace(composed, model=reported.name))
-    return EvaluatedModel(reported, decomposition, beside(found, timed), "" if timed is None else timed.id)
+    return ModelResult(reported, decomposition, beside(found, timed), "" if timed is None else timed.id)
 
 
 def _ways(store: ResultsDatabase) -> list[Way]:

@@ -1,0 +1,307 @@
+"""What of a host, its runtimes and its models matches an evaluation, and what does not. Pure: others look."""
+
+import math
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Requirements
+from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, THREADS_VARIABLE, Runtime
+from dlbricks_tui.runtime.traits import Traits
+from dlbricks_tui.runtime.variant import (
+    INSTRUCTIONS_VARIABLE,
+    OPTIMISATION_VARIABLE,
+    InstructionSet,
+    Optimisation,
+    Precision,
+)
+from dlbricks_tui.store.records import System
+
+QUIET = "quiet"
+NOT_SET = "not set"
+UNKNOWN = "unknown"
+_GIBIBYTE = 1 << 30
+_LIMIT = re.compile(r"(==|>=|<=|=|>|<)?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
+# The beginning of a version that is not one of Python packages, such as `2026.1.0-18000-abc`.
+_RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
+_SHORT_HASH = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """A requirement of an evaluation: what it wants, what was found, and whether that matches.
+
+    `cure` says what to do about a mismatch. Nothing can be measured without a `needed` one, even if the user accepts
+    all others.
+    """
+
+    subject: str
+    wanted: str
+    found: str
+    matches: bool
+    cure: str = ""
+    needed: bool = False
+
+    @property
+    def in_words(self) -> str:
+        """The requirement as marks and messages show it."""
+        return f"{self.subject}: wanted {self.wanted}, found {self.found}"
+
+    @property
+    def line(self) -> str:
+        """The requirement in one line, with what to do."""
+        return f"{self.in_words}; {self.cure}" if self.cure else self.in_words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostState:
+    """What evaluations may require of a host; None and `unknown` stand for what the host does not tell."""
+
+    cores: int
+    memory_bytes: int
+    cpu: str
+    instance_type: str
+    instructions: tuple[InstructionSet, ...]
+    governor: str
+    turbo: bool | None
+    hyper_threading: bool | None
+    # The disturbances by others, such as `the processors are 40% busy`; None: the host was not watched.
+    disturbances: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundModel:
+    """The file that was found for a model of an evaluation; without a path there is none."""
+
+    path: Path | None
+    sha256: str = ""
+
+
+def host_state(
+    system: System, instructions: Sequence[InstructionSet], disturbances: tuple[str, ...] | None = None
+) -> HostState:
+    """Return what evaluations may require of a system."""
+    facts = dict(system.facts)
+    return HostState(
+        cores=system.cores,
+        memory_bytes=system.memory_bytes,
+        cpu=system.cpu,
+        instance_type=system.instance_type,
+        instructions=tuple(instructions),
+        governor=str(facts.get("governor") or UNKNOWN),
+        turbo=_truth(facts.get("turbo")),
+        hyper_threading=_truth(facts.get("hyper_threading")),
+        disturbances=disturbances,
+    )
+
+
+def host_matches(wanted: Requirements, host: HostState) -> tuple[Match, ...]:
+    """Return each requirement on the system beside what the host is."""
+    return tuple(_host_matches(wanted, host))
+
+
+def _host_matches(wanted: Requirements, host: HostState) -> Iterator[Match]:
+    if wanted.cores:
+        yield _match("cores", wanted.cores, str(host.cores), keeps_to(wanted.cores, host.cores), "use another host")
+    if wanted.memory_gib:
+        # The firmware reserves a varying part of the memory.
+        memory = math.ceil(host.memory_bytes / _GIBIBYTE)
+        is_enough = keeps_to(wanted.memory_gib, memory)
+        yield _match("memory", f"{wanted.memory_gib} GiB", f"{memory} GiB", is_enough, "use another host")
+    if wanted.cpu:
+        is_part = wanted.cpu.lower() in host.cpu.lower()
+        yield _match("processor", wanted.cpu, host.cpu, is_part, "use another host")
+    if wanted.instance_type:
+        found = host.instance_type or "no cloud instance"
+        is_same = wanted.instance_type == host.instance_type
+        yield _match("instance type", wanted.instance_type, found, is_same, "use an instance of this type")
+    for each in wanted.instructions:
+        has = each in host.instructions or each is InstructionSet.ALL
+        found = each.value if has else ", ".join(it.value for it in host.instructions[-3:]) or UNKNOWN
+        yield _match("instruction set", each.value, found, has, "use a host whose processor has it")
+    if wanted.governor:
+        cure = f"sudo cpupower frequency-set -g {wanted.governor} (in a virtual machine: on its host)"
+        yield _match("frequency governor", wanted.governor, host.governor, wanted.governor == host.governor, cure)
+    switches = (
+        ("turbo", wanted.turbo, host.turbo),
+        ("hyper-threading", wanted.hyper_threading, host.hyper_threading),
+    )
+    for subject, asked, is_on in switches:
+        if asked is not None:
+            cure = f"switch it {_switch(asked)}: see `dlbricks doctor`"
+            yield _match(subject, _switch(asked), _switch(is_on), asked == is_on, cure)
+    if wanted.quiet and host.disturbances is not None:
+        found = ", ".join(host.disturbances) or QUIET
+        yield _match(QUIET, QUIET, found, not host.disturbances, "end what computes (see `top`), or wait")
+
+
+def runtime_matches(
+    wanted: EvaluatedRuntime,
+    traits: Traits,
+    found: Runtime | None,
+    shell: Mapping[str, str],
+    instructions: Collection[InstructionSet],
+) -> tuple[Match, ...]:
+    """Return each requirement on a runtime beside the runtime of this host that is nearest to it.
+
+    `shell` has the variables of the shell, and `instructions` the instruction sets of the processor.
+    """
+    version = wanted.version or "any version"
+    install = f"install it: pip install '{traits.packages[0]}{wanted.version}', or register an interpreter that has it"
+    if found is None:
+        cure = f"{install}: dlbricks runtimes add PATH"
+        return (_match(traits.title, version, "not installed", False, cure, needed=True),)
+    fits = version_fits(wanted.version, found.version)
+    cure = f"{install} (dlbricks runtimes add PATH), or change the version in the file"
+    matches = [_match(traits.title, version, found.version, fits, cure)]
+    matches += _variable_matches(wanted, traits, found, shell)
+    matches += _variant_matches(wanted, traits, instructions)
+    return tuple(matches)
+
+
+def variables_of(found: Runtime) -> dict[str, str]:
+    """Return the variables that tune a runtime, its number of threads among them."""
+    threads = found.settings.threads
+    return {**dict(found.settings.environment), **({} if threads is None else {THREADS_VARIABLE: str(threads)})}
+
+
+def _variable_matches(
+    wanted: EvaluatedRuntime, traits: Traits, found: Runtime, shell: Mapping[str, str]
+) -> Iterator[Match]:
+    present = variables_of(found)
+    for name in _chosen_by_variant(wanted):
+        present.pop(name, None)
+    for name in sorted({*wanted.variables, *present}):
+        asked, has = wanted.variables.get(name), present.get(name)
+        subject = f"{traits.title} variable {name}"
+        if has is None and asked is not None:
+            yield _match(subject, asked, f"{asked} (set by the evaluation)", True)
+            continue
+        if name in shell:
+            cure = f"unset {name}" if asked is None else f"unset {name}: the evaluation sets it"
+        else:
+            cure = f"it is a setting of runtime {found.name}: register the interpreter again without it"
+        yield _match(subject, NOT_SET if asked is None else asked, str(has), asked == has, cure)
+
+
+def _chosen_by_variant(wanted: EvaluatedRuntime) -> Iterator[str]:
+    """Yield the variables that the variants of a runtime replace."""
+    if wanted.threads:
+        yield THREADS_VARIABLE
+    if wanted.instructions:
+        yield from (INSTRUCTIONS_VARIABLE, NEWER_INSTRUCTIONS_VARIABLE)
+    if wanted.optimisation:
+        yield OPTIMISATION_VARIABLE
+
+
+def _variant_matches(
+    wanted: EvaluatedRuntime, traits: Traits, instructions: Collection[InstructionSet]
+) -> Iterator[Match]:
+    """Yield the values of variants, which have to be possible."""
+    for precision in wanted.precision:
+        yield _choice(traits, "precision", precision.value, can_compute_in(traits, precision), traits.precisions)
+    for each in wanted.instructions:
+        known = each in traits.instruction_sets
+        offered = [it for it in traits.instruction_sets if it is InstructionSet.ALL or it in instructions]
+        yield _choice(traits, "kernels", each.value, known and can_use(each, instructions), offered)
+    for level in wanted.optimisation:
+        yield _choice(traits, "optimisation", level.value, level in traits.optimisations, traits.optimisations)
+
+
+def can_compute_in(traits: Traits, precision: Precision) -> bool:
+    """Return whether a framework has a precision; a model that is quantised in its file runs as it is."""
+    return precision is Precision.FILE or precision in traits.precisions
+
+
+def can_use(limit: InstructionSet, instructions: Collection[InstructionSet]) -> bool:
+    """Return whether a processor with these instruction sets can have kernels limited to one of them."""
+    return limit is InstructionSet.ALL or limit in instructions
+
+
+def _choice(
+    traits: Traits,
+    subject: str,
+    wanted: str,
+    possible: bool,
+    offered: Sequence[Precision | InstructionSet | Optimisation],
+) -> Match:
+    found = wanted if possible else ", ".join(it.value for it in offered)
+    cure = "take it out of the file, or use another runtime or host"
+    return _match(f"{traits.title} {subject}", wanted, found, possible, cure, needed=True)
+
+
+def model_match(wanted: EvaluatedModel, found: FoundModel) -> Match:
+    """Return a model beside the file that was found for it."""
+    asked = f"sha256 {wanted.sha256[:_SHORT_HASH]}" if wanted.sha256 else "any content"
+    subject = f"model {wanted.name}"
+    if found.path is None:
+        where = f"put it at {wanted.path}" if wanted.path else "state its path in the file"
+        return _match(subject, asked, "no file", False, f"{where}, or `dlbricks models add PATH`", needed=True)
+    is_same = wanted.sha256 in ("", found.sha256)
+    has = f"sha256 {found.sha256[:_SHORT_HASH]} ({found.path})"
+    return _match(subject, asked, has, is_same, "put the file of the evaluation in its place")
+
+
+def keeps_to(limit: str, value: float) -> bool:
+    """Return whether a number keeps to a limit such as `4`, `==4` or `>=4`; raise ValueError for another text."""
+    found = _LIMIT.fullmatch(limit.strip())
+    if found is None:
+        raise ValueError(f"{limit[:40]!r} is neither a number nor a limit such as >=4")
+    bound = float(found[2])
+    return {
+        ">=": value >= bound,
+        "<=": value <= bound,
+        ">": value > bound,
+        "<": value < bound,
+    }.get(found[1], value == bound)
+
+
+def version_fits(constraint: str, version: str) -> bool:
+    """Return whether a version keeps to a constraint of Python packages; raise ValueError for another constraint."""
+    try:
+        allowed = SpecifierSet(constraint)
+    except InvalidSpecifier as error:
+        raise ValueError(f"{constraint[:60]!r} is no constraint of versions, such as >=1.20,<2") from error
+    if constraint.strip() == f"==={version}":
+        return True
+    plain = version
+    try:
+        Version(version)
+    except InvalidVersion:
+        release = _RELEASE.match(version)
+        if release is None:
+            return not constraint
+        plain = release[0]
+    return allowed.contains(plain, prereleases=True)
+
+
+def exact_constraint(version: str) -> str:
+    """Return the constraint that only this version fits."""
+    try:
+        Version(version)
+    except InvalidVersion:
+        return f"==={version}"
+    return f"=={version}"
+
+
+def _match(subject: str, wanted: str, found: str, matches: bool, cure: str = "", *, needed: bool = False) -> Match:
+    return Match(
+        subject=subject,
+        wanted=wanted,
+        found=found,
+        matches=matches,
+        cure="" if matches else cure,
+        needed=needed and not matches,
+    )
+
+
+def _truth(value: object) -> bool | None:
+    return value if isinstance(value, bool) else None
+
+
+def _switch(on: bool | None) -> str:
+    return UNKNOWN if on is None else "on" if on else "off"

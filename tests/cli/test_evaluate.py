@@ -1,0 +1,496 @@
+"""`dlbricks evaluate` with interpreters that always start the fake worker."""
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.evaluations.evaluation import EvaluatedScenario, Evaluation
+from dlbricks_tui.evaluations.file import read_evaluation, write_evaluation
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.run_folder import RunFolders
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import EndToEnd
+from tests.answers.validation import faults
+from tests.models.onnx_models import saved, small
+from tests.runs.runs import FAKE_WORKER, MODEL
+
+Command = Callable[..., tuple[int, str, str]]
+
+pytestmark = pytest.mark.usefixtures("without_mxnet", "_steady")
+
+
+@pytest.fixture
+def _steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every worker invents the same latencies.
+    monkeypatch.setenv("FAKE_NOISE", "0.005")
+
+
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter that starts the fake worker."""
+    found = tmp_path_factory.mktemp("fake") / "python"
+    found.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n')
+    found.chmod(0o755)
+    return found
+
+
+@pytest.fixture
+def at(tmp_path: Path, interpreter: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Command]:
+    """Return `dlbricks ...` in a data folder of this name, with a runtime called `fake`."""
+
+    def in_folder(name: str, *options: str) -> Command:
+        data, registered = ["--data-dir", str(tmp_path / name)], tmp_path / name / "runtimes.json"
+        if options in REGISTERED:
+            registered.parent.mkdir()
+            registered.write_bytes(REGISTERED[options])
+        else:
+            assert main([*data, "runtimes", "add", str(interpreter), "--name", "fake", *options]) == 0
+            REGISTERED[options] = registered.read_bytes()
+        capsys.readouterr()
+
+        def run(*arguments: str) -> tuple[int, str, str]:
+            status = main([*data, *arguments])
+            return status, *capsys.readouterr()
+
+        return run
+
+    return in_folder
+
+
+@pytest.fixture
+def full_file(at: Callable[..., Command], tmp_path: Path) -> Path:
+    """The evaluation of a run with two threads, written in a data folder of its own; one run serves all tests."""
+    file = tmp_path / "alexnet.toml"
+    if not WRITTEN:
+        there = at("there")
+        assert there(*RUN)[0] == 0
+        status, out, _ = there("evaluate", "--from", "last", "-o", str(file))
+        assert (status, out) == (0, f"{file}\n")
+        WRITTEN.append(file.read_bytes())
+    file.write_bytes(WRITTEN[0])
+    return file
+
+
+@pytest.fixture
+def file(full_file: Path) -> Path:
+    """The same evaluation of the whole model only, which is quick."""
+    return change(full_file, lambda it: replace(it, measuring=replace(it.measuring, bricks=False)))
+
+
+# What the first test has made, for all others: by the options of the runtime, and of the evaluation.
+REGISTERED: dict[tuple[str, ...], bytes] = {}
+WRITTEN: list[bytes] = []
+RUN = ("run", MODEL, "--runtime", "fake", "--threads", "2", "--level", "written", "--fixed-runs", "12", "--end-to-end")
+# A comparison in one process is quick.
+COMPARE = ("--compare", "--processes", "1")
+
+
+def change(file: Path, how: Callable[[Evaluation], Evaluation]) -> Path:
+    """Change an evaluation in its file."""
+    write_evaluation(how(read_evaluation(file)), file)
+    return file
+
+
+def runs_in(tmp_path: Path, name: str) -> list[Path]:
+    """Return the requests of all runs of a data folder, the newest last."""
+    folders = RunFolders(DataFolder(tmp_path / name).runs)
+    return [folders.find(state.run).request_file for state in folders.states()]
+
+
+def subjects(found: dict[str, Any]) -> list[str]:
+    return [it["subject"] for it in found["differences"]]
+
+
+def test_an_evaluation_from_another_data_folder_is_called_the_same(
+    at: Callable[..., Command], full_file: Path, tmp_path: Path
+) -> None:
+    file, here = full_file, at("here")
+    status, out, told = here("evaluate", str(file), "--compare", "--processes", "2", "--json")
+    found = json.loads(out)
+    assert status == 0, told
+    assert found["refused"] is False
+    assert all(it["matches"] for it in found["same"])
+    assert found["evaluation"]["file"] == str(file)
+    assert found["evaluation"]["sha256"] == read_evaluation(file).sha256
+    (result,), (compared,) = found["results"], found["comparison"]
+    assert (result["model"], result["framework"], result["threads"], result["samples"]) == (MODEL, "mxnet", 2, 12)
+    assert result["measured_interval_ms"][0] <= result["measured_ms"] <= result["measured_interval_ms"][1]
+    assert result["coverage"]["missing"] == 0 and result["estimate_ms"] > 0
+    assert result["unmet"] == []
+    assert (compared["verdict"], compared["of"], compared["differences"]) == ("same", "end to end", [])
+    assert found["compared_with"] == "file"
+    # The first run measures bricks and the whole model, the other one the whole model again.
+    assert [read_request(it).bricks for it in runs_in(tmp_path, "here")] == [True, False]
+
+
+def test_only_what_the_store_lacks_is_run(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+    here = at("here")
+    _, first, _ = here("evaluate", str(file), "--json")
+    assert len(runs_in(tmp_path, "here")) == 1
+    status, second, told = here("evaluate", str(file), "--json")
+    assert (status, told) == (0, "")
+    assert json.loads(second)["results"] == json.loads(first)["results"]
+    assert len(runs_in(tmp_path, "here")) == 1
+    assert here("evaluate", str(file), "--again", "--quiet")[0] == 0
+    assert len(runs_in(tmp_path, "here")) == 2
+
+
+def test_a_comparison_measures_whole_models_again_and_no_bricks(
+    at: Callable[..., Command], file: Path, tmp_path: Path
+) -> None:
+    here = at("here")
+    here("evaluate", str(file), "--quiet")
+    status, out, _ = here("evaluate", str(file), *COMPARE, "--quiet")
+    assert status == 0
+    assert "same" in out
+    request = read_request(runs_in(tmp_path, "here")[-1])
+    assert (request.again, request.bricks, request.end_to_end) == (True, False, True)
+
+
+def test_the_evaluation_of_a_run_states_what_a_stranger_needs(full_file: Path) -> None:
+    found = read_evaluation(full_file)
+    (model,), (runtime,), (result,) = found.models, found.runtimes, found.results
+    assert (found.name, model.name, model.path, len(model.sha256)) == ("alexnet", MODEL, "", 64)
+    assert (runtime.framework, runtime.version, runtime.threads) == ("mxnet", "==1.9.1", (2,))
+    assert (found.measuring.fixed_runs, found.measuring.bricks, found.measuring.end_to_end) == (12, True, True)
+    assert len(result.samples_ms) == 12
+    assert (result.model, result.version, result.threads) == (MODEL, "1.9.1", 2)
+    assert result.estimate_ms is not None
+    assert dict(result.packages)["dlbricks"]
+    assert {"kernel", "cpu", "cores"} <= dict(result.host).keys()
+
+
+def test_changed_threads_are_named(at: Callable[..., Command], file: Path) -> None:
+    change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
+    status, out, _ = at("here")("evaluate", str(file), *COMPARE, "--json")
+    (compared,) = json.loads(out)["comparison"]
+    assert (status, subjects(compared)) == (0, ["threads"])
+    assert (compared["differences"][0]["was"], compared["differences"][0]["now"]) == ("2 threads", "1 thread")
+
+
+def test_a_changed_variable_is_named_and_one_of_this_host_is_refused(
+    at: Callable[..., Command], file: Path, tmp_path: Path
+) -> None:
+    tuned = at("tuned", "--env", "OMP_WAIT_POLICY=active")
+    status, out, told = tuned("evaluate", str(file))
+    assert (status, out) == (1, "")
+    assert "does not match: MXNet variable OMP_WAIT_POLICY: wanted not set, found active; " in told
+    assert not runs_in(tmp_path, "tuned")
+    status, out, told = tuned("evaluate", str(file), "--anyway", *COMPARE, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert subjects(found["comparison"][0]) == ["variable OMP_WAIT_POLICY"]
+    assert found["results"][0]["unmet"] == ["MXNet variable OMP_WAIT_POLICY: wanted not set, found active"]
+    change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], variables={"OMP_DYNAMIC": "false"}),)))
+    _, out, _ = at("here")("evaluate", str(file), *COMPARE, "--json")
+    assert subjects(json.loads(out)["comparison"][0]) == ["variable OMP_DYNAMIC"]
+
+
+def test_a_changed_version_is_refused_named_and_marked(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+    def of_an_older_version(it: Evaluation) -> Evaluation:
+        runtime, result = replace(it.runtimes[0], version="==1.8.0"), replace(it.results[0], version="1.8.0")
+        return replace(it, runtimes=(runtime,), results=(result,))
+
+    change(file, of_an_older_version)
+    here = at("here")
+    status, out, told = here("evaluate", str(file), "--json")
+    found = json.loads(out)
+    assert (status, found["refused"], found["results"]) == (1, True, [])
+    (mismatch,) = [it for it in found["same"] if not it["matches"]]
+    assert (mismatch["subject"], mismatch["wanted"], mismatch["found"]) == ("MXNet", "==1.8.0", "1.9.1")
+    assert "MXNet: wanted ==1.8.0, found 1.9.1; install it" in told
+    assert not runs_in(tmp_path, "here")
+    status, out, _ = here("evaluate", str(file), "--anyway", *COMPARE, "--json")
+    found = json.loads(out)
+    assert status == 0
+    assert {"subject": "MXNet version", "was": "1.8.0", "now": "1.9.1"} in found["comparison"][0]["differences"]
+    # A later call without a measurement marks the result, too.
+    status, out, told = here("evaluate", str(file), "--anyway")
+    assert f"{MODEL} [1]" in out
+    assert "[1] MXNet: wanted ==1.8.0, found 1.9.1" in out
+    assert "1 result marked" in told
+
+
+def test_a_mark_stays_with_the_result_when_the_evaluation_is_met_again(
+    at: Callable[..., Command], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change(file, lambda it: replace(it, system=replace(it.system, quiet=True)))
+    here = at("here")
+    where = "dlbricks_tui.answers.evaluation_check.disturbances"
+    monkeypatch.setattr(where, lambda: ("the processors are 40% busy",))
+    assert here("evaluate", str(file))[0] == 1
+    assert not runs_in(tmp_path, "here")
+    assert here("evaluate", str(file), "--anyway", "--quiet")[0] == 0
+    monkeypatch.setattr(where, lambda: ())
+    _, out, _ = here("evaluate", str(file), "--json")
+    assert json.loads(out)["results"][0]["unmet"] == ["quiet: wanted quiet, found the processors are 40% busy"]
+    _, out, _ = here("evaluate", str(file), "--again", "--json")
+    assert json.loads(out)["results"][0]["unmet"] == []
+
+
+def test_a_slower_model_is_a_negative_verdict(
+    at: Callable[..., Command], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_FACTOR", "2")
+    status, out, _ = at("here")("evaluate", str(file), *COMPARE, "--json")
+    (compared,) = json.loads(out)["comparison"]
+    assert (status, compared["verdict"], compared["significant"]) == (1, "slower", True)
+    assert compared["change"] == pytest.approx(1.0, abs=0.05)
+    monkeypatch.setenv("FAKE_FACTOR", "1")
+    assert at("again")("evaluate", str(file), *COMPARE, "--by", "50%")[0] == 0
+
+
+def test_without_results_in_the_file_the_store_is_compared_with(
+    at: Callable[..., Command], file: Path, tmp_path: Path
+) -> None:
+    change(file, lambda it: replace(it, results=()))
+    here = at("here")
+    status, _, told = here("evaluate", str(file), *COMPARE)
+    assert status == 2
+    assert "records no results" in told
+    assert not runs_in(tmp_path, "here")
+    assert here("evaluate", str(file), "--quiet")[0] == 0
+    status, out, _ = here("evaluate", str(file), *COMPARE, "--json")
+    found = json.loads(out)
+    assert (status, found["compared_with"], found["comparison"][0]["verdict"]) == (0, "store", "same")
+    change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
+    _, out, _ = here("evaluate", str(file), *COMPARE, "--json")
+    (compared,) = json.loads(out)["comparison"]
+    assert subjects(compared) == ["threads"]
+
+
+def test_estimates_are_compared_where_whole_models_are_not_timed(at: Callable[..., Command], full_file: Path) -> None:
+    change(full_file, lambda it: replace(it, measuring=replace(it.measuring, end_to_end=False)))
+    # Without a calibration, the intervals of estimates are wide.
+    status, out, _ = at("here")("evaluate", str(full_file), *COMPARE, "--by", "60%", "--json")
+    found = json.loads(out)
+    assert (status, found["comparison"][0]["of"], found["comparison"][0]["verdict"]) == (0, "estimate", "same")
+    assert found["results"][0]["measured_ms"] is None
+
+
+def test_a_model_of_another_content_is_refused_and_named(
+    at: Callable[..., Command], file: Path, tmp_path: Path
+) -> None:
+    change(file, lambda it: replace(it, models=(replace(it.models[0], sha256="0" * 64),)))
+    here = at("here")
+    status, _, told = here("evaluate", str(file))
+    assert status == 1
+    assert f"does not match: model {MODEL}: wanted sha256 000000000000, found sha256 " in told
+    assert not runs_in(tmp_path, "here")
+    _, out, _ = here("evaluate", str(file), "--anyway", *COMPARE, "--json")
+    # The recorded result is of the content that the run had.
+    assert json.loads(out)["comparison"][0]["verdict"] == "same"
+
+
+def test_a_model_is_found_by_its_content_whatever_its_name_is(at: Callable[..., Command], file: Path) -> None:
+    def renamed(it: Evaluation) -> Evaluation:
+        return replace(it, models=(replace(it.models[0], name="ours"),), results=())
+
+    change(file, renamed)
+    status, out, _ = at("here")("evaluate", str(file), "--json", "--quiet")
+    assert (status, json.loads(out)["results"][0]["model"]) == (0, "ours")
+
+
+def test_a_model_is_found_at_its_path_beside_the_file(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+    net = tmp_path / "models" / "net-symbol.json"
+    net.parent.mkdir()
+    net.write_text("{}")
+
+    def at_path(it: Evaluation) -> Evaluation:
+        return replace(
+            it, models=(replace(it.models[0], name="net", path="models/net-symbol.json", sha256=""),), results=()
+        )
+
+    change(file, at_path)
+    status, _, told = at("here")("evaluate", str(file))
+    assert status == 2
+    assert "net cannot be read" in told and "nothing was measured" in told
+    assert not runs_in(tmp_path, "here")
+
+
+def test_nothing_runs_if_no_model_or_runtime_is_there(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+    def elsewhere(it: Evaluation) -> Evaluation:
+        models = (replace(it.models[0], name="nowhere", sha256="0" * 64),)
+        return replace(it, models=models, results=())
+
+    change(file, elsewhere)
+    here = at("here")
+    for options in ((), ("--anyway",)):
+        status, _, told = here("evaluate", str(file), *options)
+        assert status == 1
+        assert "model nowhere: wanted sha256 000000000000, found no file" in told
+    assert not runs_in(tmp_path, "here")
+
+
+def test_the_run_records_which_evaluation_asked_for_it(at: Callable[..., Command], file: Path, tmp_path: Path) -> None:
+    at("here")("evaluate", str(file), "--quiet")
+    (path,) = runs_in(tmp_path, "here")
+    assert read_request(path).evaluation == read_evaluation(file).label
+    with ResultsDatabase(DataFolder(tmp_path / "here").store) as store:
+        (timed,) = store.records(EndToEnd)
+        origin = store.provenance_of(timed.run, timed.runtime)
+    assert origin is not None
+    assert (origin.evaluation, origin.unmet) == (read_evaluation(file).label, ())
+
+
+def test_the_table_names_the_evaluation_its_hash_and_what_differs(at: Callable[..., Command], file: Path) -> None:
+    change(file, lambda it: replace(it, runtimes=(replace(it.runtimes[0], threads=(1,)),)))
+    _, out, _ = at("here")("evaluate", str(file), *COMPARE, "--quiet")
+    assert out.startswith(f"evaluation alexnet ({file}, sha256 {read_evaluation(file).sha256[:12]})\n")
+    assert "MXNet 1.9.1" in out
+    assert "different for all:\n  threads: 2 threads before, 1 thread now\n" in out
+
+
+def test_a_narrow_terminal_shows_fewer_columns(
+    at: Callable[..., Command], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = at("here")
+    here("evaluate", str(file), "--quiet")
+    assert "95 % INTERVAL" in here("evaluate", str(file))[1]
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = here("evaluate", str(file))
+    assert "END TO END" in out and "95 % INTERVAL" not in out
+    assert max(len(line) for line in out.splitlines()[1:]) <= 80
+
+
+def test_an_existing_file_is_replaced_only_by_force(at: Callable[..., Command], file: Path) -> None:
+    before = file.read_bytes()
+    there = at("elsewhere")
+    there(*RUN)
+    status, _, told = there("evaluate", "--from", "last", "-o", str(file))
+    assert (status, file.read_bytes()) == (2, before)
+    assert "exists already" in told
+    status, out, _ = there("evaluate", "--from", "last", "-o", str(file), "--force", "--json")
+    assert (status, json.loads(out)["sha256"]) == (0, read_evaluation(file).sha256)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--from", "last"),
+        ("FILE", "--from", "last", "-o", "other.toml"),
+        ("FILE", "-o", "other.toml"),
+        ("FILE", "--force"),
+        ("FILE", "--by", "3"),
+        ("missing.toml",),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(
+    arguments: tuple[str, ...], at: Callable[..., Command], tmp_path: Path
+) -> None:
+    (tmp_path / "FILE").write_text("format = 1\n")
+    words = [str(tmp_path / it) if it in ("FILE", "other.toml", "missing.toml") else it for it in arguments]
+    status, out, told = at("here")("evaluate", *words)
+    assert (status, out, len(told.splitlines())) == (2, "", 1)
+
+
+def test_the_runs_that_no_evaluation_can_repeat_are_refused_in_one_line(
+    at: Callable[..., Command], tmp_path: Path
+) -> None:
+    here = at("here")
+    status, _, told = here("evaluate", "--from", "last", "-o", str(tmp_path / "out.toml"))
+    assert (status, len(told.splitlines())) == (2, 1)
+    here(*RUN)
+    folder = RunFolders(DataFolder(tmp_path / "here").runs).find("last")
+    request = json.loads(folder.request_file.read_text())
+    folder.request_file.write_text(json.dumps({**request, "suite": ["folder", "results"]}))
+    status, _, told = here("evaluate", "--from", "last", "-o", str(tmp_path / "out.toml"))
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert "suite of private models" in told
+    state = folder.state()
+    assert state.process.pid == os.getpid()
+
+
+def test_the_evaluation_of_a_run_by_an_older_method_records_no_results(
+    at: Callable[..., Command], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = at("here")
+    here(*RUN)
+    monkeypatch.setattr("dlbricks_tui.measure.method._VERSIONS", dict.fromkeys(("inside", "alone"), "new"))
+    status, _, told = here("evaluate", "--from", "last", "-o", str(tmp_path / "out.toml"))
+    assert status == 0
+    assert "it records no results" in told
+    assert read_evaluation(tmp_path / "out.toml").results == ()
+
+
+def test_a_scenario_without_loadgen_is_refused_before_anything_runs(
+    at: Callable[..., Command], file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
+    change(file, lambda it: replace(it, scenarios=(EvaluatedScenario(kind=Kind.SINGLE),)))
+    status, _, told = at("here")("evaluate", str(file))
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert not runs_in(tmp_path, "here")
+
+
+def test_the_schema_of_the_file_is_printed(at: Callable[..., Command]) -> None:
+    status, out, _ = at("here")("evaluate", "--schema")
+    assert status == 0
+    assert json.loads(out)["$schema"]
+
+
+def test_documents_conform_to_the_printed_schema(
+    at: Callable[..., Command], file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = at("here")
+    with pytest.raises(SystemExit):
+        main(["evaluate", "--json-schema"])
+    schema = json.loads(capsys.readouterr().out)
+    _, refused, _ = here("evaluate", str(change(file, with_impossible_cores)), "--json")
+    compared = here("evaluate", str(file), "--anyway", *COMPARE, "--json")[1]
+    assert faults(json.loads(refused), schema, schema) == []
+    assert faults(json.loads(compared), schema, schema) == []
+    assert json.loads(refused)["refused"] and "comparison" not in json.loads(refused)
+
+
+def with_impossible_cores(it: Evaluation) -> Evaluation:
+    return replace(it, system=replace(it.system, cores=">=100000"))
+
+
+@pytest.mark.soak
+def test_an_evaluation_of_a_real_run_is_the_same_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The real ONNX Runtime in an empty data folder; a busy host may need a second attempt to say so."""
+    net, file = tmp_path / "net.onnx", tmp_path / "net.toml"
+    saved(tmp_path, small())
+    data = ["--data-dir", str(tmp_path / "there")]
+    assert main([*data, "run", str(net), "--runtime", "onnxruntime", "--threads", "1", "--end-to-end"]) == 0
+    assert main([*data, "evaluate", "--from", "last", "-o", str(file)]) == 0
+    assert read_evaluation(file).models[0].path == net.name
+    verdicts = []
+    for attempt in range(3):
+        capsys.readouterr()
+        here = ["--data-dir", str(tmp_path / f"here-{attempt}")]
+        main([*here, "evaluate", str(file), *COMPARE, "--by", "20%", "--json"])
+        found = json.loads(capsys.readouterr().out)
+        assert all(it["matches"] for it in found["same"])
+        (compared,) = found["comparison"]
+        assert compared["differences"] == []
+        verdicts.append(compared["verdict"])
+        if verdicts[-1] == "same":
+            break
+    assert verdicts[-1] == "same", verdicts
+
+
+def test_an_impossible_variant_is_left_out_and_the_others_carry_no_mark(at: Callable[..., Command], file: Path) -> None:
+    def in_bf16_too(it: Evaluation) -> Evaluation:
+        return replace(it, runtimes=(replace(it.runtimes[0], precision=(Precision.F32, Precision.BF16)),))
+
+    change(file, in_bf16_too)
+    here = at("here")
+    assert here("evaluate", str(file))[0] == 1
+    status, out, told = here("evaluate", str(file), "--anyway", "--json")
+    (result,) = json.loads(out)["results"]
+    assert (status, result["precision"], result["unmet"]) == (1, "f32", [])
+    assert "MXNet precision: wanted bf16, found f32" in told

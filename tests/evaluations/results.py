@@ -1,0 +1,38 @@
+"""Recorded results for tests: valid by default, with the fields that a test changes."""
+
+from typing import Any
+
+from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.store.statistics import summarise
+
+WHEN = "2026-11-21T08:00:00.000000+00:00"
+
+
+def recorded(base_ms: float = 30.0, **fields: Any) -> RecordedResult:
+    """Return a result around a latency."""
+    samples = tuple(base_ms * (1 + number % 5 / 1000) for number in range(20))
+    found = summarise(samples)
+    usual: dict[str, Any] = {
+        "model": "resnet50_v1",
+        "framework": "onnxruntime",
+        "version": "1.23.2",
+        "threads": 2,
+        "batch": 1,
+        "precision": Precision.F32,
+        "instructions": InstructionSet.ALL,
+        "optimisation": Optimisation.ALL,
+        "variables": {},
+        "when": WHEN,
+        "measured_ms": found.trimmed_mean_ms,
+        "low_ms": found.low_ms,
+        "high_ms": found.high_ms,
+        "samples_ms": samples,
+        "estimate_ms": base_ms * 1.01,
+        "estimate_low_ms": base_ms,
+        "estimate_high_ms": base_ms * 1.02,
+        "packages": (("dlbricks", "0.2.0"), ("onnxruntime", "1.23.2"), ("method", "inside-1")),
+        "host": (("cpu", "Xeon 8124M"), ("cores", 4), ("kernel", "6.1.0"), ("governor", "performance")),
+        "sha256": "ab" * 32,
+    }
+    return RecordedResult(**{**usual, **fields})
