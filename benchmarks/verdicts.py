@@ -1,21 +1,21 @@
 """Count wrong verdicts of `dlbricks check`: equal things called slower, and real changes that are not found.
 
-usage: python -m benchmarks.verdicts [FILE ...] [--times N]
+usage: python -m benchmarks.verdicts [FILE ...] [--apart SHARE] [--times N]
 
-FILE is a file of `dlbricks results export`; by default those in docs/. Two tables are printed:
+FILE is a file of `dlbricks results export`; by default those in docs/.
 
-1. Pairs of runs. Whole models that were timed in two runs of the same system, runtime and method, one after the other.
-   Nothing has changed between them, so each verdict `slower` or `faster` is wrong. Then the samples of the second run
-   are made longer by a known share, which `slower` has to find.
-2. Several processes. Baseline and check are drawn N times: a process differs from others as the runs of the first table
-   do, and its samples vary around it as those of a random run do.
+- Checks are simulated N times. A process differs from others by a random factor with the standard deviation SHARE
+  (without it: 1, 2 and 3 %). Its 20 samples vary around that as those of a random whole model in FILE do.
+- If FILE has models that were timed in several runs of one system, runtime and method, these are compared, too. Nothing
+  has changed between them, so each verdict `slower` or `faster` is wrong. Then the samples of the second run are made
+  longer by a known share, which `slower` has to find.
 """
 
 import argparse
 import math
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -28,33 +28,35 @@ from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Runtime, System
 
 COMMITTED = (ROOT / "docs" / "accuracy-results.json.gz", ROOT / "docs" / "accuracy-results-onnx.json.gz")
-LIMITS = (0.01, 0.02, 0.03, 0.05, 0.10)
-CHANGES = (0.0, 0.03, 0.05, 0.10, 0.20)
-PROCESSES = (1, 2, 3, 5)
-# The median of absolute deviations is this share of the standard deviation of normal numbers.
-_MAD_OF_DEVIATION = 0.6745
+LIMITS = (0.03, 0.05, 0.10)
+CHANGES = (0.0, 0.05, 0.10)
+# The numbers of processes of the baseline and of the check.
+PROCESSES = ((1, 1), (1, 3), (3, 3), (1, 5), (5, 5))
+APART = (0.01, 0.02, 0.03)
+SAMPLES = 20
 _SEED = 1127
+_TITLES = "SLOWER  SAME  FASTER  UNKNOWN"
 
 Pair = tuple[EndToEnd, EndToEnd]
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the verdicts on simulated checks, and on pairs of runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", metavar="FILE", nargs="*", type=Path, default=COMMITTED)
-    parser.add_argument("--times", metavar="N", type=int, default=1000, help="simulated checks per row (default: 1000)")
+    parser.add_argument("--apart", metavar="SHARE", type=float, action="append", help="such as 0.02; repeatable")
+    parser.add_argument("--times", metavar="N", type=int, default=500, help="simulated checks per row (default: 500)")
     arguments = parser.parse_args()
     results = [it for file in arguments.files for it in whole_models(file)]
-    found = pairs(results)
-    if not found:
-        print(f"{len(results)} results of whole models, none of them timed twice: no pairs")
-        return
-    tell_pairs(found)
-    tell_processes(found, arguments.times)
+    shapes = [shape(it) for it in results if len(steady_samples_ms(it)) >= FEWEST_SAMPLES]
+    print(f"{len(results)} results of whole models, {len(results) - len(shapes)} with too few samples for a verdict")
+    tell_simulated(shapes, arguments.apart or APART, arguments.times)
+    if found := pairs(results):
+        tell_pairs(found)
 
 
 def whole_models(file: Path) -> list[EndToEnd]:
-    """Return the good results of whole models that have enough samples for a verdict."""
+    """Return the good results of whole models in a file."""
     records, _ = read_export(file, (EndToEnd, System, Runtime))
     return [it for it in records if isinstance(it, EndToEnd) and it.good]
 
@@ -87,45 +89,39 @@ def tell_pairs(found: Sequence[Pair]) -> None:
         f"{share:.0%} within {ratios[round(share * (len(ratios) - 1))]:.1%}" for share in (0.5, 0.8, 0.9)
     )
     print(f"they differ: {places}\n")
-    print("verdicts on pairs of runs, in percent\nLIMIT  CHANGE  SLOWER  SAME  FASTER  UNKNOWN")
+    print(f"verdicts on pairs of runs, in percent\nLIMIT  CHANGE  {_TITLES}")
     for by in LIMITS:
         for longer in CHANGES:
-            if longer in (0.0, 0.05, 0.10):
-                verdicts = Counter(compared(timing(a), timing(b, longer), by).verdict for a, b in found)
-                print(f"{by:5.0%}  {longer:+6.0%}  {shares(verdicts)}")
-    print()
+            verdicts = Counter(compared(timing(a), timing(b, longer), by).verdict for a, b in found)
+            print(f"{by:5.0%}  {longer:+6.0%}  {shares(verdicts)}")
 
 
-def tell_processes(found: Sequence[Pair], times: int) -> None:
-    """Print the verdicts on simulated checks with several processes."""
-    ratios = [math.log(b.statistics.trimmed_mean_ms / a.statistics.trimmed_mean_ms) for a, b in found]
-    apart = median(abs(ratio) for ratio in ratios) / _MAD_OF_DEVIATION / math.sqrt(2)
-    shapes = [_shape(it) for pair in found for it in pair if len(steady_samples_ms(it)) >= FEWEST_SAMPLES]
-    print(f"simulated checks: a process differs from the mean of all by {apart:.1%} (standard deviation)")
-    print("WAS  NOW  LIMIT  CHANGE  SLOWER  SAME  FASTER  UNKNOWN")
-    for was, now in [(1, 1), *((1, many) for many in PROCESSES[1:]), *((many, many) for many in PROCESSES[1:])]:
-        for by in (0.03, 0.05):
+def tell_simulated(shapes: Sequence[Sequence[float]], deviations: Sequence[float], times: int) -> None:
+    """Print the verdicts on simulated checks."""
+    print(f"verdicts on simulated checks, in percent\nAPART  WAS  NOW  LIMIT  CHANGE  {_TITLES}")
+    for apart in deviations:
+        for was, now in PROCESSES:
             for longer in CHANGES:
                 chance = random.Random(_SEED)
-                verdicts = Counter(
-                    compared(
-                        timing_of(list(processes(was, 0.0, apart, shapes, chance))),
-                        timing_of(list(processes(now, longer, apart, shapes, chance))),
-                        by,
-                    ).verdict
-                    for _ in range(times)
-                )
-                print(f"{was:3}  {now:3}  {by:5.0%}  {longer:+6.0%}  {shares(verdicts)}")
+                simulated = [check(was, now, longer, apart, shapes, chance) for _ in range(times)]
+                for by in LIMITS:
+                    verdicts = Counter(compared(*one, by).verdict for one in simulated)
+                    print(f"{apart:5.0%}  {was:3}  {now:3}  {by:5.0%}  {longer:+6.0%}  {shares(verdicts)}", flush=True)
 
 
-def processes(
-    count: int, longer: float, apart: float, shapes: Sequence[Sequence[float]], chance: random.Random
-) -> Iterator[list[float]]:
-    """Yield the samples of several processes; all have the shape of one random run."""
-    shape = chance.choice(shapes)
-    for _ in range(count):
-        own = (1 + longer) * math.exp(chance.gauss(0, apart))
-        yield [10.0 * own * chance.choice(shape) for _ in shape]
+def check(
+    was: int, now: int, longer: float, apart: float, shapes: Sequence[Sequence[float]], chance: random.Random
+) -> tuple[Timing, Timing]:
+    """Return the timings of a simulated check with so many processes on both sides, of a model that became longer."""
+    one = chance.choice(shapes)
+
+    def process(factor: float) -> list[float]:
+        own = factor * math.exp(chance.gauss(0, apart))
+        return [own * sample for sample in chance.choices(one, k=SAMPLES)]
+
+    return timing_of([process(10.0) for _ in range(was)]), timing_of(
+        [process(10.0 + 10.0 * longer) for _ in range(now)]
+    )
 
 
 def shares(verdicts: Counter[Verdict]) -> str:
@@ -136,7 +132,7 @@ def shares(verdicts: Counter[Verdict]) -> str:
     return "  ".join(f"{100 * verdicts[it] / total:{width}.1f}" for it, width in zip(order, widths, strict=True))
 
 
-def _shape(result: EndToEnd) -> list[float]:
+def shape(result: EndToEnd) -> list[float]:
     """Return the samples of a run over their mean."""
     samples = steady_samples_ms(result)
     middle = result.statistics.trimmed_mean_ms

@@ -158,15 +158,19 @@ def _timing_of(one: RecordedResult) -> Timing | None:
 
 
 def _newest_together(results: Sequence[EndToEnd]) -> list[EndToEnd]:
-    """Return the newest result, and those of about the same time that were measured the same way, oldest first."""
+    """Return the newest result of each run at about the time of the last one, measured in the same way, oldest first.
+
+    A run times a model twice if it times its bricks too.
+    """
     ordered = sorted(results, key=_moment)
     newest = ordered[-1]
-    return [
-        it
+    of_runs = {
+        it.run: it
         for it in ordered
         if (it.runtime, it.protocol, it.model) == (newest.runtime, newest.protocol, newest.model)
         and _moment(newest) - _moment(it) <= _TOGETHER
-    ]
+    }
+    return list(of_runs.values())
 
 
 def _moment(record: DatedRecord) -> datetime:

@@ -47,6 +47,12 @@ def test_results_of_one_night_count_together_and_older_ones_do_not() -> None:
     assert found.timing.low_ms < 10.3 and found.timing.high_ms > 11.1
 
 
+def test_the_last_result_of_a_run_replaces_the_others() -> None:
+    (found,) = baselines(timed(50.0, "08:00:00", run="r1"), timed(10.0, "08:01:00", run="r1"))
+    assert found.timing is not None
+    assert found.timing.value_ms == pytest.approx(10.2, rel=0.01) and len(found.timing.samples_ms) == 20
+
+
 def test_each_combination_counts_once() -> None:
     found = baselines(
         timed(10.0), timed(40.0, batch_size=4), timed(12.0, level=Level.WRITTEN), timed(9.0, name="other")
