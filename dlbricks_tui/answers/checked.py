@@ -141,10 +141,12 @@ def checked(plan: CheckPlan, measured: Measured, data: DataFolder) -> tuple[Chec
 def _today(plan: CheckPlan, measured: Measured, data: DataFolder) -> dict[int, Baseline]:
     """Return today's results of each item as one."""
     system, found = fingerprint(), {}
-    for place, results in measured.results.items():
-        runtime = plan.items[place].runtime
-        if runtime is not None:
-            found[place] = baseline_of(results, runtime_record(runtime, system), system)
+    with ResultsDatabase(data.store) as store:
+        for place, results in measured.results.items():
+            runtime, newest = plan.items[place].runtime, results[-1]
+            if runtime is not None:
+                origin = store.provenance_of(newest.run, newest.runtime)
+                found[place] = baseline_of(results, runtime_record(runtime, system), system, origin)
     return found
 
 

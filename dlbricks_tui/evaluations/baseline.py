@@ -72,7 +72,7 @@ def baselines_of_evaluation(evaluation: Evaluation) -> tuple[Baseline, ...]:
     )
 
 
-def baselines_of_records(records: Sequence[Record | Provenance], system: str) -> tuple[Baseline, ...]:
+def baselines_of_records(records: Sequence[Record], system: str) -> tuple[Baseline, ...]:
     """Return the newest good results of whole models on a system, each combination once.
 
     Results of several runs within half a day count together.

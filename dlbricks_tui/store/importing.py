@@ -28,7 +28,7 @@ from dlbricks_tui.store.errors import ExchangeError, written_before_0_2, written
 from dlbricks_tui.store.files import Damage, all_lines, document_on
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.middlewares import without_checksum, without_schema
-from dlbricks_tui.store.records import BrickForm, DatedRecord, Provenance, Record
+from dlbricks_tui.store.records import BrickForm, DatedRecord, Record
 from dlbricks_tui.store.verification import References, check_plausible
 
 # Small enough to release the lock often, large enough to need few disk writes.
@@ -86,7 +86,7 @@ def import_file(store: ResultsDatabase, path: Path) -> ImportReport:
     return report
 
 
-def read_export(path: Path, kinds: tuple[type[Record | Provenance], ...]) -> tuple[list[Record], list[Damage]]:
+def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Record], list[Damage]]:
     """Return the records of these kinds in an exported file, and the lines that an import would refuse."""
     report = ImportReport()
     try:

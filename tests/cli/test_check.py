@@ -159,6 +159,16 @@ def test_another_system_is_told_and_is_a_difference(check: Command, place: Path,
     assert "other.json was measured on another system, c5.xlarge" in told
 
 
+def test_a_kernel_that_has_changed_since_is_named(check: Command, place: Path, tmp_path: Path) -> None:
+    (found,) = read_baselines(place / "before.json.gz").found
+    assert dict(found.result.host)["kernel"], "the run has recorded where its results come from"
+    older = replace(found.result, host=tuple({**dict(found.result.host), "kernel": "5.4.0"}.items()))
+    file = tmp_path / "night.toml"
+    write_evaluation(evaluation_of(older), file)
+    _, out, _ = check("--processes", "1", against=file)
+    assert f"kernel: 5.4.0 before, {dict(found.result.host)['kernel']} now" in out
+
+
 def test_a_model_that_the_file_lacks_gives_status_1(check: Command, tmp_path: Path) -> None:
     status, out, _ = check("resnet18_v1", "--junit", str(tmp_path / "out.xml"))
     assert status == 1
