@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
-from dlbricks_tui.evaluations.change import Timing, timing_of
+from dlbricks_tui.evaluations.change import Timing, timing_by, timing_of
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, Evaluation, RecordedResult
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -21,7 +21,6 @@ from dlbricks_tui.runtime.variant import (
     stated_threads,
 )
 from dlbricks_tui.store.records import DatedRecord, EndToEnd, Fact, Facts, Provenance, Record, Runtime, System
-from dlbricks_tui.store.statistics import mean_latency
 
 # Results of one combination that are this much older than the newest one belong to another day.
 _TOGETHER = timedelta(hours=12)
@@ -99,10 +98,8 @@ def baseline_of(
 ) -> Baseline:
     """Return the results of a whole model in one combination, one result or more, as one; the last is the newest."""
     newest = results[-1]
-    value, low, high = mean_latency(
-        [(it.statistics.trimmed_mean_ms, it.statistics.low_ms, it.statistics.high_ms) for it in results]
-    )
-    samples = tuple(sample for it in results for sample in steady_samples_ms(it))
+    samples = [sample for it in results for sample in steady_samples_ms(it)]
+    timing = timing_by([it.statistics for it in results], samples)
     kernels = stated_kernels(newest.runtime)
     recorded = RecordedResult(
         model=newest.name,
@@ -115,10 +112,10 @@ def baseline_of(
         optimisation=kernels.optimisation,
         variables=_variables_of(runtime),
         when=newest.when,
-        measured_ms=value,
-        low_ms=low,
-        high_ms=high,
-        samples_ms=samples,
+        measured_ms=timing.value_ms,
+        low_ms=timing.low_ms,
+        high_ms=timing.high_ms,
+        samples_ms=timing.samples_ms,
         estimate_ms=None,
         estimate_low_ms=None,
         estimate_high_ms=None,
@@ -130,7 +127,7 @@ def baseline_of(
         result=recorded,
         level=newest.level,
         method=_method_of(newest.protocol),
-        timing=Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=samples),
+        timing=timing,
         system=system.id,
         runtime=newest.runtime,
         key=newest.model,

@@ -19,7 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from math import hypot
+from statistics import stdev
 
+from dlbricks_tui.store.records import Statistics
 from dlbricks_tui.store.statistics import (
     adjusted,
     exact_rank_sum_p_value,
@@ -32,6 +34,8 @@ from dlbricks_tui.store.statistics import (
 # A smaller change counts as none, unless the user names another share: two processes differ by as much.
 USUAL_SHARE = 0.03
 SIGNIFICANT = 0.05
+# A mean lies within this many standard errors with 95 % confidence.
+_TWO_SIDED_95 = 1.96
 # Slow models have few samples, which vary little. Fewer give no interval.
 FEWEST_SAMPLES = 5
 
@@ -54,6 +58,8 @@ class Timing:
     low_ms: float
     high_ms: float
     samples_ms: tuple[float, ...] = ()
+    # The standard deviation of the latencies of several processes, as a share of the latency. None: it was one process.
+    apart: float | None = None
 
     def __post_init__(self) -> None:
         if not self.value_ms > 0:
@@ -80,14 +86,22 @@ class Change:
 
 def timing_of(processes: Sequence[Sequence[float]]) -> Timing:
     """Return the timing of the samples of one process or more; differences between processes widen the interval."""
-    found = [summarise(samples_ms) for samples_ms in processes]
-    value, low, high = mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in found])
-    pooled = tuple(sample for samples_ms in processes for sample in samples_ms)
-    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=pooled)
+    return timing_by([summarise(samples_ms) for samples_ms in processes], [it for one in processes for it in one])
+
+
+def timing_by(processes: Sequence[Statistics], samples_ms: Sequence[float]) -> Timing:
+    """Return the timing of one process or more by their statistics, with the samples of all."""
+    value, low, high = mean_latency([(it.trimmed_mean_ms, it.low_ms, it.high_ms) for it in processes])
+    apart = stdev(it.trimmed_mean_ms for it in processes) / value if len(processes) > 1 else None
+    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=tuple(samples_ms), apart=apart)
 
 
 def compared(was: Timing, now: Timing, by: float = USUAL_SHARE) -> Change:
-    """Return the change of one model; of several models, `corrected` decides."""
+    """Return the change of one model; of several models, `corrected` decides.
+
+    If only one of the timings is of several processes, the other one is taken to differ from its like as much.
+    """
+    was, now = _as_sure_as(now, was), _as_sure_as(was, now)
     low, high = _interval(was, now)
     found = Change(
         was_ms=was.value_ms,
@@ -118,6 +132,15 @@ def _judged(found: Change, p_value: float | None, by: float) -> Change:
     elif p_value is not None and reaches <= by:
         verdict = Verdict.SAME
     return replace(found, p_value=p_value, significant=significant, verdict=verdict)
+
+
+def _as_sure_as(other: Timing, one: Timing) -> Timing:
+    """Return a timing of one process with the doubt that its process differs from others as those of the other do."""
+    if one.apart is not None or other.apart is None or not one.samples_ms:
+        return one
+    doubt_ms = _TWO_SIDED_95 * other.apart * one.value_ms
+    below, above = hypot(one.value_ms - one.low_ms, doubt_ms), hypot(one.high_ms - one.value_ms, doubt_ms)
+    return replace(one, low_ms=max(0.0, one.value_ms - below), high_ms=one.value_ms + above)
 
 
 def _interval(was: Timing, now: Timing) -> tuple[float, float]:

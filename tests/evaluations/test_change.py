@@ -75,6 +75,15 @@ def test_processes_that_differ_hide_a_change_of_that_size() -> None:
     assert was.high_ms - was.low_ms > together.high_ms - together.low_ms
 
 
+def test_one_process_is_taken_to_differ_as_much_as_several_others_do() -> None:
+    several = timing_of([samples(10.0), samples(10.3, seed=2), samples(9.7, seed=3)])
+    assert several.apart == pytest.approx(0.03, abs=0.005)
+    one = measured(10.6, seed=4)
+    # Two processes of them differ by more.
+    assert compared(several, one).verdict is Verdict.UNKNOWN and compared(one, several).verdict is Verdict.UNKNOWN
+    assert compared(measured(10.0), one).verdict is Verdict.SLOWER
+
+
 def test_estimates_are_compared_by_their_intervals() -> None:
     assert compared(estimated(10.0, 0.01), estimated(10.6, 0.01)).verdict is Verdict.SLOWER
     assert compared(estimated(10.0, 0.01), estimated(10.1, 0.01)).verdict is Verdict.SAME
