@@ -29,7 +29,7 @@ _MOST_INTEGER = 1 << 63
 
 
 def perfetto_bytes(trace: Trace) -> bytes:
-    """Return the content of a file: a process track for each level, all starting at zero, with a track for each track.
+    """Return the content of a file: a group of tracks for each level, all starting at zero.
 
     The levels lie above one another, so that the same inference at several levels can be compared by eye.
     """
@@ -60,48 +60,40 @@ class _Writer:
         # Perfetto has no times below zero.
         self._zero_ns = first_ns(trace)
         self._ids = count(1)
+        # Perfetto shows processes in an order of its own. Tracks below one track keep theirs.
+        self._root = self._track(None, 0, trace_title(trace))
 
     def content(self) -> bytes:
         content: bytes = self._builder.serialize()
         return content
 
     def add_level(self, number: int, level: LevelTrace) -> None:
-        process = self._process(number, level)
-        about = self._track(process, 0, "about")
+        group = self._track(self._root, number, level_title(number, level))
+        about = self._track(group, 0, "about")
         start_ns, end_ns = level_ns(level)
         title, facts = trace_title(self._trace), about_level(self._trace, level)
         self._slice(about, title, ("about",), start_ns, end_ns - start_ns, facts)
         for rank, track in enumerate(level.tracks, start=1):
-            uuid = self._track(process, rank, track.name)
+            uuid = self._track(group, rank, track.name)
             for span in track.spans:
                 groups = categories(track, span, self._layers)
                 facts = span_annotations(span, self._layers)
                 self._slice(uuid, span.name, groups, span.start_ns, span.duration_ns, facts)
         for rank, counter in enumerate(level.counters, start=len(level.tracks) + 1):
-            uuid = self._track(process, rank, counter.name, unit=counter.unit)
+            uuid = self._track(group, rank, counter.name, unit=counter.unit)
             for time_ns, value in zip(counter.times_ns, counter.values, strict=True):
                 event = self._event(uuid, self._kinds.TYPE_COUNTER, time_ns)
                 event.double_counter_value = value
 
-    def _process(self, number: int, level: LevelTrace) -> int:
-        """Add the track of a level, and return its id."""
-        descriptor = self._builder.add_packet().track_descriptor
-        descriptor.uuid = next(self._ids)
-        descriptor.name = level_title(number, level)
-        # No process of the system: Perfetto shows a process as a group that can be opened and closed.
-        descriptor.process.pid = number
-        descriptor.process.process_name = descriptor.name
-        descriptor.child_ordering = self._explicit
-        uuid: int = descriptor.uuid
-        return uuid
-
-    def _track(self, parent: int, rank: int, name: str, unit: str | None = None) -> int:
+    def _track(self, parent: int | None, rank: int, name: str, unit: str | None = None) -> int:
         """Add a track below another one, a counter if it has a unit, and return its id."""
         descriptor = self._builder.add_packet().track_descriptor
         descriptor.uuid = next(self._ids)
-        descriptor.parent_uuid = parent
         descriptor.name = shown(name)
+        descriptor.child_ordering = self._explicit
         descriptor.sibling_order_rank = rank
+        if parent is not None:
+            descriptor.parent_uuid = parent
         if unit is not None:
             descriptor.counter.unit_name = shown(unit)
         uuid: int = descriptor.uuid

@@ -53,9 +53,20 @@ class Read:
 
     def of_level(self, title: str) -> dict[str, int]:
         """The tracks of a level by their names."""
-        (process,) = (it for it in self.tracks.values() if it.process.process_name.startswith(title))
-        children = [it for it in self.tracks.values() if it.parent_uuid == process.uuid]
-        return {it.name: it.uuid for it in sorted(children, key=lambda it: int(it.sibling_order_rank))}
+        (level,) = (it for it in self.levels if it.name.startswith(title))
+        return {it.name: it.uuid for it in self.below(level.uuid)}
+
+    @property
+    def levels(self) -> list[Any]:
+        """The tracks of the levels, which are below that of the trace."""
+        (root,) = (it for it in self.tracks.values() if not it.parent_uuid)
+        return self.below(root.uuid)
+
+    def below(self, uuid: int) -> list[Any]:
+        """The tracks below another one, as Perfetto sorts them."""
+        assert self.tracks[uuid].child_ordering == definitions.TrackDescriptor.EXPLICIT
+        found = [it for it in self.tracks.values() if it.parent_uuid == uuid]
+        return sorted(found, key=lambda it: int(it.sibling_order_rank))
 
 
 def values(annotations: Any) -> dict[str, Any]:
@@ -69,10 +80,9 @@ def values(annotations: Any) -> dict[str, Any]:
     return found
 
 
-def test_each_level_is_a_process_whose_title_states_its_overhead() -> None:
+def test_each_level_is_a_group_whose_title_states_its_overhead() -> None:
     read = Read(perfetto_bytes(sample_trace()))
-    titles = [it.process.process_name for it in read.tracks.values() if it.HasField("process")]
-    assert titles == [
+    assert [it.name for it in read.levels] == [
         "1 model level: 1.000 ms per inference",
         "2 layer level: 1.200 ms per inference, +0.200 ms",
         "3 primitive level: 1.300 ms per inference, +0.100 ms",
