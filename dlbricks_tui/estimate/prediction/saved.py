@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from zipfile import BadZipFile
@@ -41,13 +42,16 @@ def write_trained(path: Path, trained: Trained, state: str = "") -> None:
     }
 
     def write(file: BinaryIO) -> None:
+        # In memory first: an archive on a full disk would complain on standard error once more when it is discarded.
+        archive = BytesIO()
         np.savez_compressed(
-            file,
+            archive,
             about=np.frombuffer(json.dumps(about).encode(), dtype=np.uint8),
             shapes=_joined([each.shapes for each in held]),
             traits=np.packbits(_joined([each.traits for each in held]).astype(bool), axis=1),
             excess=np.concatenate([np.zeros(0), *(each.excess for each in held)]),
         )
+        file.write(archive.getbuffer())
 
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, write)
