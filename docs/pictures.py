@@ -21,6 +21,8 @@ FOLDER = Path(__file__).parent / "pictures"
 MODELS = ("squeezenet1.1", "resnet18_v1", "inceptionv3")
 # Measured in all runtimes and at these batch sizes, for the batch curve and the comparison.
 VARIED, RUNTIMES, BATCHES = "squeezenet1.1", "mxnet,onnxruntime,openvino", "1,2,4,8,16"
+# Traced by a runtime that tells its primitives.
+TRACED = "openvino"
 # Run while the pictures are taken.
 ANOTHER = "densenet121"
 
@@ -56,6 +58,7 @@ PICTURES = (
     Picture("comparison", (100, 30), (*opened(VARIED), "v")),
     Picture("analysis", (140, 42), (*opened(VARIED), "0", "2")),
     Picture("scenario", (140, 42), (*opened(VARIED), "L", "2", "j", "e", '"100"', "enter", "1"), 60.0, then="m"),
+    Picture("trace", (140, 42), (*opened(VARIED), "i", "s", "l", "l")),
     Picture("help", (100, 40), ("question_mark",)),
     Picture("commands", (100, 30), ("colon",)),
     Picture("start-run", (120, 36), RUN[:-1]),
@@ -93,6 +96,8 @@ def main() -> None:
         subprocess.run([*dlbricks, "run", *MODELS, "--end-to-end"], check=True)
         variants = ["--runtime", RUNTIMES, "--batch", BATCHES]
         subprocess.run([*dlbricks, "run", VARIED, *variants, "--end-to-end"], check=True)
+        trace = ["trace", VARIED, "-o", str(data.path / "trace.pftrace"), "--runtime", TRACED]
+        subprocess.run([*dlbricks, *trace], check=True)
         for picture in PICTURES:
             asyncio.run(take(data, picture))
         subprocess.run([*dlbricks, "runs", "cancel", "last"], check=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
@@ -30,6 +30,22 @@ class ModelId(NamedTuple):
 
 def id_of(source: ModelSource) -> ModelId:
     return ModelId(source.in_format(source.formats[0]).path, source.name)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerPlace:
+    """A layer: its index in the layer graph of a level, and its name, as other runtimes have other graphs."""
+
+    index: int
+    name: str
+    level: Level
+
+
+def index_of(place: LayerPlace, names: Sequence[str]) -> int | None:
+    """Return the index of a layer in a graph with layers of these names; None if the graph does not have it."""
+    if place.index < len(names) and names[place.index] == place.name:
+        return place.index
+    return names.index(place.name) if place.name in names else None
 
 
 class AskedShape(NamedTuple):

@@ -44,6 +44,13 @@ def common_beginning(names: Sequence[str]) -> str:
     return first[: max(first.rfind(sign, 0, same) for sign in "_/.") + 1]
 
 
+def usual_beginning(names: Sequence[str]) -> str:
+    """Return the words that at least four fifths of the names begin with; nothing for a single name."""
+    ordered, odd = sorted(names), len(names) // 10
+    # Names with the same beginning are neighbours.
+    return common_beginning(ordered[odd : len(ordered) - odd])
+
+
 def named_layers(layers: Sequence[str], width: int) -> str:
     """Return as many names as fit, and the number of the others."""
     shown: list[str] = []

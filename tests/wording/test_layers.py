@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.analysis.bounds import best_measured, times_of_groups
 from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.wording.layers import common_beginning, layer_lines, named_layers
+from dlbricks_tui.wording.layers import common_beginning, layer_lines, named_layers, usual_beginning
 from tests.analysis.executions import executed, some_executions, with_nodes
 from tests.bricks.graphs import chain
 
@@ -43,6 +43,13 @@ def test_of_a_long_name_the_end_is_shown() -> None:
 )
 def test_the_words_that_all_names_begin_with_are_said_once(names: list[str], expected: str) -> None:
     assert common_beginning(names) == expected
+
+
+def test_a_few_odd_names_do_not_count_for_the_usual_beginning() -> None:
+    names = [f"net_conv{number}" for number in range(18)]
+    assert usual_beginning(["data as acdb", *names, "output"]) == "net_"
+    assert usual_beginning(["data as acdb", *names[:4]]) == ""
+    assert usual_beginning(names[:1]) == usual_beginning([]) == ""
 
 
 @given(some_executions(), st.integers(60, 120))

@@ -31,6 +31,14 @@ def whole_numbers(text: str, most: int) -> tuple[int, ...]:
     return numbers
 
 
+def one_number(text: str, most: int) -> int | None:
+    """Return the number in a text, at most `most`; None of an empty text."""
+    numbers = whole_numbers(text, most)
+    if len(numbers) > 1:
+        raise WritingError(f"Write one whole number from 1 to {most:,}")
+    return numbers[0] if numbers else None
+
+
 class WritingScreen(Dialog[Value], Generic[Value]):
     """Returns what `read` makes of the text; `note` says what to write."""
 

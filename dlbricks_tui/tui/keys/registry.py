@@ -10,6 +10,7 @@ from dlbricks_tui.tui.results import actions as results
 from dlbricks_tui.tui.run import actions as run
 from dlbricks_tui.tui.scenario import actions as scenario
 from dlbricks_tui.tui.systems import actions as systems
+from dlbricks_tui.tui.trace import actions as trace
 from dlbricks_tui.tui.workbench import actions as workbench
 
 _SCREENS = (
@@ -20,6 +21,7 @@ _SCREENS = (
     systems.SCOPES,
     analysis.SCOPES,
     scenario.SCOPES,
+    trace.SCOPES,
 )
 
 # Of each screen the screen itself first, then its panels and boxes.

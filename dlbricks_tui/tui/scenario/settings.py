@@ -13,7 +13,7 @@ from dlbricks_tui.answers.scenarios import MOST_BOUND_MS, MOST_INSTANCES, MOST_R
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.scenarios.scenario import Kind, usual_percentile
 from dlbricks_tui.tui.choices import BATCH_SIZES, next_of, with_own
-from dlbricks_tui.tui.dialogs.writing import WritingError, whole_numbers
+from dlbricks_tui.tui.dialogs.writing import WritingError, one_number, whole_numbers
 
 BOUNDS_MS = tuple(step * 10.0**power for power in range(4) for step in (1, 2, 5))
 PERCENTILES = (90.0, 95.0, 99.0, 99.9)
@@ -82,13 +82,6 @@ def _percentile(text: str) -> float | None:
     return number
 
 
-def _one_number(text: str, most: int) -> int | None:
-    numbers = whole_numbers(text, most)
-    if len(numbers) > 1:
-        raise WritingError(f"Write one whole number from 1 to {most:,}")
-    return numbers[0] if numbers else None
-
-
 class ScenarioSetting(Enum):
     """A setting by the name of its row: its field, its meaning, its value as text, its values, and how to write one."""
 
@@ -145,7 +138,7 @@ class ScenarioSetting(Enum):
         "copies of the model",
         lambda it: f"{it.instances}",
         lambda it: with_own(range(1, _CORES + 1), it.instances),
-        Written("2", "Copies of the model.", lambda text: _one_number(text, MOST_INSTANCES) or 1),
+        Written("2", "Copies of the model.", lambda text: one_number(text, MOST_INSTANCES) or 1),
     )
     THREADS = (
         "threads",
@@ -153,7 +146,7 @@ class ScenarioSetting(Enum):
         "of each instance",
         lambda it: _USUAL if it.threads is None else f"{it.threads}",
         lambda it: (None, *with_own(range(1, _CORES + 1), it.threads)),
-        Written("1", "Threads of each instance.", lambda text: _one_number(text, MOST_THREADS)),
+        Written("1", "Threads of each instance.", lambda text: one_number(text, MOST_THREADS)),
     )
     RUNTIME = (
         "runtime",

@@ -53,8 +53,9 @@ class WorkbenchScreen(ViewsScreen):
     ABOUT = (
         "Select a model, see its parts and its latency, and run the bricks that were never run. "
         "{workbench.show_analysis} shows how fast it could be and what is worth changing, {workbench.show_scenario} "
-        "how much load it can serve. {workbench.show_results}, {workbench.show_corpus} and {workbench.show_systems} "
-        "show all results, what repeats in the corpus, and the systems."
+        "how much load it can serve, {workbench.show_trace} where its time goes. {workbench.show_results}, "
+        "{workbench.show_corpus} and {workbench.show_systems} show all results, what repeats in the corpus, and the "
+        "systems."
     )
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
@@ -65,10 +66,8 @@ class WorkbenchScreen(ViewsScreen):
         self._index: work.BrickIndex | None = None
         self._indexed_cut: CutAt | None = None
         self._wants_sample = False
-        self._opened: OpenModel | None = None
         self._view: EstimateView | None = None
         self._headline = Headline()
-        self._tree = TreePanel()
         self._details = DetailsPanel()
         self._estimate = EstimatePanel()
 
@@ -199,6 +198,7 @@ class WorkbenchScreen(ViewsScreen):
         if isinstance(found, OpenModel):
             self._opened = found
             self._tree.show(found)
+            self.show_wanted_layer()
             self._update_estimate()
             self._look_for_bricks()
             return

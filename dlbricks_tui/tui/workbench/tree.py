@@ -126,6 +126,24 @@ class TreePanel(Panel):
         outline, node = self._list.outline, self._list.node
         return part_details(node, outline, self._list.latencies) if outline and node else None
 
+    @property
+    def selected_layer(self) -> int | None:
+        """The index of the selected layer, or of the first one in the selected sequence; None for other parts."""
+        outline, node = self._list.outline, self._list.node
+        if outline is None or node is None or node.sequence is None:
+            return None
+        layers = outline.opened.decomposition.occurrences[node.sequence].sequence.layers
+        return layers[0] if node.layer is None else node.layer
+
+    def show_layer(self, layer: int) -> None:
+        """Select the sequence with a layer, and end a search."""
+        outline = self._list.outline
+        if outline is not None:
+            was_searched = outline.is_searched
+            self._changed(outline.reveal_layer(layer))
+            if was_searched:
+                self.search_line.end()
+
     def show_latencies(self, latencies: PartLatencies) -> None:
         """Show latencies; the expanded parts stay expanded."""
         self._list.latencies = latencies

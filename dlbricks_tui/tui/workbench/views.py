@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.open_model import ListedModels
+from dlbricks_tui.tui.open_model import LayerPlace, ListedModels, index_of
 from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.models import ModelsPanel
+from dlbricks_tui.tui.workbench.tree import TreePanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
     from dlbricks_tui.tui.session import Session
 
 # The screen of results keeps its state.
@@ -34,7 +35,11 @@ class ViewsScreen(RunHostScreen):
         self._library = ListedModels()
         # The open model.
         self._spec: ModelSpec | None = None
+        self._opened: OpenModel | None = None
+        # The layer of a trace to select, once the model is read at its level.
+        self._wanted_layer: LayerPlace | None = None
         self._models = ModelsPanel()
+        self._tree = TreePanel()
 
     def action_show_curve(self) -> None:
         from dlbricks_tui.tui.workbench.curve import CurveScreen
@@ -70,6 +75,41 @@ class ViewsScreen(RunHostScreen):
             self.notify("Open a model to see how much load it can serve.")
             return
         self.app.push_screen(ScenarioScreen(self.session, self._spec, self.choices, self._config()))
+
+    def action_show_trace(self) -> None:
+        from dlbricks_tui.tui.trace.screen import TraceScreen
+
+        if self._spec is None:
+            self.notify("Open a model to see where its time goes.")
+            return
+        layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
+        place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)
+        screen = TraceScreen(self.session, self._spec, self.choices, self._config(), place)
+        self.ask(screen, self._show_layer)
+
+    def _show_layer(self, place: LayerPlace) -> None:
+        self._wanted_layer = place
+        self.go_to(self._tree)
+        if self.choices.level is not place.level:
+            self.choose(replace(self.choices, level=place.level))
+        else:
+            self.show_wanted_layer()
+
+    def show_wanted_layer(self) -> None:
+        """Select the layer of a trace in the decomposition, once the model is read at its level."""
+        wanted, opened = self._wanted_layer, self._opened
+        if wanted is None or opened is None or opened.graph.level is not wanted.level:
+            return
+        self._wanted_layer = None
+        layer = index_of(wanted, [it.name for it in opened.graph.layers])
+        if layer is None:
+            self.notify(f"The decomposition has no layer {wanted.name}: the trace is of another runtime or file.")
+        else:
+            self._tree.show_layer(layer)
+
+    def choose(self, choices: Choices) -> None:
+        """Take other choices, and read the open model anew where they change it."""
+        raise NotImplementedError
 
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.scores import ScoresScreen

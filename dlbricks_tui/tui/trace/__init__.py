@@ -1,0 +1,1 @@
+"""The screen of traces: a timeline with levels that open and close."""

@@ -1,0 +1,70 @@
+"""The process that traces a model, as the screen follows it: its progress, and its end if the user cancels it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.child_process import ChildError
+from dlbricks_tui.answers.tracing import trace_process
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceDone, TraceFailed, TraceWaits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.traces.messages import TraceMessage, TraceOrder
+    from dlbricks_tui.traces.trace import TraceLevel
+
+
+class Tracing:
+    """A model that is being traced."""
+
+    def __init__(self, order: TraceOrder, data: DataFolder) -> None:
+        self.order = order
+        self._process = trace_process(order, data)
+        # The process or run that it waits for; empty while it runs.
+        self.waits_for = ""
+        self.level: TraceLevel | None = None
+        self.ended_levels: list[LevelDone] = []
+        # The id of the trace, once it is stored.
+        self.done = ""
+        self.failure = ""
+
+    @property
+    def cancelled(self) -> bool:
+        return self._process.stopped
+
+    async def follow(self, changed: Callable[[], None]) -> None:
+        """Trace to the end, and report each change; a failure is kept."""
+
+        def take(message: TraceMessage) -> None:
+            self.take(message)
+            changed()
+
+        try:
+            await self._process.follow(take)
+        except ChildError as error:
+            self.failure = self.failure or str(error)
+        if self.cancelled:
+            self.failure = ""
+        elif not self.done and not self.failure:
+            self.failure = "the process ended without a trace"
+
+    def take(self, message: TraceMessage) -> None:
+        self.waits_for = message.holder if isinstance(message, TraceWaits) else ""
+        if isinstance(message, LevelStarted):
+            self.level = message.level
+        elif isinstance(message, LevelDone):
+            self.ended_levels.append(message)
+            self.level = None
+        elif isinstance(message, TraceDone):
+            self.done = message.id
+        elif isinstance(message, TraceFailed):
+            self.failure = message.reason
+
+    def cancel(self) -> None:
+        self._process.stop()
+
+    async def ended(self) -> None:
+        """Wait until the process has ended after it was cancelled."""
+        await self._process.ended()

@@ -1,0 +1,321 @@
+"""The rows of a timeline, the part of it in view, and the selected span."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.traces.trace import TraceLevel, Track, TrackKind
+from dlbricks_tui.wording.timeline import SpanTimes, Window
+
+if TYPE_CHECKING:
+    from dlbricks_tui.traces.trace import Counter, LevelTrace, Span, Trace
+
+# The track that a closed level shows.
+_MAIN = {
+    TraceLevel.MODEL: TrackKind.INFERENCES,
+    TraceLevel.LAYER: TrackKind.LAYERS,
+    TraceLevel.PRIMITIVE: TrackKind.PRIMITIVES,
+    TraceLevel.THREAD: TrackKind.THREAD,
+}
+# Threads have many tracks, so their level is closed at first.
+_CLOSED_AT_FIRST = frozenset({TraceLevel.THREAD})
+_ZOOM = 2
+
+
+class TimedTrack:
+    """A track or a counter, with the times of its spans or readings."""
+
+    def __init__(self, content: Track | Counter) -> None:
+        self._content = content
+        self.name = content.name
+        if isinstance(content, Track):
+            self.times = SpanTimes.of_track(content)
+        else:
+            self.times = SpanTimes.of_counter(content)
+
+    @property
+    def kind(self) -> TrackKind | None:
+        """The kind of a track; None for a counter."""
+        return self._content.kind if isinstance(self._content, Track) else None
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The spans of a track; a counter has none."""
+        return self._content.spans if isinstance(self._content, Track) else ()
+
+    @property
+    def counter(self) -> Counter | None:
+        """The counter; None for a track."""
+        return None if isinstance(self._content, Track) else self._content
+
+
+class TimedLevel:
+    """A level with its tracks, and the start of each of its inferences."""
+
+    def __init__(self, level: LevelTrace) -> None:
+        self.content = level
+        self.tracks = (*map(TimedTrack, level.tracks), *map(TimedTrack, level.counters))
+        whole = next((it for it in level.tracks if it.kind is TrackKind.INFERENCES), None)
+        spans = () if whole is None else whole.spans
+        self.inferences = {it.inference: it for it in spans if it.inference is not None}
+        main = (it for it in self.tracks if it.kind is _MAIN[level.level])
+        self.main = next(main, next(iter(self.tracks), None))
+
+    @property
+    def level(self) -> TraceLevel:
+        return self.content.level
+
+    def start_of(self, inference: int) -> int:
+        """Return when an inference starts; a level with fewer inferences has its last one instead."""
+        found = self.inferences.get(inference)
+        if found is not None:
+            return found.start_ns
+        return max((it.start_ns for it in self.inferences.values()), default=0)
+
+    @cached_property
+    def extent_ns(self) -> tuple[int, int]:
+        """The start of the first span and the end of the last one."""
+        filled = [it.times for it in self.tracks if it.times.starts]
+        return min((it.starts[0] for it in filled), default=0), max((it.ends[-1] for it in filled), default=1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A level, or one of its tracks or counters."""
+
+    level: TimedLevel
+    # None for the level itself.
+    track: TimedTrack | None = None
+
+    @property
+    def shown(self) -> TimedTrack | None:
+        """The track whose spans it shows."""
+        return self.level.main if self.track is None else self.track
+
+
+class TimelineState:
+    """The open levels of a trace, the inference and the times in view, and the selected span.
+
+    All levels are aligned at the start of one inference, the *anchor*: they were measured apart, and take different
+    times. Times in view count from there.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.levels = tuple(map(TimedLevel, trace.levels))
+        self.layers = {layer.index: layer for layer in trace.layers}
+        self._open = {it.level for it in self.levels if it.level not in _CLOSED_AT_FIRST}
+        self._rows = {it: (Row(it), *(Row(it, track) for track in it.tracks)) for it in self.levels}
+        self.rows: tuple[Row, ...] = ()
+        self.anchor = 0
+        # None: as much as the anchor takes.
+        self._window: Window | None = None
+        self._shows_everything = False
+        # The time that the user looks at, from the start of the anchor, and the span that a key has selected.
+        self._focus_ns = 0
+        self._selection: tuple[Row, int] | None = None
+        self._list_rows()
+
+    # Rows
+
+    def is_open(self, row: Row) -> bool:
+        return row.level.level in self._open
+
+    def open(self, index: int) -> int:
+        """Open the level of a row, and return the row of the level."""
+        level = self.rows[index].level
+        self._open.add(level.level)
+        return self._level_row(level)
+
+    def close(self, index: int) -> int:
+        """Close the level of a row, and return the row of the level."""
+        level = self.rows[index].level
+        self._open.discard(level.level)
+        return self._level_row(level)
+
+    def row_of(self, level: TraceLevel, kind: TrackKind) -> int | None:
+        """Return the row of the first track of a kind; None if it is not there or hidden."""
+        rows = enumerate(self.rows)
+        return next((at for at, it in rows if it.track and it.track.kind is kind and it.level.level is level), None)
+
+    def first_row(self) -> int:
+        """Return the row to begin with: the layers, else the inferences."""
+        wanted = ((TraceLevel.LAYER, TrackKind.LAYERS), (TraceLevel.MODEL, TrackKind.INFERENCES))
+        return next((it for it in (self.row_of(*each) for each in wanted) if it is not None), 0)
+
+    def _level_row(self, level: TimedLevel) -> int:
+        self._list_rows()
+        return self.rows.index(self._rows[level][0])
+
+    def _list_rows(self) -> None:
+        shown = [self._rows[it] if it.level in self._open else self._rows[it][:1] for it in self.levels]
+        self.rows = tuple(row for rows in shown for row in rows)
+
+    # The times in view
+
+    def window(self, width: int) -> Window:
+        """Return the times in view, from the start of the anchor."""
+        if self._window is not None:
+            return self._window
+        took_ns = None if self._shows_everything else self._anchor_ns
+        return Window.fitting(*(self.extent_ns if took_ns is None else (0, took_ns)), width)
+
+    @property
+    def extent_ns(self) -> tuple[int, int]:
+        """The start and the end of everything, from the start of the anchor."""
+        extents = [(it.extent_ns, it.start_of(self.anchor)) for it in self.levels]
+        starts, ends = [start - zero for (start, _), zero in extents], [end - zero for (_, end), zero in extents]
+        return min(starts, default=0), max(ends, default=1)
+
+    @property
+    def _anchor_ns(self) -> int | None:
+        """The longest time that the anchor takes at any level; None if no level has it."""
+        found = (it.inferences.get(self.anchor) for it in self.levels)
+        return max((it.duration_ns for it in found if it is not None), default=None)
+
+    @property
+    def inferences(self) -> int:
+        """The number of inferences of the level that has most."""
+        return max((len(it.inferences) for it in self.levels), default=0)
+
+    def zoom(self, index: int, step: int, width: int) -> None:
+        """Show half as many times, or twice as many for `step` -1, around the selected span or the middle."""
+        window = self.window(width)
+        center = self._center(index, window, width)
+        start, end = self.extent_ns
+        most = Window.fitting(start, end, width).cell_ns
+        cell_ns = window.cell_ns // _ZOOM if step > 0 else min(window.cell_ns * _ZOOM, max(most, window.cell_ns))
+        self._show(window.zoomed(cell_ns, center), width)
+
+    def pan(self, share: float, width: int) -> None:
+        """Show later times by a share of the width, or earlier ones."""
+        cells = round(share * width) or (1 if share > 0 else -1)
+        self._show(self.window(width).moved(cells), width)
+
+    def fit_inference(self) -> None:
+        self._window, self._shows_everything = None, False
+
+    def fit_everything(self) -> None:
+        self._window, self._shows_everything = None, True
+
+    def fit_span(self, index: int, width: int) -> None:
+        """Show the selected span as wide as the row."""
+        found = self._times_of(index)
+        if found is not None:
+            self._show(Window.fitting(*found, width), width)
+
+    def _show(self, window: Window, width: int) -> None:
+        self._window = window.within(*self.extent_ns, width)
+
+    def _center(self, index: int, window: Window, width: int) -> int:
+        found = self._times_of(index)
+        if found is not None:
+            middle = sum(found) // 2
+            if 0 <= window.cell(middle) < width:
+                return middle
+        return window.time(width // 2)
+
+    # The selected span
+
+    def selected(self, index: int) -> int | None:
+        """Return the number of the selected span of a row: the one that a key has selected, else that at its time."""
+        row = self.rows[index]
+        if self._selection is not None and self._selection[0] is row:
+            return self._selection[1]
+        if row.track is None:
+            return None
+        return row.track.times.at(self._focus_ns + row.level.start_of(self.anchor))
+
+    def selected_span(self, index: int) -> Span | None:
+        """Return the selected span of a row of spans."""
+        track, number = self.rows[index].track, self.selected(index)
+        return track.spans[number] if track is not None and track.spans and number is not None else None
+
+    def selected_layer(self, index: int) -> int | None:
+        """Return the index of the layer of the selected span of a row; None without one."""
+        span = self.selected_span(index) if index < len(self.rows) else None
+        return None if span is None else span.layer
+
+    def brick_key(self, index: int) -> str | None:
+        """Return the key of the brick of the layer of the selected span."""
+        layer = self.selected_layer(index)
+        return self.layers[layer].brick if layer in self.layers else None
+
+    def step(self, index: int, step: int, width: int) -> None:
+        """Select the next span of a row, or the previous one; the inference in view follows."""
+        track, number = self.rows[index].track, self.selected(index)
+        if track is not None and number is not None:
+            self.select(index, min(max(number + step, 0), len(track.times.starts) - 1), width)
+
+    def select(self, index: int, number: int, width: int) -> None:
+        """Select a span of a row, and show it."""
+        row = self.rows[index]
+        if row.track is None:
+            return
+        inference = row.track.spans[number].inference if row.track.spans else None
+        if inference is not None:
+            self.anchor = inference
+        self._selection = (row, number)
+        start, end = self._span_times(row, row.track, number)
+        self._focus_ns = (start + end - 1) // 2
+        self._bring_into_view(start, end, width)
+
+    def select_at(self, index: int, cell: int, width: int) -> None:
+        """Select the span of a row that a cell shows, or the one nearest to it."""
+        row, window = self.rows[index], self.window(width)
+        middle = window.time(cell) + window.cell_ns // 2
+        number = None if row.track is None else row.track.times.at(middle + row.level.start_of(self.anchor))
+        if number is not None:
+            self.select(index, number, width)
+
+    def select_slowest(self, index: int, width: int) -> None:
+        """Select the longest span of the row in the inference in view."""
+        track = self.rows[index].track
+        spans = () if track is None else track.spans
+        inside = [number for number, it in enumerate(spans) if it.inference == self.anchor] or range(len(spans))
+        if inside:
+            self.select(index, max(inside, key=lambda number: spans[number].duration_ns), width)
+
+    def select_layer(self, layer: int, width: int) -> int | None:
+        """Select a layer in the inference in view; return its row, or None if no level has it."""
+        for level in self.levels:
+            for row in self._rows[level]:
+                spans = row.track.spans if row.track is not None and row.track.kind is TrackKind.LAYERS else ()
+                found = [number for number, it in enumerate(spans) if it.layer == layer]
+                if found:
+                    self._open.add(level.level)
+                    self._list_rows()
+                    index = self.rows.index(row)
+                    here = (number for number in found if spans[number].inference == self.anchor)
+                    self.select(index, next(here, found[0]), width)
+                    return index
+        return None
+
+    def go_to_inference(self, index: int, step: int, width: int) -> None:
+        """Show the next inference, or the previous one, from the same time on."""
+        span = self.selected_span(index)
+        self.anchor = min(max(self.anchor + step, 0), max(0, self.inferences - 1))
+        track, self._selection = self.rows[index].track, None
+        if span is None or span.layer is None or track is None:
+            return
+        # The same layer: inferences differ in their times.
+        alike = (it.inference == self.anchor and it.layer == span.layer and it.name == span.name for it in track.spans)
+        found = next((number for number, is_alike in enumerate(alike) if is_alike), None)
+        if found is not None:
+            self.select(index, found, width)
+
+    def _times_of(self, index: int) -> tuple[int, int] | None:
+        row, number = self.rows[index], self.selected(index)
+        return None if row.track is None or number is None else self._span_times(row, row.track, number)
+
+    def _span_times(self, row: Row, track: TimedTrack, number: int) -> tuple[int, int]:
+        zero = row.level.start_of(self.anchor)
+        return track.times.starts[number] - zero, track.times.ends[number] - zero
+
+    def _bring_into_view(self, start: int, end: int, width: int) -> None:
+        window = self.window(width)
+        moved = window.showing(start, end, width)
+        if moved != window:
+            self._show(moved, width)

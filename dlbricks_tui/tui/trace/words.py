@@ -1,0 +1,75 @@
+"""The head of the trace screen in words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.wording.numbers import in_ms
+from dlbricks_tui.wording.timeline import span_time
+from dlbricks_tui.wording.trace_levels import beside_brick, level_answer, share_of_inference
+from dlbricks_tui.wording.tracing import signed_ms
+
+if TYPE_CHECKING:
+    from dlbricks_tui.traces.messages import LevelDone
+    from dlbricks_tui.tui.trace.measuring import Tracing
+    from dlbricks_tui.tui.trace.work import OpenTrace
+
+
+def answer_line(model: str, opened: OpenTrace | None, row: int) -> Line:
+    """Return what the level of a row says, or the question if no trace is open."""
+    name = Span(f" {model}: ", "strong")
+    if opened is None or row >= len(opened.state.rows):
+        return line(name, Span("where does its time go, layer by layer?"))
+    level = opened.state.rows[row].level.content
+    return line(name, Span(f"{level.level.value} level: {level_answer(level, opened.slowest)}", "strong"))
+
+
+def selection_line(opened: OpenTrace | None, row: int) -> Line:
+    """Return the selected span in one line; a narrow terminal has no room for its panel."""
+    if opened is None or row >= len(opened.state.rows):
+        return line(Span(" "))
+    state = opened.state
+    span, level = state.selected_span(row), state.rows[row].level.content
+    if span is None:
+        return line(Span(f" {trace_line(opened)}", "muted"))
+    words = [span_time(span.duration_ns)]
+    share = share_of_inference(span, level)
+    words += [f"{share} of the inference"] if share else []
+    layer = None if span.layer is None else state.layers.get(span.layer)
+    time = None if layer is None else opened.times.get(layer.index)
+    if layer is not None and time is not None and layer.brick_ms is not None:
+        difference = beside_brick(layer, time.in_model_ms).rpartition(", ")[2]
+        words.append(f"brick alone {in_ms(layer.brick_ms)} ({difference})")
+    return line(Span(f" {span.name}", "strong"), Span(f" {', '.join(words)}", "muted"))
+
+
+def trace_line(opened: OpenTrace) -> str:
+    """Return how a model was traced: `onnxruntime-1.20 threads-1, fused, batch 1, 2026-11-27 07:10 UTC`."""
+    trace = opened.state.trace
+    when = trace.when[:16].replace("T", " ")
+    return f"{trace.runtime}, {trace.graph_level.value}, batch {trace.batch_size:,}, {when} UTC"
+
+
+def progress_line(tracing: Tracing) -> Line:
+    """Return how far a trace is: what each level has taken, and which one is traced now."""
+    if tracing.cancelled:
+        return line(Span(" cancelling", "warn"))
+    if tracing.waits_for:
+        return line(Span(f" waits for {tracing.waits_for}", "warn"))
+    words = [_level_done(it) for it in tracing.ended_levels]
+    left = [it.value for it in tracing.order.levels[len(tracing.ended_levels) :]]
+    now = f"{tracing.level.value} level is traced" if tracing.level is not None else ""
+    if not words and not now:
+        now = "reading the model"
+    # The level that is traced now is the first of those left.
+    later = left[1:] if tracing.level is not None else left
+    then = f"then {', '.join(later)}" if later else ""
+    return line(Span(f" {', '.join(filter(None, [*words, now, then]))}", "good"))
+
+
+def _level_done(message: LevelDone) -> str:
+    if message.inference_ms is None:
+        return f"no {message.level.value}"
+    added = "" if message.overhead_ms is None else f" ({signed_ms(message.overhead_ms)})"
+    return f"{message.level.value} {in_ms(message.inference_ms)}{added}"

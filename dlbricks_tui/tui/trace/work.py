@@ -1,0 +1,114 @@
+"""Work of the trace screen that takes time; the screen runs it in threads."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.tui.trace.rows import TimelineState
+from dlbricks_tui.tui.trace.settings import TraceSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from dlbricks_tui.config.config import Config
+    from dlbricks_tui.traces.layer_times import LayerTime
+    from dlbricks_tui.traces.messages import TraceOrder
+    from dlbricks_tui.traces.stored import StoredTrace
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.session import Session
+
+
+class ListedTraces(NamedTuple):
+    """The stored traces of a model, the newest first, and a line for each file that cannot be read."""
+
+    traces: tuple[StoredTrace, ...]
+    unreadable: tuple[str, ...] = ()
+
+
+def list_traces(session: Session, model: str) -> ListedTraces | str:
+    """Return the stored traces of a model, or the reason why they cannot be listed."""
+    from dlbricks_tui.traces.stored import stored_traces
+
+    try:
+        found = stored_traces(session.data.traces)
+    except UserError as error:
+        return str(error)
+    return ListedTraces(tuple(it for it in reversed(found.traces) if it.header.model == model), found.unreadable)
+
+
+class OpenTrace(NamedTuple):
+    """A trace that has been read, with its rows, the times of its layers by their index, and the slowest of them."""
+
+    state: TimelineState
+    times: Mapping[int, LayerTime]
+    slowest: LayerTime | None
+
+
+def open_trace(path: Path) -> OpenTrace | str:
+    """Return the trace of a file, or the reason why it cannot be shown."""
+    from dlbricks_tui.traces.file import read_trace
+    from dlbricks_tui.traces.layer_times import layer_times, slowest_first
+
+    try:
+        trace = read_trace(path)
+    except UserError as error:
+        return str(error)
+    times = layer_times(trace)
+    slowest = next(iter(slowest_first(times)), None)
+    return OpenTrace(TimelineState(trace), {it.layer.index: it for it in times}, slowest)
+
+
+def write_trace_file(opened: OpenTrace, path: Path) -> str:
+    """Write a trace for another program; return the reason where that is not possible, else nothing."""
+    from dlbricks_tui.answers.tracing import write_in
+    from dlbricks_tui.tui.trace.writing import format_of
+
+    try:
+        write_in(format_of(path), opened.state.trace, path)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def first_settings(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> TraceSettings | str:
+    """Return the settings to begin with: those in view, else those of the config; or why no runtime has the model."""
+    from dlbricks_tui.runtime.registry import Registry
+    from dlbricks_tui.tui.run.settings import runtimes_for
+
+    registry = Registry(session.data.path)
+    try:
+        runtimes = runtimes_for(registry, (spec.source,))
+        usual = config.runtime if config.runtime in runtimes else runtimes[0]
+        if choices.runtime is not None:
+            # A runtime of the store has a framework; the one of this host with the same framework measures.
+            with suppress(UserError):
+                named = registry.find(choices.runtime.partition("-")[0]).name
+                usual = named if named in runtimes else usual
+    except UserError as error:
+        return str(error)
+    return TraceSettings(runtimes, usual, threads=choices.threads or config.threads, batch=choices.batch)
+
+
+def order_of(session: Session, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder | str:
+    """Return the order to trace a model, or the reason why this host cannot trace it."""
+    from dlbricks_tui.answers.tracing import TraceOptions, require_room, trace_order
+
+    try:
+        require_room(session.data)
+        options = TraceOptions(
+            runtime=settings.runtime,
+            threads=settings.threads,
+            batch=settings.batch,
+            precision=None if choices.precision is Precision.F32 else choices.precision,
+            inferences=settings.inferences,
+            levels=settings.levels,
+            inputs=spec.shapes,
+        )
+        return trace_order(options, spec.source, session.data)
+    except UserError as error:
+        return str(error)

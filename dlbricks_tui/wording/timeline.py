@@ -1,0 +1,280 @@
+"""Timelines in plain characters: the spans that fall in each cell of a row, the axis above, and times in words."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import accumulate, groupby
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.printable import printable
+
+if TYPE_CHECKING:
+    from dlbricks_tui.traces.trace import Counter, Track
+
+_BEGINS, _BODY = "▌", "─"
+_SELECTED_BEGINS, _SELECTED_BODY = "█", "═"
+# A selected span without cells of its own.
+_SELECTED_CELL = "●"
+# Cells of several spans or of a narrow one, by the share that they cover.
+_SHADES = "░▒▓█"
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_ELLIPSIS = "…"
+# The fewest cells of a shortened name: fewer tell nothing.
+_LEAST_NAME = 4
+_TICK = "|"
+_UNITS = (("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of the time axis in view: its start, and the length of a cell in whole nanoseconds."""
+
+    start_ns: int
+    cell_ns: int = 1
+
+    @classmethod
+    def fitting(cls, start_ns: int, end_ns: int, width: int) -> Window:
+        """Return the narrowest window of `width` cells that shows all from the start to the end."""
+        return cls(start_ns, max(1, -(-(end_ns - start_ns) // max(1, width))))
+
+    def time(self, cell: int) -> int:
+        """Return the time at which a cell begins."""
+        return self.start_ns + cell * self.cell_ns
+
+    def cell(self, time_ns: int) -> int:
+        """Return the cell of a time."""
+        return (time_ns - self.start_ns) // self.cell_ns
+
+    def moved(self, cells: int) -> Window:
+        """Return the window that many cells later."""
+        return replace(self, start_ns=self.time(cells))
+
+    def later(self, time_ns: int) -> Window:
+        """Return the window at that much later times."""
+        return replace(self, start_ns=self.start_ns + time_ns)
+
+    def zoomed(self, cell_ns: int, time_ns: int) -> Window:
+        """Return the window with other cells; a time stays in its cell."""
+        cell_ns = max(1, cell_ns)
+        return Window(time_ns - self.cell(time_ns) * cell_ns, cell_ns)
+
+    def showing(self, start_ns: int, end_ns: int, width: int) -> Window:
+        """Return the window moved so that a span is in view: all of it if it fits, else its start."""
+        first, last = self.cell(start_ns), self.cell(max(start_ns, end_ns - 1))
+        if first < 0 or last - first >= width:
+            return self if 0 <= first < width else self.moved(first)
+        return self if last < width else self.moved(last - width + 1)
+
+    def within(self, start_ns: int, end_ns: int, width: int) -> Window:
+        """Return the window moved so that some of a trace from the start to the end is in view."""
+        half = width // 2
+        first, last = start_ns - half * self.cell_ns, end_ns - half * self.cell_ns
+        return replace(self, start_ns=min(max(self.start_ns, first), max(first, last)))
+
+
+class Run(NamedTuple):
+    """Neighbouring cells of a row that show the same: nothing, one span, or spans too narrow for cells of their own."""
+
+    cells: int
+    # The first of the spans, and their number; 0 for nothing.
+    first: int = 0
+    spans: int = 0
+    # The covered share of a cell with narrow spans; None for a span with cells of its own.
+    share: float | None = None
+    # False if the span has begun before the window.
+    begins: bool = True
+
+
+class SpanTimes:
+    """The starts and ends of spans in their order, for look-ups in a time that hardly grows with their number."""
+
+    def __init__(self, starts_ns: Sequence[int], durations_ns: Sequence[int]) -> None:
+        self.starts = starts_ns
+        # Spans without a duration are drawn, too. Ends that do not decrease can be searched.
+        shown = [start + max(1, it) for start, it in zip(starts_ns, durations_ns, strict=True)]
+        self.ends = list(accumulate(shown, max))
+        lengths = (max(0, end - start) for start, end in zip(starts_ns, self.ends, strict=True))
+        self._covered = list(accumulate(lengths, initial=0))
+
+    @classmethod
+    def of_track(cls, track: Track) -> SpanTimes:
+        return cls([it.start_ns for it in track.spans], [it.duration_ns for it in track.spans])
+
+    @classmethod
+    def of_counter(cls, counter: Counter) -> SpanTimes:
+        """Return the times of the readings; each counts until the next one."""
+        times = counter.times_ns
+        return cls(times, [later - time for time, later in zip(times, [*times[1:], *times[-1:]], strict=True)])
+
+    def at(self, time_ns: int) -> int | None:
+        """Return the span at a time, or the nearest one; None without spans."""
+        if not self.starts:
+            return None
+        before = max(0, bisect_right(self.starts, time_ns) - 1)
+        after = min(before + 1, len(self.starts) - 1)
+        is_nearer = self.starts[after] - time_ns < time_ns - self.ends[before] + 1
+        return after if self.ends[before] <= time_ns and is_nearer else before
+
+    def runs(self, window: Window, width: int) -> Iterator[Run]:
+        """Yield what the cells of a row show, from left to right.
+
+        A span has a part in one of them if it is narrower than a cell, or if at least a cell's time of it is in view.
+        """
+        cells = [self._cell(window.time(cell), window.cell_ns) for cell in range(width)]
+        for shown, alike in groupby(cells):
+            length = len(list(alike))
+            if shown.share is not None:
+                # Each cell has narrow spans of its own, or a part of the same one.
+                yield from [shown] * length
+            else:
+                begins = not shown.spans or self.starts[shown.first] >= window.start_ns
+                yield shown._replace(cells=length, begins=begins)
+
+    def _cell(self, begin: int, cell_ns: int) -> Run:
+        end = begin + cell_ns
+        first, beyond = bisect_right(self.ends, begin), bisect_left(self.starts, end)
+        if first >= beyond:
+            return Run(1)
+        if beyond - first <= 2:
+            wide = [index for index in range(first, beyond) if self.ends[index] - self.starts[index] >= cell_ns]
+            if len(wide) == beyond - first:
+                # The cell belongs to the span that covers most of it.
+                return Run(1, max(wide, key=lambda index: self._part(index, begin, end)), 1)
+        covered = self._covered[beyond] - self._covered[first]
+        covered -= max(0, begin - self.starts[first]) + max(0, self.ends[beyond - 1] - end)
+        return Run(1, first, beyond - first, min(1.0, max(0.0, covered / cell_ns)))
+
+    def _part(self, index: int, begin: int, end: int) -> int:
+        return min(end, self.ends[index]) - max(begin, self.starts[index])
+
+
+class Ink(Enum):
+    """The meaning of a piece of a row."""
+
+    NOTHING = "nothing"
+    # Neighbouring spans differ.
+    ONE = "one"
+    OTHER = "other"
+    MERGED = "merged"
+    SELECTED = "selected"
+
+
+class Piece(NamedTuple):
+    """A text of a row with its meaning."""
+
+    text: str
+    ink: Ink
+
+
+def plainly_cut(text: str, width: int) -> tuple[str, int]:
+    """Return a text in at most so many characters, and their number."""
+    text = printable(text)
+    shown = text if len(text) <= width else text[: width - 1] + _ELLIPSIS
+    return shown, len(shown)
+
+
+def pieces(
+    runs: Iterator[Run],
+    name: Callable[[int], str],
+    selected: int | None = None,
+    cut: Callable[[str, int], tuple[str, int]] = plainly_cut,
+) -> Iterator[Piece]:
+    """Yield a row of spans with the names that have room.
+
+    `cut` shortens a name to a number of cells, and returns it with the number that it takes.
+    """
+    shown = list(runs)
+    has_cells = any(run.spans and run.share is None and run.first == selected for run in shown)
+    for run in shown:
+        is_selected = selected is not None and run.first <= selected < run.first + run.spans
+        if not run.spans:
+            yield Piece(" " * run.cells, Ink.NOTHING)
+        elif run.share is None:
+            ink = Ink.SELECTED if is_selected else (Ink.ONE, Ink.OTHER)[run.first % 2]
+            yield Piece(_bar(run, name(run.first), is_selected, cut), ink)
+        elif is_selected and not has_cells:
+            yield Piece(_SELECTED_CELL, Ink.SELECTED)
+        else:
+            shade = _SHADES[min(int(run.share * len(_SHADES)), len(_SHADES) - 1)]
+            yield Piece(shade, Ink.MERGED)
+
+
+def _bar(run: Run, name: str, is_selected: bool, cut: Callable[[str, int], tuple[str, int]]) -> str:
+    begin, body = (_SELECTED_BEGINS, _SELECTED_BODY) if is_selected else (_BEGINS, _BODY)
+    begin, room = (begin if run.begins else body), run.cells - 1
+    shown, taken = cut(name, room) if room > 0 else ("", 0)
+    if room < _LEAST_NAME and shown.endswith(_ELLIPSIS):
+        shown, taken = "", 0
+    # A blank keeps the name apart from the rest.
+    rest = room - taken
+    return begin + shown + (f" {body * (rest - 1)}" if rest and shown else body * rest)
+
+
+def counter_pieces(
+    counter: Counter, times: SpanTimes, window: Window, width: int, selected: int | None = None
+) -> Iterator[Piece]:
+    """Yield the readings of a counter as heights between its least and its greatest value."""
+    least, most = min(counter.values, default=0.0), max(counter.values, default=0.0)
+    step = (len(_HEIGHTS) - 1) / (most - least) if most > least else 0.0
+    cells = []
+    for cell in range(width):
+        # The last reading in a cell counts; a reading counts until the next one.
+        place = bisect_left(times.starts, window.time(cell + 1)) - 1
+        if place < 0 or (place == len(times.starts) - 1 and times.ends[place] <= window.time(cell)):
+            cells.append(Piece(" ", Ink.NOTHING))
+        else:
+            height = _HEIGHTS[round((counter.values[place] - least) * step)]
+            cells.append(Piece(height, Ink.SELECTED if place == selected else Ink.ONE))
+    for ink, alike in groupby(cells, lambda it: it.ink):
+        yield Piece("".join(it.text for it in alike), ink)
+
+
+class Axis(NamedTuple):
+    """The axis above a timeline: its unit, and its cells."""
+
+    unit: str
+    cells: str
+
+
+def axis(window: Window, width: int) -> Axis:
+    """Return the axis of a window, with as many labelled times as have room."""
+    longest = max(abs(window.start_ns), abs(window.time(width)))
+    unit, unit_ns = next((it for it in _UNITS if longest >= it[1]), _UNITS[-1])
+    step_ns = next(it for it in _steps() if it >= window.cell_ns * (2 + _longest_label(window, width, unit_ns, it)))
+    cells = [" "] * width
+    first = -(-window.start_ns // step_ns) * step_ns
+    for time_ns in range(first, window.time(width), step_ns):
+        text, place = f"{_TICK}{_label(time_ns, unit_ns, step_ns)}", window.cell(time_ns)
+        if place + len(text) <= width:
+            cells[place : place + len(text)] = text
+    return Axis(unit, "".join(cells))
+
+
+def _steps() -> Iterator[int]:
+    power = 1
+    while True:
+        yield from (power, 2 * power, 5 * power)
+        power *= 10
+
+
+def _longest_label(window: Window, width: int, unit_ns: int, step_ns: int) -> int:
+    return max(len(_label(it, unit_ns, step_ns)) for it in (window.start_ns, window.time(width)))
+
+
+def _label(time_ns: int, unit_ns: int, step_ns: int) -> str:
+    """Return a time in a unit, with the decimals that tell steps apart."""
+    decimals = next(it for it in range(10) if step_ns * 10**it >= unit_ns)
+    return f"{time_ns / unit_ns:.{decimals}f}"
+
+
+def span_time(time_ns: float) -> str:
+    """Return a time with four digits in the unit that suits it: `870 ns`, `12.34 µs`, `3.412 ms`, `1.500 s`."""
+    unit, unit_ns = next((it for it in _UNITS if abs(time_ns) >= it[1]), _UNITS[-1])
+    value = time_ns / unit_ns
+    if unit == "ns":
+        return f"{value:.0f} {unit}"
+    decimals = next((it for it, limit in enumerate((1000, 100, 10)) if abs(value) >= limit), 3)
+    return f"{value:.{decimals}f} {unit}"

@@ -1,0 +1,238 @@
+"""Traces that the screen makes; a small script stands for the process that traces."""
+
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers import tracing as answers
+from dlbricks_tui.answers.tracing import TraceOptions
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.traces.errors import TraceError
+from dlbricks_tui.traces.messages import (
+    LevelDone,
+    LevelStarted,
+    TraceDone,
+    TraceFailed,
+    TraceMessage,
+    TraceOrder,
+    TraceWaits,
+    encode,
+)
+from dlbricks_tui.traces.trace import TraceLevel
+from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
+from dlbricks_tui.tui.trace.screen import TraceScreen
+from dlbricks_tui.tui.trace.settings import TraceSetting, TraceSettings
+from dlbricks_tui.tui.trace.start import StartTraceScreen
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
+from tests.tui.snapshots import check_all
+from tests.tui.test_scenario_measuring import SCRIPT, Process, shows
+from tests.tui.test_trace_screen import SHOW, told
+from tests.tui.traces import ID, MODEL, store_trace
+
+STARTED = LevelStarted(level=TraceLevel.MODEL)
+MODEL_DONE = LevelDone(level=TraceLevel.MODEL, inference_ms=8.1, overhead_ms=None)
+LAYER = LevelStarted(level=TraceLevel.LAYER)
+LAYER_DONE = LevelDone(level=TraceLevel.LAYER, inference_ms=8.5, overhead_ms=0.4)
+NO_PRIMITIVE = LevelDone(
+    level=TraceLevel.PRIMITIVE, inference_ms=None, overhead_ms=None, missing="MXNet does not tell primitives here"
+)
+
+
+@pytest.fixture
+def orders(monkeypatch: pytest.MonkeyPatch) -> list[TraceOptions]:
+    """The options of all traces that were ordered; a runtime of this host takes each."""
+    asked: list[TraceOptions] = []
+
+    def order(options: TraceOptions, source: ModelSource, data: DataFolder) -> TraceOrder:
+        asked.append(options)
+        runtime = Registry(data.path).find(options.runtime or "")
+        execution = Execution(runtime, Level.FUSED, options.batch)
+        return TraceOrder(source=source, execution=execution, levels=options.levels, inferences=options.inferences)
+
+    monkeypatch.setattr(answers, "trace_order", order)
+    return asked
+
+
+@pytest.fixture
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: list[TraceOptions]) -> Process:
+    folder = tmp_path / "process"
+    folder.mkdir()
+    command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
+    monkeypatch.setattr("dlbricks_tui.traces.process.trace_command", lambda _: command)
+    return Process(folder)
+
+
+def write(process: Process, *messages: TraceMessage, number: int = 1) -> None:
+    process.write(*map(encode, messages), number=number)
+
+
+async def begin(pilot: Pilot[None]) -> None:
+    """Start a trace with the usual settings."""
+    await press(pilot, *SHOW, "m")
+    assert isinstance(pilot.app.screen, StartTraceScreen)
+    await pilot.press("enter")
+
+
+async def test_the_start_box_matches_its_snapshot(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = TraceSettings(("default", "default-openvino"), "default", threads=1)
+    monkeypatch.setattr("dlbricks_tui.tui.trace.work.first_settings", lambda *_: settings)
+    async with running(app_on(new)) as pilot:
+        await press(pilot, *SHOW, "m")
+        await check_all(pilot, "trace-start")
+
+
+async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_its_end(
+    new: DataFolder, process: Process
+) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await begin(pilot)
+        await shows(pilot, "reading the model, then model, layer, primitive, thread")
+        write(process, TraceWaits(holder="run r1 of a colleague"))
+        await shows(pilot, "waits for run r1 of a colleague")
+        write(process, STARTED)
+        await shows(pilot, "model level is traced, then layer, primitive, thread")
+        write(process, MODEL_DONE, LAYER)
+        await shows(pilot, "model 8.100 ms, layer level is traced, then primitive, thread")
+        write(process, LAYER_DONE, NO_PRIMITIVE)
+        await shows(pilot, "model 8.100 ms, layer 8.500 ms (+0.4000 ms), no primitive, then thread")
+        store_trace(new)
+        write(process, TraceDone(id=ID))
+        process.end()
+        await shows(pilot, f"{MODEL}: layer level: ")
+        await shows(pilot, "▸* 11-27 07:15")
+        assert "is traced" not in screen_text(pilot)
+
+
+async def test_the_order_has_the_settings_of_the_box(
+    new: DataFolder, process: Process, orders: list[TraceOptions]
+) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await press(pilot, *SHOW, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "j", "e")
+        await press(pilot, "backspace", "backspace", '"7"', "enter")
+        assert isinstance(pilot.app.screen, StartTraceScreen)
+        await pilot.press("enter")
+        await eventually(pilot, process.has_begun)
+        (options,) = orders
+        assert (options.threads, options.batch, options.inferences) == (3, 1, 7)
+        assert options.levels == (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
+        order = pickle.loads((process._folder / "order1").read_bytes())
+        assert isinstance(order, TraceOrder) and order.inferences == 7 and order.source.name == MODEL
+        # The next box begins with the settings of the last trace.
+        await pilot.press("x", "y")
+        await eventually(pilot, process.has_ended)
+        await press(pilot, "m")
+        assert "primitive" in screen_text(pilot) and " 7 " in screen_text(pilot)
+
+
+async def test_a_wrong_number_is_refused_with_one_line(new: DataFolder, orders: list[TraceOptions]) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await press(pilot, *SHOW, "m", "G", "e", '"1,2"', "enter")
+        assert "Write one whole number from 1 to 1,000" in screen_text(pilot)
+        await press(pilot, "escape", "g", "e")
+        assert told(pilot) == ["Only numbers are written; the other settings have a next value."]
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, TraceScreen) and not orders
+
+
+async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, process: Process) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await begin(pilot)
+        write(process, STARTED)
+        await shows(pilot, "model level is traced")
+        await pilot.press("x")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))
+        await pilot.press("escape")
+        assert not process.has_ended()
+        await pilot.press("x", "y")
+        await eventually(pilot, process.has_ended)
+        await eventually(pilot, lambda: "The trace is cancelled; stored traces are kept." in told(pilot))
+        await press(pilot)
+        assert isinstance(pilot.app.screen, TraceScreen)
+        assert "is traced" not in screen_text(pilot) and "not traced" not in screen_text(pilot)
+        # There is nothing to cancel any more.
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, TraceScreen)
+
+
+async def test_leaving_while_it_traces_asks_and_ends_the_process(new: DataFolder, process: Process) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await begin(pilot)
+        await eventually(pilot, process.has_begun)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))
+        await press(pilot, "y")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert process.has_ended()
+
+
+async def test_leaving_the_program_ends_the_process(new: DataFolder, process: Process) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await begin(pilot)
+        await eventually(pilot, process.has_begun)
+    assert process.has_ended()
+
+
+@pytest.mark.parametrize(
+    ("written", "status", "reason"),
+    [
+        (encode(TraceFailed(reason="the worker was lost: killed by signal 9")), 1, "the worker was lost: killed by"),
+        (b"", 0, "the process ended without a trace"),
+    ],
+)
+async def test_a_trace_that_fails_is_one_line_and_can_be_repeated(
+    new: DataFolder, process: Process, written: bytes, status: int, reason: str
+) -> None:
+    process.write(encode(STARTED), written)
+    process.end(status)
+    async with running(app_on(new), NARROW) as pilot:
+        await press(pilot, *SHOW, "m", "enter")
+        assert f" the model was not traced: {reason}" in screen_text(pilot)
+        assert isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, "m")
+        await pilot.press("enter")
+        await eventually(pilot, lambda: process.has_begun(2))
+
+
+async def test_a_stored_trace_can_be_looked_at_while_another_one_is_made(new: DataFolder, process: Process) -> None:
+    store_trace(new)
+    async with running(app_on(new), WIDE) as pilot:
+        await begin(pilot)
+        write(process, STARTED)
+        await shows(pilot, "model level is traced")
+        await pilot.press("s")
+        await shows(pilot, "brick time 0.8100 ms")
+        assert "model level is traced" in screen_text(pilot)
+        # One at a time.
+        await pilot.press("m")
+        await eventually(pilot, lambda: told(pilot) == ["The model is being traced: x cancels it."])
+
+
+async def test_a_model_that_no_runtime_can_trace_says_why(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise TraceError("no runtime runs this model; `dlbricks runtimes` lists them")
+
+    monkeypatch.setattr(answers, "trace_order", refuse)
+    async with running(app_on(new), NARROW) as pilot:
+        await press(pilot, *SHOW, "m", "enter")
+        assert isinstance(pilot.app.screen, TraceScreen)
+        assert "no runtime runs this model; `dlbricks runtimes` lists them" in screen_text(pilot)
+
+
+def test_each_setting_steps_through_its_values_and_comes_back() -> None:
+    for setting in TraceSetting:
+        settings, seen = TraceSettings(("mxnet", "openvino"), "mxnet"), set[str]()
+        for _ in range(60):
+            settings = setting.stepped(settings, 1)
+            if setting.shown(settings) in seen:
+                break
+            seen.add(setting.shown(settings))
+        assert len(seen) > 1
+        assert setting.stepped(setting.stepped(settings, 1), -1) == settings

@@ -1,0 +1,314 @@
+"""The screen of the traces of the open model."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.traces.trace import Trace
+from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.trace.screen import TraceScreen
+from dlbricks_tui.tui.trace.timeline import TimelinePanel
+from dlbricks_tui.tui.trace.traces import TracesPanel
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from dlbricks_tui.tui.workbench.tree import TreePanel
+from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text
+from tests.tui.results import graph_of
+from tests.tui.snapshots import check_all, check_layout
+from tests.tui.traces import ID, MODEL, store_trace, trace_of, with_threads
+
+OPEN = ("escape", "slash", f'"{MODEL}"', "enter", "enter")
+SHOW = (*OPEN, "i")
+
+
+@pytest.fixture
+def traced(new: DataFolder) -> DataFolder:
+    """A data folder with a trace of a model."""
+    store_trace(new)
+    return new
+
+
+def timeline(pilot: Pilot[None]) -> TimelinePanel:
+    assert isinstance(pilot.app.screen, TraceScreen)
+    return pilot.app.screen.query_one(TimelinePanel)
+
+
+def selected(pilot: Pilot[None]) -> tuple[str, int | None]:
+    """Return the name and the inference of the selected span."""
+    panel = timeline(pilot)
+    span = None if panel.state is None else panel.state.selected_span(panel.row)
+    assert span is not None
+    return span.name, span.inference
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    return [note.message for note in pilot.app._notifications]
+
+
+async def test_the_screen_matches_its_snapshot(traced: DataFolder) -> None:
+    store_trace(traced, with_threads(trace_of()))
+    async with running(app_on(traced)) as pilot:
+        await press(pilot, *SHOW, "s")
+        await check_all(pilot, "trace")
+
+
+async def test_the_answer_of_the_level_and_the_selected_span_stand_at_the_top(traced: DataFolder) -> None:
+    async with running(app_on(traced), NARROW) as pilot:
+        await press(pilot, *SHOW, "s")
+        head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
+        added = r"\+[\d.]+ ms \(5 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
+        assert re.match(rf" {MODEL}: layer level: [\d.]+ ms per inference, {added}", head)
+        assert re.search(r"squeezenet1\.1_conv0_fwd 945\.0 µs, [\d.]+ % of the inference", head)
+        await press(pilot, "g")
+        assert f" {MODEL}: model level: " in screen_text(pilot)
+
+
+async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(new: DataFolder) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await press(pilot, "escape", "i")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert told(pilot) == ["Open a model to see where its time goes."]
+        await press(pilot, *SHOW)
+        shown = screen_text(pilot)
+        assert f"{MODEL}: where does its time go, layer by layer?" in shown
+        assert "m traces it at rising levels of detail" in shown
+        # No key does anything to a trace that is not there.
+        await press(pilot, *"lhnsfFzydox", "enter", "plus", "minus", "greater_than_sign")
+        assert isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_levels_open_and_close_by_their_keys(traced: DataFolder) -> None:
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW)
+        assert screen_text(pilot).count("layers ") >= 2
+        await press(pilot, "enter")
+        # The cursor is on the level, which now shows its layers itself.
+        row = next(it for it in screen_text(pilot).split("\n") if "+ layer" in it)
+        assert "▸" in row and "▌" in row
+        await press(pilot, "right")
+        row = next(it for it in screen_text(pilot).split("\n") if "- layer" in it)
+        assert "per inference" in row and "slowest layer" in row
+        await press(pilot, "left")
+        assert "+ layer" in screen_text(pilot)
+        await press(pilot, "space")
+        assert "- layer" in screen_text(pilot)
+
+
+async def test_keys_go_from_span_to_span_and_from_inference_to_inference(traced: DataFolder) -> None:
+    names = [layer.name for layer in graph_of(MODEL).layers]
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW, "s")
+        assert selected(pilot) == (names[0], 0)
+        await press(pilot, "l", "right")
+        assert selected(pilot) == (names[2], 0)
+        await press(pilot, "h")
+        assert selected(pilot) == (names[1], 0)
+        assert "inference 1/3" in screen_text(pilot)
+        await press(pilot, "n")
+        assert selected(pilot) == (names[1], 1)
+        assert "inference 2/3" in screen_text(pilot)
+        await press(pilot, "N", "h", "h")
+        assert selected(pilot) == (names[0], 0)
+
+
+async def test_zooming_and_moving_change_the_axis_and_fitting_restores_it(traced: DataFolder) -> None:
+    def axis(pilot: Pilot[None]) -> str:
+        return next(it for it in screen_text(pilot).split("\n") if "inference 1/3" in it)
+
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW, "s")
+        fitted = axis(pilot)
+        assert "ms |0" in fitted
+        await press(pilot, "plus", "plus")
+        zoomed = axis(pilot)
+        assert zoomed != fitted
+        await press(pilot, "greater_than_sign")
+        assert axis(pilot) != zoomed
+        await press(pilot, "less_than_sign")
+        assert axis(pilot) == zoomed
+        await press(pilot, "f")
+        assert axis(pilot) == fitted
+        await press(pilot, "F")
+        everything = axis(pilot)
+        assert everything != fitted
+        await press(pilot, "z")
+        assert axis(pilot) not in (fitted, everything)
+        await press(pilot, "minus", "f")
+        assert axis(pilot) == fitted
+
+
+async def test_the_span_panel_compares_a_layer_with_its_brick(traced: DataFolder) -> None:
+    layer = trace_of().layers[0]
+    async with running(app_on(traced), NARROW) as pilot:
+        await press(pilot, *SHOW, "s", "2")
+        shown = screen_text(pilot)
+        for words in (
+            layer.name,
+            "a layer, layer level",
+            "in model   0.9450 ms (median at the layer level)",
+            "brick time 0.8100 ms",
+            "difference +0.1350 ms, +16.7 %",
+            f"brick      {layer.brick[:12]}",
+            f"context    {layer.context}",
+            "of its inference",
+        ):
+            assert words in shown, words
+        await press(pilot, "y")
+        assert traced.copied.read_text() == layer.brick
+
+
+async def test_the_span_panel_shows_primitives_counters_and_levels(new: DataFolder) -> None:
+    store_trace(new, with_threads(trace_of()))
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, *SHOW, *["j"] * 6, "s")
+        shown = screen_text(pilot)
+        assert "a primitive of oneDNN, primitive level" in shown and "jit:avx2" in shown and "aBcd8b" in shown
+        await press(pilot, "G", "l", "G", "l")
+        shown = screen_text(pilot)
+        assert "page faults (faults)" in shown and "2 of 3" in shown and "+10 faults" in shown
+        await press(pilot, "y")
+        assert told(pilot)[-1].startswith("Only a span of a layer has a brick")
+
+
+async def test_a_level_tells_its_notes_and_the_levels_that_are_missing(traced: DataFolder) -> None:
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW, "k", "k")
+        shown = screen_text(pilot)
+        assert "layer level" in shown and "(median of 3)" in shown
+        assert "! the starts of layers are derived from their order" in shown
+        assert "! no thread level: /proc is not readable here" in shown
+
+
+async def test_a_layer_leads_to_the_decomposition_and_back(traced: DataFolder) -> None:
+    names = [layer.name for layer in graph_of(MODEL).layers]
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW, "s", "l", "l", "l", "d")
+        screen = pilot.app.screen
+        assert isinstance(screen, WorkbenchScreen)
+        tree = screen.query_one(TreePanel)
+        assert tree.selected_layer == 3
+        assert screen.focused is tree.rows
+        # The tree's layer is where the timeline starts.
+        await press(pilot, "j", "i")
+        assert selected(pilot) == (names[tree.selected_layer or 0], 0)
+
+
+async def test_a_layer_of_other_layers_is_not_there(new: DataFolder) -> None:
+    trace = trace_of()
+    store_trace(new, replace(trace, layers=tuple(replace(it, name=f"fused {it.index}") for it in trace.layers)))
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, *OPEN, "2", "j", "j", "i")
+        assert told(pilot)[-1].startswith("The trace has no layer ")
+        await press(pilot, "s", "d")
+        assert told(pilot)[-1] == ("The decomposition has no layer fused 0: the trace is of another runtime or file.")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_a_span_of_no_layer_stays_in_the_timeline(traced: DataFolder) -> None:
+    async with running(app_on(traced), NARROW) as pilot:
+        await press(pilot, *SHOW, "j", "d")
+        assert told(pilot) == ["Select a span of a layer to see it in the decomposition."]
+        assert isinstance(pilot.app.screen, TraceScreen)
+
+
+async def test_stored_traces_of_the_model_are_listed_and_another_one_is_opened(traced: DataFolder) -> None:
+    earlier = trace_of(id="20261126-1", when="2026-11-26T07:15:00.000000+00:00", runtime="openvino-2026.4 threads-2")
+    store_trace(traced, earlier)
+    store_trace(traced, trace_of(id="other", model="alexnet"))
+    (traced.traces / "torn.json.gz").write_bytes(b"torn")
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW)
+        panel = pilot.app.screen.query_one(TracesPanel)
+        assert [it.header.id for it in panel.found] == [ID, "20261126-1"]
+        shown = screen_text(pilot)
+        assert "3 Traces 2" in shown and "1 cannot be read" in shown and "▸* 11-27 07:15" in shown
+        await press(pilot, "3", "j", "y")
+        assert traced.copied.read_text() == "20261126-1"
+        await press(pilot, "enter")
+        state = timeline(pilot).state
+        assert state is not None and state.trace == earlier
+        assert pilot.app.screen.focused is timeline(pilot).rows
+        assert "* 11-26 07:15" in screen_text(pilot)
+
+
+async def test_a_trace_that_was_deleted_meanwhile_is_one_line(traced: DataFolder) -> None:
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW, "3")
+        next(traced.traces.iterdir()).unlink()
+        await press(pilot, "enter")
+        assert "cannot read " in screen_text(pilot) and isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, "r", "3")
+        assert "No trace of this model is stored." in screen_text(pilot)
+
+
+async def test_the_trace_is_written_for_other_programs(traced: DataFolder, tmp_path: Path) -> None:
+    chrome, perfetto = tmp_path / "trace.json", tmp_path / "trace.pftrace"
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW, "o", f'"{tmp_path}"', "enter")
+        assert f"{tmp_path} is a folder" in screen_text(pilot)
+        await press(pilot, '"/trace.json"', "enter", "o", f'"{perfetto}"', "enter")
+        assert {f"The trace is in {chrome}", f"The trace is in {perfetto}"} <= set(told(pilot))
+        assert any(it["name"] == "inference 1" for it in json.loads(chrome.read_bytes())["traceEvents"])
+        assert b"inference 1" in perfetto.read_bytes()
+        # A file that is there is replaced only when confirmed.
+        await press(pilot, "o", f'"{chrome}"', "enter")
+        assert isinstance(pilot.app.screen, PathScreen) and "press enter again" in screen_text(pilot)
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, TraceScreen)
+
+
+async def test_a_click_selects_a_span(traced: DataFolder) -> None:
+    async with running(app_on(traced), WIDE) as pilot:
+        await press(pilot, *SHOW)
+        panel = timeline(pilot)
+        await pilot.click(panel.rows, offset=(panel.rows.size.width * 3 // 4, panel.row))
+        await press(pilot)
+        assert panel.selected_layer is not None and panel.selected_layer > 10
+
+
+async def test_every_panel_fits_a_narrow_terminal(traced: DataFolder) -> None:
+    store_trace(traced, with_threads(trace_of()))
+    async with running(app_on(traced), NARROW) as pilot:
+        await press(pilot, *SHOW, "G", "l")
+        for panel in ("1", "2", "3"):
+            await press(pilot, panel)
+            check_layout(pilot.app)
+
+
+async def test_the_picture_can_be_read_without_colours(traced: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(app_on(traced), NARROW) as pilot:
+        await press(pilot, *SHOW, "s")
+        row = next(it for it in screen_text(pilot).split("\n") if "▸    layers" in it)
+        # The selected span, others with cells of their own, and narrow ones.
+        assert re.search("█conv0….*▌.*███", row)
+
+
+async def test_hostile_names_are_spelled_out(new: DataFolder) -> None:
+    trace: Trace = trace_of()
+    evil = "\x1b]0;owned\x07 \n" * 3
+    layers = tuple(replace(it, name=evil, kind=evil, context=evil) for it in trace.layers)
+    levels = tuple(
+        replace(
+            level,
+            notes=(evil,),
+            tracks=tuple(
+                replace(
+                    it, name=evil, spans=tuple(replace(span, name=evil, details=((evil, evil),)) for span in it.spans)
+                )
+                for it in level.tracks
+            ),
+        )
+        for level in trace.levels
+    )
+    store_trace(new, replace(trace, layers=layers, levels=levels))
+    async with running(app_on(new), WIDE) as pilot:
+        await press(pilot, *SHOW, "s", "g")
+        assert "\\x1b]0;owned" in screen_text(pilot)
+        assert screen_text(pilot).replace("\n", "").isprintable()
