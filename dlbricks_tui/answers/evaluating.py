@@ -9,6 +9,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.answers.checking import MOST_PROCESSES, USUAL_PROCESSES
 from dlbricks_tui.answers.evaluation_check import CheckedEvaluation, EvaluationPart, LocatedModel
 from dlbricks_tui.answers.evaluation_comparing import comparison, results_in_file
 from dlbricks_tui.answers.evaluation_results import (
@@ -43,9 +44,6 @@ from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Failure, utc_now
 from dlbricks_tui.wording.events import note_of
 
-# The samples of one process vary less than processes do.
-USUAL_PROCESSES = 3
-_MOST_PROCESSES = 20
 _LOG = "evaluations.log"
 _NOTHING_ASKED = "it states neither bricks nor end_to_end nor a scenario"
 
@@ -68,8 +66,8 @@ class EvaluateOptions:
     def __post_init__(self) -> None:
         if not 0 < self.by < 1:
             raise EvaluationError(f"by {self.by:g}: give more than 0 and less than 1, such as 3%")
-        if not 1 <= self.processes <= _MOST_PROCESSES:
-            raise EvaluationError(f"processes {self.processes}: give a number from 1 to {_MOST_PROCESSES}")
+        if not 1 <= self.processes <= MOST_PROCESSES:
+            raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,8 @@ def _write_evaluation(args: argparse.Namespace) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.evaluating import USUAL_PROCESSES, EvaluateOptions, EvaluationSteps, evaluate
+    from dlbricks_tui.answers.checking import USUAL_PROCESSES
+    from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps, evaluate
     from dlbricks_tui.answers.evaluation_check import check_evaluation
     from dlbricks_tui.evaluations.file import read_evaluation
 
