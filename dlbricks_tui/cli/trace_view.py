@@ -11,7 +11,7 @@ from rich.text import Text
 from dlbricks_tui.cli.drawing import name_cell, plain_table
 from dlbricks_tui.printable import printable
 from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
-from dlbricks_tui.wording.numbers import counted, in_ms, signed_percent
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
 from dlbricks_tui.wording.tables import or_dash
 from dlbricks_tui.wording.tracing import signed_ms
 
@@ -50,7 +50,7 @@ def stored_view(traces: Sequence[StoredTrace]) -> Table:
     table = plain_table("MODEL", "TRACE", "WHEN (UTC)", "RUNTIME", "LAYERS", "BATCH", "SIZE")
     for stored in traces:
         header = stored.header
-        facts = (header.graph_level.value, str(header.batch_size), f"{stored.size_bytes / 1e6:.1f} MB")
+        facts = (header.graph_level.value, str(header.batch_size), f"{stored.size_bytes / 1000:,.0f} kB")
         when = header.when[:16].replace("T", " ")
         named = (name_cell(header.model), name_cell(header.id[:_SHORT_ID]), when, name_cell(header.runtime))
         table.add_row(*named, *facts)
@@ -100,4 +100,6 @@ def _layers(times: Sequence[LayerTime]) -> Table:
 
 
 def _total(value: Fact) -> str:
-    return f"{value:,}" if type(value) is int else str(value)
+    if type(value) is int:
+        return f"{value:,}"
+    return milliseconds(value, precise=True) if isinstance(value, float) else str(value)

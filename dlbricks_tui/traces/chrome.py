@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dlbricks_tui.store.records import Fact
@@ -18,7 +18,7 @@ from dlbricks_tui.traces.annotations import (
     span_annotations,
     trace_title,
 )
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TracedLayer
+from dlbricks_tui.traces.trace import LevelTrace, Span, Trace, TracedLayer
 
 Event = dict[str, Any]
 # Whole numbers that JavaScript holds exactly.
@@ -52,9 +52,9 @@ def _level_events(
     yield _slice(number, 0, trace_title(trace), ("about",), start_ns - zero_ns, end_ns - start_ns, about)
     for thread, track in enumerate(level.tracks, start=1):
         yield from _thread_names(number, thread, track.name)
-        for span in track.spans:
+        for span, (start_ns, end_ns) in zip(track.spans, _side_by_side(track.spans, zero_ns), strict=True):
             groups, arguments = categories(track, span, layers), _arguments(span_annotations(span, layers))
-            yield _slice(number, thread, span.name, groups, span.start_ns - zero_ns, span.duration_ns, arguments)
+            yield _slice(number, thread, span.name, groups, start_ns, end_ns - start_ns, arguments)
     for counter in level.counters:
         for time_ns, value in zip(counter.times_ns, counter.values, strict=True):
             yield {
@@ -64,6 +64,28 @@ def _level_events(
                 "ts": (time_ns - zero_ns) / 1000,
                 "args": {shown(counter.unit): value},
             }
+
+
+def _side_by_side(spans: Sequence[Span], zero_ns: int) -> list[tuple[int, int]]:
+    """Return the start and the end of each span; no two spans end in the same microsecond.
+
+    chrome://tracing rounds ends to microseconds, and draws a span below another one that ends in the same one. So spans
+    before one of less than a microsecond end up to a microsecond sooner.
+    """
+    found: list[tuple[int, int]] = []
+    latest_ns: int | None = None
+    for span in reversed(spans):
+        start_ns = span.start_ns - zero_ns
+        end_ns = start_ns + span.duration_ns
+        if latest_ns is not None and _rounded(end_ns) > latest_ns:
+            end_ns = max(0, latest_ns)
+        found.append((min(start_ns, end_ns), end_ns))
+        latest_ns = _rounded(end_ns) - 1000
+    return found[::-1]
+
+
+def _rounded(time_ns: int) -> int:
+    return (time_ns + 500) // 1000 * 1000
 
 
 def _named(what: str, process: int, **arguments: object) -> Event:
