@@ -8,7 +8,6 @@
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -42,7 +41,8 @@ from dlbricks_tui.scenarios.messages import (
 from dlbricks_tui.scenarios.progress import Finding
 from dlbricks_tui.scenarios.rate_search import RateSearch
 from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario, ScenarioError, fewest_queries
-from dlbricks_tui.scenarios.serving import Answered, Instance, Serving
+from dlbricks_tui.scenarios.serving import Instance, Serving
+from dlbricks_tui.scenarios.single_requests import SingleRequests, single_requests
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
 from dlbricks_tui.store.packed_latencies import pack_latencies
@@ -52,10 +52,6 @@ _LOCKED_AS = "scenario"
 _LOG = "scenarios.log"
 # Of the memory of the host, all instances together may take this share.
 _MOST_MEMORY = 0.9
-_NS_PER_MS = 1e6
-
-# Single requests before the tests.
-_FEWEST_WARM, _MOST_WARM = 5, 200
 _TIMED_BATCHES = 3
 # LoadGen prepares queries for the expected latency, and the model may be faster.
 _FASTER, _SLACK = 1.25, 1.15
@@ -124,9 +120,9 @@ class _Measuring:
         self._folder = place.data.scenarios / self._uuid
         self._warnings: list[str] = []
         self._log = place.data.log / _LOG
-        # Milliseconds of a batch by its size, and what passing a request adds.
+        # Milliseconds of a batch by its size.
         self._batch_ms: dict[int, float] = {}
-        self._passing_ms = self._wake_up_ms = 0.0
+        self._single = SingleRequests(0.0, 0.0, 0.0)
         # Where the results come from: the same for all workers, which are of one runtime.
         self._origin: Provenance | None = None
 
@@ -141,12 +137,13 @@ class _Measuring:
             instances = [workers.enter_context(self._instance(jobs, system)) for _ in range(self._scenario.instances)]
             self._warm_up(instances)
             with Serving(instances, changed) as serving:
-                self._measure_passing(serving)
+                single = self._single = self._requests(serving)
+                self._batch_ms[1] = single.service_ms
                 self._write(
                     LoadReady(
-                        service_ms=self._batch_ms[1],
-                        passing_ms=self._passing_ms,
-                        wake_up_ms=self._wake_up_ms,
+                        service_ms=single.service_ms,
+                        passing_ms=single.passing_ms,
+                        wake_up_ms=single.wake_up_ms,
                         logs=str(self._folder),
                     ),
                 )
@@ -248,31 +245,10 @@ class _Measuring:
             untimed = untimed_runs(first_run_ms, whole=True)
             self._batch_ms[size] = max(median(it.run(size, untimed, _TIMED_BATCHES)) for it in instances)
 
-    def _measure_passing(self, serving: Serving) -> None:
-        """Measure single requests: what passing them to a worker adds to their inference, and what a pause adds."""
-        taken = self._single_requests(serving, pause_seconds=0.0)
-        self._batch_ms[1] = median(it.inference_ms for it in taken)
-        latency_ms = median(it.latency_ns for it in taken) / _NS_PER_MS
-        self._passing_ms = median(it.latency_ns / _NS_PER_MS - it.inference_ms for it in taken)
-        paused = self._single_requests(serving, self._rule.pause_seconds)
-        self._wake_up_ms = max(0.0, median(it.latency_ns for it in paused) / _NS_PER_MS - latency_ms)
-
-    def _single_requests(self, serving: Serving, pause_seconds: float) -> Sequence[Answered]:
-        """Send requests one after another, each after a pause."""
-        answered = threading.Event()
-        serving.respond = lambda _: answered.set()
-        began = self._clocks.steady()
-        for number in range(_MOST_WARM):
-            if number >= _FEWEST_WARM and self._clocks.steady() - began > self._rule.warm_seconds:
-                break
-            with self._signals.waiting():
-                time.sleep(pause_seconds)
-            answered.clear()
-            serving.issue([number])
-            with self._signals.waiting():
-                answered.wait()
-            serving.raise_failure()
-        return serving.take_answered()
+    def _requests(self, serving: Serving) -> SingleRequests:
+        """Send single requests, and return what they cost."""
+        rule, clock = self._rule, self._clocks.steady
+        return single_requests(serving, rule.warm_seconds, rule.pause_seconds, clock, self._signals.waiting)
 
     def _carry_out(self, tests: LoadTests) -> Finding:
         kind, largest = self._scenario.kind, max(self._scenario.batch_sizes)
@@ -281,7 +257,7 @@ class _Measuring:
         if kind is Kind.SERVER:
             settings = self._settings(self._batch_ms[1])
             if self._scenario.rate is None:
-                return RateSearch(tests, settings, largest, self._capacity, self._passing_ms).find(
+                return RateSearch(tests, settings, largest, self._capacity, self._single.passing_ms).find(
                     self._order.first_rate
                 )
             return tests.run(replace(settings, rate=self._scenario.rate), largest)
@@ -354,8 +330,8 @@ class _Measuring:
             reasons=found.verdict.reasons,
             queries=len(found.latencies.latencies_ns),
             seconds=found.latencies.seconds,
-            passing_ms=max(0.0, self._passing_ms),
-            wake_up_ms=self._wake_up_ms,
+            passing_ms=max(0.0, self._single.passing_ms),
+            wake_up_ms=self._single.wake_up_ms,
             latencies=pack_latencies(found.latencies.latencies_ns),
         )
 
