@@ -247,3 +247,27 @@ def test_an_evaluation_is_written_from_a_run_and_carried_out(data: Path, tmp_pat
     assert [it.verdict.value for it in again.comparison or ()] == ["same"]
     with pytest.raises(api.EvaluationError, match="does not exist"):
         api.evaluate(tmp_path / "missing.toml", data=data)
+
+
+def test_a_model_is_traced_and_written_for_another_program(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = ROOT / "tests" / "traces" / "fake_process.py"
+    monkeypatch.setattr(
+        "dlbricks_tui.traces.process.trace_command", lambda data: [sys.executable, str(fake), str(data.path), "done"]
+    )
+    told: list[str] = []
+    options = api.TraceOptions(runtime="fake", levels=(api.TraceLevel.LAYER, api.TraceLevel.MODEL), inferences=2)
+    file = tmp_path / "trace.json"
+    found = api.trace(MODEL, options, file=file, format=api.TraceFormat.CHROME, progress=told.append, data=data)
+    assert (found.model, found.file, found.format) == (MODEL, file, api.TraceFormat.CHROME)
+    assert [(it.level.value, it.overhead_ms) for it in found.levels] == [("model", None), ("layer", 0.2)]
+    assert json.loads(file.read_bytes())["traceEvents"]
+    assert told == [
+        "waiting for another run",
+        "model level: 1.000 ms per inference",
+        "layer level: 1.200 ms per inference, +0.2000 ms",
+    ]
+    assert api.trace(MODEL, options, data=data).file is None
+    with pytest.raises(api.TraceError, match="inferences 0"):
+        api.TraceOptions(inferences=0)

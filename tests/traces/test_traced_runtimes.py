@@ -1,5 +1,7 @@
 """Traces by the real runtimes: their layers are exactly those of the fused graph, once for each inference."""
 
+import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,8 +13,11 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.traces.chrome import chrome_json
+from dlbricks_tui.traces.perfetto import perfetto_bytes
 from dlbricks_tui.traces.trace import Trace, TraceLevel, TrackKind
 from tests.runs.runs import Site
+from tests.traces.perfetto_files import Read, values
 from tests.traces.tracing import Bench, assert_exactly_the_layers, level_of, track_of
 
 _RUNTIMES = [
@@ -59,11 +64,29 @@ def check_primitives(trace: Trace, framework: str) -> None:
         assert ran == convolutions
 
 
+def check_files(trace: Trace) -> None:
+    """Check that both formats for other programs have each layer once in each inference, with its brick."""
+    number = 1 + [it.level for it in trace.levels].index(TraceLevel.LAYER)
+    expected = Counter(
+        (inference, layer.index, layer.brick)
+        for inference in range(len(trace.levels[number - 1].inference_ms))
+        for layer in trace.layers
+    )
+    read = Read(perfetto_bytes(trace))
+    slices = read.slices[read.of_level(f"{number} layer level")["layers"]]
+    told = [values(event.debug_annotations) for *_, event in slices]
+    assert Counter((it["inference"], it["layer"], it["brick"]) for it in told) == expected
+    events = json.loads(chrome_json(trace))["traceEvents"]
+    of_level = [it["args"] for it in events if it["pid"] == number and it.get("cat", "").startswith("layers,")]
+    assert Counter((it["inference"], it["layer"], it["brick"]) for it in of_level) == expected
+
+
 @pytest.mark.parametrize("framework", _RUNTIMES)
 def test_the_layer_level_has_exactly_the_layers_of_the_fused_graph(framework: str, tmp_path: Path) -> None:
     trace = traced(tmp_path, framework, "mobilenet0.25", 2, (TraceLevel.LAYER, TraceLevel.PRIMITIVE))
     check_layers(trace)
     check_primitives(trace, framework)
+    check_files(trace)
 
 
 @pytest.mark.soak
@@ -72,6 +95,7 @@ def test_resnet50_is_traced_at_all_levels_by_each_runtime(framework: str, tmp_pa
     trace = traced(tmp_path, framework, "resnet50_v1", 5, tuple(TraceLevel))
     check_layers(trace)
     check_primitives(trace, framework)
+    check_files(trace)
     threads = level_of(trace, TraceLevel.THREAD)
     assert_exactly_the_layers(trace, threads)
     assert any(it.spans for it in threads.tracks if it.kind is TrackKind.THREAD)
