@@ -216,8 +216,10 @@ def _bar(run: Run, name: str, is_selected: bool, cut: Callable[[str, int], tuple
 def counter_pieces(
     counter: Counter, times: SpanTimes, window: Window, width: int, selected: int | None = None
 ) -> Iterator[Piece]:
-    """Yield the readings of a counter as heights between its least and its greatest value."""
-    least, most = min(counter.values, default=0.0), max(counter.values, default=0.0)
+    """Yield the readings of a counter as heights between the least and the greatest value in view."""
+    before = bisect_right(times.starts, window.start_ns) - 1
+    values = counter.values[max(0, before) : bisect_left(times.starts, window.time(width))]
+    least, most = min(values, default=0.0), max(values, default=0.0)
     step = (len(_HEIGHTS) - 1) / (most - least) if most > least else 0.0
     cells = []
     for cell in range(width):

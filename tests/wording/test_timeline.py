@@ -224,6 +224,9 @@ def test_a_counter_is_drawn_by_its_height_from_its_first_reading_to_its_last() -
     times = SpanTimes.of_counter(counter)
     text = "".join(it.text for it in counter_pieces(counter, times, Window(0, 10), 12))
     assert text == "  ▁▁▂▂██▅   "
+    # Heights are those in view, and a reading from before it still counts.
+    text = "".join(it.text for it in counter_pieces(counter, times, Window(30, 10), 3))
+    assert text == "▁██"
     inks = [it.ink for it in counter_pieces(counter, times, Window(0, 10), 12, 2)]
     assert inks == [Ink.NOTHING, Ink.ONE, Ink.SELECTED, Ink.ONE, Ink.NOTHING]
 
