@@ -1,5 +1,6 @@
 """What holds for every test."""
 
+import signal
 import sysconfig
 import venv
 from importlib import metadata
@@ -15,6 +16,8 @@ from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
+# A shell lets background jobs ignore ctrl+c, which tests send to themselves and to their processes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
