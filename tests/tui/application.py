@@ -6,7 +6,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any, ClassVar
 
 from textual.app import App
 from textual.events import Paste
@@ -14,6 +15,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.worker import WorkerError
 
+import dlbricks_tui.tui
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui.app import DlbricksApp
@@ -60,6 +62,32 @@ def small_library(folder: Path) -> Path:
 async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Pilot[None]]:
     """Run the application, and wait until its first work has settled."""
     async with app.run_test(size=size) as pilot:
+        await settled(pilot)
+        yield pilot
+
+
+class AppWithoutWorkbench(DlbricksApp):
+    """The application with an empty screen in place of the workbench."""
+
+    # Relative paths would be relative to this file.
+    CSS_PATH: ClassVar[list[str | PurePath]] = [Path(*dlbricks_tui.tui.__path__, "app.tcss")]
+
+    def get_default_screen(self) -> Screen[None]:
+        return Screen()
+
+
+@asynccontextmanager
+async def showing(
+    data: DataFolder, screen_of: Callable[[Session], Screen[Any]], size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[Pilot[None]]:
+    """Run the application with one screen alone, for tests that do not depend on how the user reaches it.
+
+    That is much quicker than to open a model in the workbench.
+    """
+    session = Session(data)
+    app = AppWithoutWorkbench(session, WRITTEN)
+    async with app.run_test(size=size) as pilot:
+        app.push_screen(screen_of(session))
         await settled(pilot)
         yield pilot
 

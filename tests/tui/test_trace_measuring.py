@@ -30,11 +30,10 @@ from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.trace.settings import TraceSetting, TraceSettings
 from dlbricks_tui.tui.trace.start import StartTraceScreen
-from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, WIDE, eventually, press, screen_text
 from tests.tui.snapshots import check_all
 from tests.tui.test_scenario_measuring import SCRIPT, Process, shows
-from tests.tui.test_trace_screen import SHOW, told
+from tests.tui.test_trace_screen import told, trace_screen
 from tests.tui.traces import ID, MODEL, store_trace
 
 STARTED = LevelStarted(level=TraceLevel.MODEL)
@@ -76,7 +75,7 @@ def write(process: Process, *messages: TraceMessage, number: int = 1) -> None:
 
 async def begin(pilot: Pilot[None]) -> None:
     """Start a trace with the usual settings."""
-    await press(pilot, *SHOW, "m")
+    await press(pilot, "m")
     assert isinstance(pilot.app.screen, StartTraceScreen)
     await pilot.press("enter")
 
@@ -84,15 +83,15 @@ async def begin(pilot: Pilot[None]) -> None:
 async def test_the_start_box_matches_its_snapshot(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = TraceSettings(("default", "default-openvino"), "default", threads=1)
     monkeypatch.setattr("dlbricks_tui.tui.trace.work.first_settings", lambda *_: settings)
-    async with running(app_on(new)) as pilot:
-        await press(pilot, *SHOW, "m")
+    async with trace_screen(new) as pilot:
+        await press(pilot, "m")
         await check_all(pilot, "trace-start")
 
 
 async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_its_end(
     new: DataFolder, process: Process
 ) -> None:
-    async with running(app_on(new), WIDE) as pilot:
+    async with trace_screen(new, WIDE) as pilot:
         await begin(pilot)
         await shows(pilot, "reading the model, then model, layer, primitive, thread")
         write(process, TraceWaits(holder="run r1 of a colleague"))
@@ -114,8 +113,8 @@ async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_it
 async def test_the_order_has_the_settings_of_the_box(
     new: DataFolder, process: Process, orders: list[TraceOptions]
 ) -> None:
-    async with running(app_on(new), NARROW) as pilot:
-        await press(pilot, *SHOW, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "j", "e")
+    async with trace_screen(new, NARROW) as pilot:
+        await press(pilot, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "j", "e")
         await press(pilot, "backspace", "backspace", '"7"', "enter")
         assert isinstance(pilot.app.screen, StartTraceScreen)
         await pilot.press("enter")
@@ -133,8 +132,8 @@ async def test_the_order_has_the_settings_of_the_box(
 
 
 async def test_a_wrong_number_is_refused_with_one_line(new: DataFolder, orders: list[TraceOptions]) -> None:
-    async with running(app_on(new), NARROW) as pilot:
-        await press(pilot, *SHOW, "m", "G", "e", '"1,2"', "enter")
+    async with trace_screen(new, NARROW) as pilot:
+        await press(pilot, "m", "G", "e", '"1,2"', "enter")
         assert "Write one whole number from 1 to 1,000" in screen_text(pilot)
         await press(pilot, "escape", "g", "e")
         assert told(pilot) == ["Only numbers are written; the other settings have a next value."]
@@ -143,7 +142,7 @@ async def test_a_wrong_number_is_refused_with_one_line(new: DataFolder, orders: 
 
 
 async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, process: Process) -> None:
-    async with running(app_on(new), NARROW) as pilot:
+    async with trace_screen(new, NARROW) as pilot:
         await begin(pilot)
         write(process, STARTED)
         await shows(pilot, "model level is traced")
@@ -163,18 +162,18 @@ async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, proce
 
 
 async def test_leaving_while_it_traces_asks_and_ends_the_process(new: DataFolder, process: Process) -> None:
-    async with running(app_on(new), NARROW) as pilot:
+    async with trace_screen(new, NARROW) as pilot:
         await begin(pilot)
         await eventually(pilot, process.has_begun)
         await pilot.press("escape")
         await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))
         await press(pilot, "y")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert len(pilot.app.screen_stack) == 1
         assert process.has_ended()
 
 
 async def test_leaving_the_program_ends_the_process(new: DataFolder, process: Process) -> None:
-    async with running(app_on(new), NARROW) as pilot:
+    async with trace_screen(new, NARROW) as pilot:
         await begin(pilot)
         await eventually(pilot, process.has_begun)
     assert process.has_ended()
@@ -192,8 +191,8 @@ async def test_a_trace_that_fails_is_one_line_and_can_be_repeated(
 ) -> None:
     process.write(encode(STARTED), written)
     process.end(status)
-    async with running(app_on(new), NARROW) as pilot:
-        await press(pilot, *SHOW, "m", "enter")
+    async with trace_screen(new, NARROW) as pilot:
+        await press(pilot, "m", "enter")
         assert f" the model was not traced: {reason}" in screen_text(pilot)
         assert isinstance(pilot.app.screen, TraceScreen)
         await press(pilot, "m")
@@ -203,7 +202,7 @@ async def test_a_trace_that_fails_is_one_line_and_can_be_repeated(
 
 async def test_a_stored_trace_can_be_looked_at_while_another_one_is_made(new: DataFolder, process: Process) -> None:
     store_trace(new)
-    async with running(app_on(new), WIDE) as pilot:
+    async with trace_screen(new, WIDE) as pilot:
         await begin(pilot)
         write(process, STARTED)
         await shows(pilot, "model level is traced")
@@ -220,8 +219,8 @@ async def test_a_model_that_no_runtime_can_trace_says_why(new: DataFolder, monke
         raise TraceError("no runtime runs this model; `dlbricks runtimes` lists them")
 
     monkeypatch.setattr(answers, "trace_order", refuse)
-    async with running(app_on(new), NARROW) as pilot:
-        await press(pilot, *SHOW, "m", "enter")
+    async with trace_screen(new, NARROW) as pilot:
+        await press(pilot, "m", "enter")
         assert isinstance(pilot.app.screen, TraceScreen)
         assert "no runtime runs this model; `dlbricks runtimes` lists them" in screen_text(pilot)
 

@@ -2,22 +2,26 @@
 
 import json
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.traces.trace import Trace
 from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.trace.timeline import TimelinePanel
 from dlbricks_tui.tui.trace.traces import TracesPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text
-from tests.tui.results import graph_of
+from tests.tui.application import MEDIUM, NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
+from tests.tui.results import graph_of, source_called
 from tests.tui.snapshots import check_all, check_layout
 from tests.tui.traces import ID, MODEL, store_trace, trace_of, with_threads
 
@@ -30,6 +34,14 @@ def traced(new: DataFolder) -> DataFolder:
     """A data folder with a trace of a model."""
     store_trace(new)
     return new
+
+
+@asynccontextmanager
+async def trace_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
+    """Run the application with the trace screen alone, as if the model had been opened."""
+    spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
+    async with showing(data, lambda session: TraceScreen(session, spec, WRITTEN, Config()), size) as pilot:
+        yield pilot
 
 
 def timeline(pilot: Pilot[None]) -> TimelinePanel:
@@ -57,8 +69,8 @@ async def test_the_screen_matches_its_snapshot(traced: DataFolder) -> None:
 
 
 async def test_the_answer_of_the_level_and_the_selected_span_stand_at_the_top(traced: DataFolder) -> None:
-    async with running(app_on(traced), NARROW) as pilot:
-        await press(pilot, *SHOW, "s")
+    async with trace_screen(traced, NARROW) as pilot:
+        await press(pilot, "s")
         head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
         added = r"\+[\d.]+ ms \(5 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
         assert re.match(rf" {MODEL}: layer level: [\d.]+ ms per inference, {added}", head)
@@ -84,8 +96,7 @@ async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(
 
 
 async def test_levels_open_and_close_by_their_keys(traced: DataFolder) -> None:
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW)
+    async with trace_screen(traced, WIDE) as pilot:
         assert screen_text(pilot).count("layers ") >= 2
         await press(pilot, "enter")
         # The cursor is on the level, which now shows its layers itself.
@@ -102,8 +113,8 @@ async def test_levels_open_and_close_by_their_keys(traced: DataFolder) -> None:
 
 async def test_keys_go_from_span_to_span_and_from_inference_to_inference(traced: DataFolder) -> None:
     names = [layer.name for layer in graph_of(MODEL).layers]
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW, "s")
+    async with trace_screen(traced, WIDE) as pilot:
+        await press(pilot, "s")
         assert selected(pilot) == (names[0], 0)
         await press(pilot, "l", "right")
         assert selected(pilot) == (names[2], 0)
@@ -121,8 +132,8 @@ async def test_zooming_and_moving_change_the_axis_and_fitting_restores_it(traced
     def axis(pilot: Pilot[None]) -> str:
         return next(it for it in screen_text(pilot).split("\n") if "inference 1/3" in it)
 
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW, "s")
+    async with trace_screen(traced, WIDE) as pilot:
+        await press(pilot, "s")
         fitted = axis(pilot)
         assert "ms |0" in fitted
         await press(pilot, "plus", "plus")
@@ -145,8 +156,8 @@ async def test_zooming_and_moving_change_the_axis_and_fitting_restores_it(traced
 
 async def test_the_span_panel_compares_a_layer_with_its_brick(traced: DataFolder) -> None:
     layer = trace_of().layers[0]
-    async with running(app_on(traced), NARROW) as pilot:
-        await press(pilot, *SHOW, "s", "2")
+    async with trace_screen(traced, NARROW) as pilot:
+        await press(pilot, "s", "2")
         shown = screen_text(pilot)
         for words in (
             layer.name,
@@ -165,8 +176,8 @@ async def test_the_span_panel_compares_a_layer_with_its_brick(traced: DataFolder
 
 async def test_the_span_panel_shows_primitives_counters_and_levels(new: DataFolder) -> None:
     store_trace(new, with_threads(trace_of()))
-    async with running(app_on(new), WIDE) as pilot:
-        await press(pilot, *SHOW, *["j"] * 6, "s")
+    async with trace_screen(new, WIDE) as pilot:
+        await press(pilot, *["j"] * 6, "s")
         shown = screen_text(pilot)
         assert "a primitive of oneDNN, primitive level" in shown and "jit:avx2" in shown and "aBcd8b" in shown
         await press(pilot, "G", "l", "G", "l")
@@ -177,8 +188,8 @@ async def test_the_span_panel_shows_primitives_counters_and_levels(new: DataFold
 
 
 async def test_a_level_tells_its_notes_and_the_levels_that_are_missing(traced: DataFolder) -> None:
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW, "k", "k")
+    async with trace_screen(traced, WIDE) as pilot:
+        await press(pilot, "k", "k")
         shown = screen_text(pilot)
         assert "layer level" in shown and "(median of 3)" in shown
         assert "! the starts of layers are derived from their order" in shown
@@ -211,8 +222,8 @@ async def test_a_layer_of_other_layers_is_not_there(new: DataFolder) -> None:
 
 
 async def test_a_span_of_no_layer_stays_in_the_timeline(traced: DataFolder) -> None:
-    async with running(app_on(traced), NARROW) as pilot:
-        await press(pilot, *SHOW, "j", "d")
+    async with trace_screen(traced, NARROW) as pilot:
+        await press(pilot, "j", "d")
         assert told(pilot) == ["Select a span of a layer to see it in the decomposition."]
         assert isinstance(pilot.app.screen, TraceScreen)
 
@@ -222,8 +233,7 @@ async def test_stored_traces_of_the_model_are_listed_and_another_one_is_opened(t
     store_trace(traced, earlier)
     store_trace(traced, trace_of(id="other", model="alexnet"))
     (traced.traces / "torn.json.gz").write_bytes(b"torn")
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW)
+    async with trace_screen(traced, WIDE) as pilot:
         panel = pilot.app.screen.query_one(TracesPanel)
         assert [it.header.id for it in panel.found] == [ID, "20261126-1"]
         shown = screen_text(pilot)
@@ -238,8 +248,8 @@ async def test_stored_traces_of_the_model_are_listed_and_another_one_is_opened(t
 
 
 async def test_a_trace_that_was_deleted_meanwhile_is_one_line(traced: DataFolder) -> None:
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW, "3")
+    async with trace_screen(traced, WIDE) as pilot:
+        await press(pilot, "3")
         next(traced.traces.iterdir()).unlink()
         await press(pilot, "enter")
         assert "cannot read " in screen_text(pilot) and isinstance(pilot.app.screen, TraceScreen)
@@ -249,8 +259,8 @@ async def test_a_trace_that_was_deleted_meanwhile_is_one_line(traced: DataFolder
 
 async def test_the_trace_is_written_for_other_programs(traced: DataFolder, tmp_path: Path) -> None:
     chrome, perfetto = tmp_path / "trace.json", tmp_path / "trace.pftrace"
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW, "o", f'"{tmp_path}"', "enter")
+    async with trace_screen(traced, WIDE) as pilot:
+        await press(pilot, "o", f'"{tmp_path}"', "enter")
         assert f"{tmp_path} is a folder" in screen_text(pilot)
         await press(pilot, '"/trace.json"', "enter", "o", f'"{perfetto}"', "enter")
         assert {f"The trace is in {chrome}", f"The trace is in {perfetto}"} <= set(told(pilot))
@@ -264,8 +274,7 @@ async def test_the_trace_is_written_for_other_programs(traced: DataFolder, tmp_p
 
 
 async def test_a_click_selects_a_span(traced: DataFolder) -> None:
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW)
+    async with trace_screen(traced, WIDE) as pilot:
         panel = timeline(pilot)
         await pilot.click(panel.rows, offset=(panel.rows.size.width * 3 // 4, panel.row))
         await press(pilot)
@@ -274,8 +283,8 @@ async def test_a_click_selects_a_span(traced: DataFolder) -> None:
 
 async def test_every_panel_fits_a_narrow_terminal(traced: DataFolder) -> None:
     store_trace(traced, with_threads(trace_of()))
-    async with running(app_on(traced), NARROW) as pilot:
-        await press(pilot, *SHOW, "G", "l")
+    async with trace_screen(traced, NARROW) as pilot:
+        await press(pilot, "G", "l")
         for panel in ("1", "2", "3"):
             await press(pilot, panel)
             check_layout(pilot.app)
@@ -283,8 +292,8 @@ async def test_every_panel_fits_a_narrow_terminal(traced: DataFolder) -> None:
 
 async def test_the_picture_can_be_read_without_colours(traced: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with running(app_on(traced), NARROW) as pilot:
-        await press(pilot, *SHOW, "s")
+    async with trace_screen(traced, NARROW) as pilot:
+        await press(pilot, "s")
         row = next(it for it in screen_text(pilot).split("\n") if "▸    layers" in it)
         # The selected span, others with cells of their own, and narrow ones.
         assert re.search("█conv0….*▌.*███", row)
@@ -308,7 +317,7 @@ async def test_hostile_names_are_spelled_out(new: DataFolder) -> None:
         for level in trace.levels
     )
     store_trace(new, replace(trace, layers=layers, levels=levels))
-    async with running(app_on(new), WIDE) as pilot:
-        await press(pilot, *SHOW, "s", "g")
+    async with trace_screen(new, WIDE) as pilot:
+        await press(pilot, "s", "g")
         assert "\\x1b]0;owned" in screen_text(pilot)
         assert screen_text(pilot).replace("\n", "").isprintable()

@@ -1,12 +1,12 @@
 """Made-up traces of the layers of a model, the same on every host and at every time."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.traces.file import write_trace
 from dlbricks_tui.traces.stored import trace_path
 from dlbricks_tui.traces.trace import (
@@ -33,9 +33,14 @@ _STEP_NS, _CYCLE = 20_000, 7
 _FIRST_NS = 900_000
 
 
-def trace_of(graph: LayerGraph | None = None, *, inferences: int = 3, **changes: Any) -> Trace:
+def trace_of(*, inferences: int = 3, **changes: Any) -> Trace:
     """Return a trace of a model at all levels but the thread level."""
-    graph = graph or graph_of(MODEL)
+    return replace(_trace_of(inferences), **changes)
+
+
+@cache
+def _trace_of(inferences: int) -> Trace:
+    graph = graph_of(MODEL)
     occurrences = decompose(graph).occurrences
     bricks = {it.sequence.layers[0]: it for it in occurrences}
     layers = tuple(
@@ -51,7 +56,7 @@ def trace_of(graph: LayerGraph | None = None, *, inferences: int = 3, **changes:
         for index, layer in enumerate(graph.layers)
     )
     levels = [_level(it, layers, inferences) for it in (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)]
-    trace = Trace(
+    return Trace(
         id=ID,
         when=WHEN,
         model=graph.name,
@@ -64,7 +69,6 @@ def trace_of(graph: LayerGraph | None = None, *, inferences: int = 3, **changes:
         levels=tuple(levels),
         missing=(MissingLevel(level=TraceLevel.THREAD, reason="/proc is not readable here"),),
     )
-    return replace(trace, **changes)
 
 
 def with_threads(trace: Trace) -> Trace:
