@@ -1,25 +1,41 @@
-"""`dlbricks trace`, by a process that pretends to trace."""
+"""`dlbricks trace`, by code that pretends to trace: in this process, or in one that can be killed."""
 
 import json
 import os
+import pickle
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.traces.messages import TraceMessage, TraceOrder, decode, encode
 from tests.answers.validation import faults
 from tests.models.onnx_models import saved, small
+from tests.traces.fake_process import pretend
 
 FAKE = Path(__file__).parents[1] / "traces" / "fake_process.py"
 CHROME = ("--format", "chrome")
 
 Answer = Callable[..., tuple[int, str, str]]
+
+
+@dataclass(frozen=True)
+class InThisProcess:
+    """Pretends to trace in this process, with the order and the messages that another process would read and write."""
+
+    order: TraceOrder
+    data: DataFolder
+
+    def run(self, take: Callable[[TraceMessage], None]) -> None:
+        pretend(pickle.loads(self.order.encoded()), self.data, "done", lambda message: take(decode(encode(message))))
 
 
 @pytest.fixture
@@ -29,14 +45,18 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Answer:
-    """Run `dlbricks trace`; the process that traces ends in a manner."""
+    """Run `dlbricks trace`; with a manner, a process of its own traces, and ends in this manner."""
 
-    def run(*arguments: str | Path, manner: str = "done") -> tuple[int, str, str]:
-        monkeypatch.setattr(
-            "dlbricks_tui.traces.process.trace_command",
-            lambda data: [sys.executable, str(FAKE), str(data.path), manner],
-        )
-        status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])
+    def run(*arguments: str | Path, manner: str | None = None) -> tuple[int, str, str]:
+        with monkeypatch.context() as patched:
+            if manner is None:
+                patched.setattr("dlbricks_tui.answers.tracing.trace_process", InThisProcess)
+            else:
+                patched.setattr(
+                    "dlbricks_tui.traces.process.trace_command",
+                    lambda data: [sys.executable, str(FAKE), str(data.path), manner],
+                )
+            status = main(["--data-dir", str(tmp_path / "data"), "trace", *map(str, arguments)])
         return status, *capsys.readouterr()
 
     return run
@@ -47,7 +67,7 @@ def trace(tmp_path: Path, run: Answer, file: Path) -> Answer:
     """Trace a tiny model by ONNX Runtime into the file."""
     model = saved(tmp_path, small())
 
-    def trace(*arguments: str, manner: str = "done") -> tuple[int, str, str]:
+    def trace(*arguments: str, manner: str | None = None) -> tuple[int, str, str]:
         return run(model, "-o", file, "--runtime", "onnxruntime", "--threads", "1", *arguments, manner=manner)
 
     return trace
@@ -85,7 +105,7 @@ def test_the_document_conforms_to_the_printed_schema(trace: Answer, capsys: pyte
 
 
 def test_tables_show_levels_and_the_slowest_layers_beside_their_bricks(trace: Answer, file: Path) -> None:
-    status, out, err = trace()
+    status, out, err = trace(manner="done")
     lines = [line.split() for line in out.splitlines()]
     assert status == 0
     assert ["layer", "1.200", "ms", "+0.2000", "ms", "(+20.0", "%)", "41"] in lines

@@ -9,6 +9,7 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -32,8 +33,11 @@ from tests.traces.sample_traces import sample_trace
 
 
 def main(folder: str, manner: str) -> None:
-    order: TraceOrder = pickle.load(sys.stdin.buffer)
-    data = DataFolder(Path(folder))
+    pretend(pickle.load(sys.stdin.buffer), DataFolder(Path(folder)), manner, told)
+
+
+def pretend(order: TraceOrder, data: DataFolder, manner: str, tell: Callable[[TraceMessage], None]) -> None:
+    """Write the sample trace as that of an order, and tell its messages; tests call this without a process, too."""
     trace = replace(
         sample_trace(order.inferences),
         model=order.source.name,
@@ -46,22 +50,22 @@ def main(folder: str, manner: str) -> None:
         levels=tuple(it for it in trace.levels if it.level in order.levels),
         missing=tuple(it for it in trace.missing if it.level in order.levels),
     )
-    told(TraceWaits(holder="another run"))
+    tell(TraceWaits(holder="another run"))
     for level in trace.levels:
-        told(LevelStarted(level=level.level))
+        tell(LevelStarted(level=level.level))
         if manner == "waits":
             wait_for_a_signal(data)
-        told(LevelDone(level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms))
+        tell(LevelDone(level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms))
     for missing in trace.missing:
-        told(LevelDone(level=missing.level, inference_ms=None, overhead_ms=None, missing=missing.reason))
+        tell(LevelDone(level=missing.level, inference_ms=None, overhead_ms=None, missing=missing.reason))
     if manner == "fails":
-        told(TraceFailed(reason="the worker was lost: killed by signal 9"))
+        tell(TraceFailed(reason="the worker was lost: killed by signal 9"))
         sys.exit(1)
     if manner == "dies":
         sys.exit("there is no room for the model")
     if manner != "nothing":
         write_trace(trace, trace_path(data.traces, trace.id))
-        told(TraceDone(id=trace.id))
+        tell(TraceDone(id=trace.id))
 
 
 def told(message: TraceMessage) -> None:
