@@ -1,4 +1,6 @@
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +20,15 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import form, measurement, provenance
-from tests.tui.application import app_on, press, running, screen_text, settled
+from tests.tui.application import MEDIUM, WIDE, app_on, press, running, screen_text, settled, showing
 from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
 
-WIDE = (200, 50)
+
+@asynccontextmanager
+async def results_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
+    """Run the application with the screen of results alone."""
+    async with showing(data, ResultsScreen, size) as pilot:
+        yield pilot
 
 
 def table(pilot: Pilot[None]) -> ResultsPanel:
@@ -54,8 +61,8 @@ async def test_an_empty_store_shows_what_to_do(new: DataFolder) -> None:
 
 
 async def test_results_are_found_while_the_user_types(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", '"kind=convolution"')
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", '"kind=convolution"')
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"
         await press(pilot, "space", '"c6i"')
         assert titled(pilot) == f"1 Results 4 of {RESULTS}"
@@ -81,8 +88,8 @@ SOUGHT = (
 
 
 async def test_every_column_can_be_searched(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash")
         for sought, count in SOUGHT:
             table(pilot).search_line.seek(sought)
             await settled(pilot)
@@ -97,16 +104,16 @@ def test_all_example_filters_of_the_panel_are_valid() -> None:
 
 
 async def test_an_invalid_filter_is_reported_until_it_is_corrected(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", '"colour=red"')
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", '"colour=red"')
         assert "there is no column 'colour'" in screen_text(pilot)
         await press(pilot, "ctrl+u", '"relu"')
         assert titled(pilot) == f"1 Results 12 of {RESULTS}"
 
 
 async def test_the_underlined_column_is_sorted_both_ways(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "s")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "s")
         assert column(pilot, "name") == sorted(column(pilot, "name"))
         await press(pilot, "l", "s")
         assert column(pilot, "trimmed_mean_ms")[:2] == sorted(column(pilot, "trimmed_mean_ms"), reverse=True)[:2]
@@ -118,8 +125,7 @@ async def test_the_underlined_column_is_sorted_both_ways(stored: DataFolder) -> 
 
 
 async def test_columns_that_do_not_fit_are_reached_to_the_right(stored: DataFolder) -> None:
-    async with running(app_on(stored), (80, 24)) as pilot:
-        await press(pilot, "6")
+    async with results_screen(stored, (80, 24)) as pilot:
         assert "good" not in screen_text(pilot).splitlines()[1]
         await press(pilot, *["l"] * 12)
         assert "good" in screen_text(pilot).splitlines()[1]
@@ -128,8 +134,8 @@ async def test_columns_that_do_not_fit_are_reached_to_the_right(stored: DataFold
 
 
 async def test_columns_can_be_selected_and_ordered(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "c", "space", "space", "K", "enter")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "c", "space", "space", "K", "enter")
         # Name and latency are hidden, and the samples come first.
         assert screen_text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
         await press(pilot, "c", "escape")
@@ -137,8 +143,8 @@ async def test_columns_can_be_selected_and_ordered(stored: DataFolder) -> None:
 
 
 async def test_a_column_can_be_moved_in_both_directions(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "c", "J", "enter")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "c", "J", "enter")
         assert screen_text(pilot).splitlines()[1].split()[1:4] == ["ms", "name", "n"]
         await press(pilot, "c", "j", "j", "l", "right", "left", "h", "K", "enter")
         assert screen_text(pilot).splitlines()[1].split()[1:4] == ["ms", "n", "name"]
@@ -147,14 +153,14 @@ async def test_a_column_can_be_moved_in_both_directions(stored: DataFolder) -> N
 
 
 async def test_at_least_one_column_has_to_be_selected(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "c", *["space"] * 9, "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "c", *["space"] * 9, "enter")
         assert not isinstance(pilot.app.screen, ResultsScreen)
 
 
 async def test_the_selected_result_is_shown_in_full(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         assert "25 samples, 2026-11-21 08:45 UTC" in screen_text(pilot)
         assert "Conditions on the host" in screen_text(pilot) and "load              0.25" in screen_text(pilot)
         await press(pilot, "enter")
@@ -165,21 +171,21 @@ async def test_the_selected_result_is_shown_in_full(stored: DataFolder) -> None:
 
 @pytest.mark.parametrize("panel", ["1", "2"])
 async def test_copying_shows_the_copied_text(panel: str, stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", panel, "y")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", panel, "y")
         assert pilot.app.clipboard == form(5, "concat").key
         assert any(it.message.startswith(f"Copied: {form(5, 'concat').key}. ") for it in pilot.app._notifications)
 
 
 async def test_the_id_of_an_older_measurement_can_be_copied(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", "3", "y")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter", "3", "y")
         assert pilot.app.clipboard == column(pilot, "id")[0]
 
 
 async def test_copying_nothing_is_reported(new: DataFolder) -> None:
-    async with running(app_on(new), WIDE) as pilot:
-        await press(pilot, "escape", "6", "y", "2", "y", "3", "y")
+    async with results_screen(new, WIDE) as pilot:
+        await press(pilot, "y", "2", "y", "3", "y")
         assert pilot.app.clipboard == ""
         assert [it.message for it in pilot.app._notifications] == ["No result is selected."] * 3
 
@@ -188,8 +194,8 @@ async def test_the_selected_result_is_shown_with_where_it_comes_from(stored: Dat
     with ResultsDatabase(stored.store) as store:
         store.add(provenance(run="r1", models=(("ab" * 32, "0f" * 32),), evaluation="nightly", unmet=("turbo is on",)))
     # High enough for all of it.
-    async with running(app_on(stored), (120, 110)) as pilot:
-        await press(pilot, "6", "slash", '"of=model system=c5.xlarge"', "enter")
+    async with results_screen(stored, (120, 110)) as pilot:
+        await press(pilot, "slash", '"of=model system=c5.xlarge"', "enter")
         shown = screen_text(pilot)
         facts = ("onednn            2.4.0", "kernel            6.1.0-13", "SHA-256           0f0f", "not met")
         for part in ("Versions", *facts):
@@ -197,14 +203,14 @@ async def test_the_selected_result_is_shown_with_where_it_comes_from(stored: Dat
 
 
 async def test_a_flagged_result_shows_its_flags(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", '"good=no"', "enter")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", '"good=no"', "enter")
         assert "doubtful   drift" in screen_text(pilot)
 
 
 async def test_each_measurement_in_the_history_of_a_brick_can_be_read(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         history = pilot.app.screen.query_one(HistoryPanel)
         assert history.border_title == "3 History 2"
         assert "-9." in screen_text(pilot)
@@ -213,8 +219,8 @@ async def test_each_measurement_in_the_history_of_a_brick_can_be_read(stored: Da
 
 
 async def test_only_the_results_of_a_brick_can_be_shown(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "b")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "b")
         assert len(set(column(pilot, "brick") + column(pilot, "model"))) == 2
         assert titled(pilot).endswith(f" of {RESULTS}")
         await press(pilot, "slash", "escape", "slash", '"of=model"', "enter", "b")
@@ -222,10 +228,8 @@ async def test_only_the_results_of_a_brick_can_be_shown(stored: DataFolder) -> N
 
 
 async def test_marks_survive_another_search(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(
-            pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter", "a"
-        )
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter", "a")
         assert table(pilot).border_subtitle == "14 marked, 2 hidden"
         await press(pilot, "a", "slash", "escape")
         marked = table(pilot).marked
@@ -233,8 +237,8 @@ async def test_marks_survive_another_search(stored: DataFolder) -> None:
 
 
 async def test_deleting_asks_first(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", '"when=2026-11-20"', "enter", "a", "d")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", '"when=2026-11-20"', "enter", "a", "d")
         assert isinstance(pilot.app.screen, DeleteScreen)
         assert f"{BRICKS} results of {RESULTS}:" in screen_text(pilot)
         await press(pilot, "escape")
@@ -247,8 +251,8 @@ async def test_deleting_asks_first(stored: DataFolder) -> None:
 
 
 async def test_hidden_marked_results_are_kept_by_default(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", '"linear"', "enter", "space", "space", "slash", "ctrl+u", '"relu"', "enter")
         await press(pilot, "space", "space", "space")
         assert table(pilot).border_subtitle == "5 marked, 2 hidden"
         await press(pilot, "d")
@@ -262,18 +266,16 @@ async def test_hidden_marked_results_are_kept_by_default(stored: DataFolder) -> 
 
 
 async def test_hidden_marked_results_are_deleted_on_request(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(
-            pilot, "6", "slash", '"linear"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "space", "d", "a"
-        )
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", '"linear"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "space", "d", "a")
         assert f"13 results of {RESULTS}:" in screen_text(pilot)
         await press(pilot, "y")
         assert table(pilot).total == RESULTS - 13
 
 
 async def test_enter_does_not_use_marks_that_are_all_hidden(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "space", "slash", '"nosuchthing"', "enter", "d")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "space", "slash", '"nosuchthing"', "enter", "d")
         assert "The search hides all of 1 marked result." in screen_text(pilot)
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, HiddenMarksScreen)
@@ -283,16 +285,15 @@ async def test_enter_does_not_use_marks_that_are_all_hidden(stored: DataFolder) 
 
 @pytest.mark.parametrize("key", ["e", "v"])
 async def test_export_and_keep_ask_about_hidden_marks(key: str, stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "space", "slash", '"relu 2026-11-20"', "enter", "space", key)
+    async with results_screen(stored) as pilot:
+        await press(pilot, "space", "slash", '"relu 2026-11-20"', "enter", "space", key)
         assert isinstance(pilot.app.screen, HiddenMarksScreen)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, ResultsScreen) and "to compare with" not in screen_text(pilot)
 
 
 async def test_deletions_can_be_undone_one_after_another(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6")
+    async with results_screen(stored) as pilot:
         before = column(pilot, "id")
         await press(pilot, "d", "y", "a", "d", "y")
         assert titled(pilot) == "1 Results 0"
@@ -307,26 +308,26 @@ async def test_deletions_can_be_undone_one_after_another(stored: DataFolder) -> 
 
 
 async def test_without_marks_the_selected_result_is_deleted(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "d", "y")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "d", "y")
         assert titled(pilot) == f"1 Results {RESULTS - 1}"
 
 
 async def test_found_results_can_be_exported_and_imported_elsewhere(stored: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "mine.json"
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", f'"system={THERE}"', "enter", "e", f'"{file}"', "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", f'"system={THERE}"', "enter", "e", f'"{file}"', "enter")
     other = DataFolder(tmp_path / "other")
-    async with running(app_on(other)) as pilot:
-        await press(pilot, "escape", "6", "i", f'"{tmp_path}/mi"', "tab", "enter")
+    async with results_screen(other) as pilot:
+        await press(pilot, "i", f'"{tmp_path}/mi"', "tab", "enter")
         assert titled(pilot) == f"1 Results {BRICKS + 1}"
         assert set(column(pilot, "system")) == {THERE}
 
 
 async def test_the_ending_of_an_exported_file_selects_its_format(stored: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "mine.csv"
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", f'"system={THERE}"', "enter", "e", f'"{tmp_path}/mine.txt"', "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "slash", f'"system={THERE}"', "enter", "e", f'"{tmp_path}/mine.txt"', "enter")
         assert "is no format of an export" in " ".join(screen_text(pilot).split())
         pilot.app.screen.query_one(Input).value = str(file)
         await press(pilot, "enter")
@@ -340,16 +341,16 @@ async def test_an_existing_file_is_replaced_only_after_confirmation(
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "mine.json"
     file.write_text("mine")
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "space", "e", '"mine.json"', "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "space", "e", '"mine.json"', "enter")
         assert "already exists" in screen_text(pilot) and file.read_text() == "mine"
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ResultsScreen) and file.read_text() != "mine"
 
 
 async def test_unusable_paths_are_reported(stored: DataFolder, tmp_path: Path) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "e", f'"{tmp_path}"', "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "e", f'"{tmp_path}"', "enter")
         assert "is a folder" in screen_text(pilot)
         await press(pilot, '"/no/such/file"', "enter")
         assert "No such folder" in screen_text(pilot)
@@ -361,15 +362,15 @@ async def test_unusable_paths_are_reported(stored: DataFolder, tmp_path: Path) -
 
 async def test_a_file_without_results_is_refused_with_a_reason(stored: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("milk, bread\n")
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "i", f'"{tmp_path}/notes.txt"', "enter")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "i", f'"{tmp_path}/notes.txt"', "enter")
         assert isinstance(pilot.app.screen, ErrorScreen)
         assert "nothing was imported" in screen_text(pilot)
 
 
 async def test_two_systems_are_compared(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", f'"system={HERE} 2026-11-21"', "enter", "v")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", f'"system={HERE} 2026-11-21"', "enter", "v")
         assert f"to compare with: system={HERE} 2026-11-21" in screen_text(pilot)
         await press(pilot, "slash", "ctrl+u", f'"system={THERE}"', "enter", "=")
         assert isinstance(pilot.app.screen, ContrastScreen)
@@ -386,27 +387,27 @@ async def test_two_systems_are_compared(stored: DataFolder) -> None:
 
 
 async def test_marked_results_are_compared_if_there_are_any(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
         assert "A all results" in screen_text(pilot) and "B 4 marked results" in screen_text(pilot)
 
 
 async def test_comparing_selections_without_common_results_says_so(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6", "slash", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
+    async with results_screen(stored, WIDE) as pilot:
+        await press(pilot, "slash", '"relu"', "enter", "v", "slash", "ctrl+u", '"linear"', "enter", "=")
         assert "no brick in the same context and no model in common" in screen_text(pilot)
 
 
 async def test_comparing_without_kept_results_shows_what_to_do(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "=")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "=")
         assert isinstance(pilot.app.screen, ResultsScreen)
         assert any("find them and press v" in note.message for note in pilot.app._notifications)
 
 
 async def test_new_results_are_shown_and_the_cursor_stays_on_its_result(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "j", "j", "j")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "j", "j", "j")
         cursor_settled = table(pilot).under_cursor
         assert cursor_settled is not None
         before = cursor_settled.values("id")
@@ -420,8 +421,8 @@ async def test_new_results_are_shown_and_the_cursor_stays_on_its_result(stored: 
 
 
 async def test_a_compacted_store_is_read_again_and_clears_the_marks(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "space")
+    async with results_screen(stored) as pilot:
+        await press(pilot, "space")
         with ResultsDatabase(stored.store) as store:
             store.compact()
         pilot.app.post_message(messages.ResultsStored())
@@ -440,8 +441,7 @@ async def test_the_results_screen_keeps_its_state(stored: DataFolder) -> None:
 
 
 async def test_a_result_with_damaged_samples_keeps_its_row(stored: DataFolder) -> None:
-    async with running(app_on(stored), WIDE) as pilot:
-        await press(pilot, "6")
+    async with results_screen(stored, WIDE) as pilot:
         journal = next(stored.store.glob("journal-*"))
         journal.write_bytes(journal.read_bytes().replace(b'"samples_ms":[', b'"samples_ms":{'))
         await press(pilot, "j")

@@ -35,7 +35,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
-from tests.tui.test_scenario_screen import MODEL, OPEN, store_load_test, to
+from tests.tui.test_scenario_screen import MODEL, OPEN, scenario_screen, store_load_test, to
 
 # It keeps its order, writes each file of lines that appears, and ends with the status in the file `end`.
 SCRIPT = """
@@ -141,8 +141,7 @@ def told(pilot: Pilot[None]) -> list[str]:
 async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown_at_the_end(
     timed: DataFolder, process: Process
 ) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, WIDE) as pilot:
         await pilot.press("m")
         await shows(pilot, "loading the model")
         process.write(READY, FIRST, progress(1, [16.0] * 150 + [180.0, 190.0]))
@@ -173,8 +172,8 @@ async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown
 async def test_the_prediction_of_before_the_measurement_stands_beside_its_result(
     timed: DataFolder, process: Process
 ) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN, *to(ScenarioSetting.KIND), "h", "h")
+    async with scenario_screen(timed, WIDE) as pilot:
+        await press(pilot, *to(ScenarioSetting.KIND), "h", "h")
         screen = pilot.app.screen
         assert isinstance(screen, ScenarioScreen)
         before = screen._view.answer.prediction if screen._view is not None else None
@@ -192,8 +191,7 @@ async def test_the_prediction_of_before_the_measurement_stands_beside_its_result
 
 
 async def test_the_search_begins_at_the_predicted_rate(timed: DataFolder, process: Process) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, NARROW) as pilot:
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
         (rate,) = re.findall(r"~([\d.]+) requests/s", screen_text(pilot))
@@ -203,8 +201,7 @@ async def test_the_search_begins_at_the_predicted_rate(timed: DataFolder, proces
 async def test_a_pause_ends_the_process_and_the_next_one_begins_at_the_rate_that_passed(
     timed: DataFolder, process: Process
 ) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, NARROW) as pilot:
         await pilot.press("m")
         process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
         await shows(pilot, "7 of 662 requests")
@@ -224,8 +221,7 @@ async def test_a_pause_ends_the_process_and_the_next_one_begins_at_the_rate_that
 
 
 async def test_a_paused_measurement_can_be_cancelled(timed: DataFolder, process: Process) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, NARROW) as pilot:
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
         await pilot.press("p")
@@ -236,8 +232,7 @@ async def test_a_paused_measurement_can_be_cancelled(timed: DataFolder, process:
 
 
 async def test_cancelling_asks_first_and_ends_the_process(timed: DataFolder, process: Process) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, NARROW) as pilot:
         # There is nothing to cancel yet.
         await press(pilot, "x", "p")
         assert isinstance(pilot.app.screen, ScenarioScreen)
@@ -256,8 +251,7 @@ async def test_cancelling_asks_first_and_ends_the_process(timed: DataFolder, pro
 
 
 async def test_tests_that_had_ended_before_it_was_cancelled_are_listed(timed: DataFolder, process: Process) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, WIDE) as pilot:
         await pilot.press("m")
         process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
         await shows(pilot, "7 of 662 requests")
@@ -282,8 +276,7 @@ async def test_leaving_while_it_measures_asks_and_ends_the_process(timed: DataFo
 
 
 async def test_leaving_the_program_ends_the_process(timed: DataFolder, process: Process) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, NARROW) as pilot:
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
     assert process.has_ended()
@@ -304,8 +297,8 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(
     process.write(READY, FIRST, written)
     if status is not None:
         process.end(status)
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN, "m")
+    async with scenario_screen(timed, NARROW) as pilot:
+        await press(pilot, "m")
         assert f" The measurement failed: {reason}\n" in screen_text(pilot)
         assert isinstance(pilot.app.screen, ScenarioScreen)
         assert "pause" not in screen_text(pilot)
@@ -314,8 +307,7 @@ async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(
 
 
 async def test_the_settings_stay_while_they_are_measured(timed: DataFolder, process: Process) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, WIDE) as pilot:
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
         for key in [*to(ScenarioSetting.PERCENTILE), "l", "r", "m"]:
@@ -334,8 +326,8 @@ async def test_the_settings_stay_while_they_are_measured(timed: DataFolder, proc
 
 async def test_a_scenario_of_another_system_is_not_measured(timed: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scenarios._Scenarios, "_order", lambda *_: None)
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN, "m")
+    async with scenario_screen(timed, NARROW) as pilot:
+        await press(pilot, "m")
         assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
 
 

@@ -1,12 +1,16 @@
 """The screen of how much load the open model can serve."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from textual.pilot import Pilot
 
 from dlbricks_tui.answers import scope
 from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -15,6 +19,7 @@ from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.tui import estimator as judging
 from dlbricks_tui.tui.dialogs.writing import WritingScreen
+from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.scenario.form import SettingsPanel
 from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
@@ -22,8 +27,19 @@ from dlbricks_tui.tui.scenario.settings import ScenarioSetting, ScenarioSettings
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import load_test, system
 from tests.tui import results
-from tests.tui.application import MEASURED_ONLY, NARROW, WIDE, app_on, press, running, screen_text
-from tests.tui.results import RUNTIME, graph_of, store_run
+from tests.tui.application import (
+    MEASURED_ONLY,
+    MEDIUM,
+    NARROW,
+    WIDE,
+    WRITTEN,
+    app_on,
+    press,
+    running,
+    screen_text,
+    showing,
+)
+from tests.tui.results import RUNTIME, graph_of, source_called, store_run
 from tests.tui.snapshots import check_all
 from tests.tui.stored_results import HERE
 
@@ -56,6 +72,14 @@ def store_load_test(data: DataFolder, host: str | None = None, **fields: object)
     return test
 
 
+@asynccontextmanager
+async def scenario_screen(data: DataFolder, size: tuple[int, int] = MEDIUM) -> AsyncIterator[Pilot[None]]:
+    """Run the application with the screen of scenarios alone, as if the model had been opened."""
+    spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
+    async with showing(data, lambda session: ScenarioScreen(session, spec, WRITTEN, Config()), size) as pilot:
+        yield pilot
+
+
 def to(setting: ScenarioSetting) -> list[str]:
     """Return the keys that lead from the opened screen to a setting."""
     return ["2", "g", *["j"] * ROWS.index(setting)]
@@ -86,8 +110,8 @@ async def test_the_predicted_curve_the_bound_and_the_highest_rate_are_there_from
 
 
 async def test_the_prediction_follows_each_setting(timed: DataFolder) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN, *to(ScenarioSetting.PERCENTILE), "l")
+    async with scenario_screen(timed, WIDE) as pilot:
+        await press(pilot, *to(ScenarioSetting.PERCENTILE), "l")
         assert "with p99.9 within" in screen_text(pilot)
         await press(pilot, *to(ScenarioSetting.KIND), "h", "h")
         assert "single stream: p99.9" in screen_text(pilot)
@@ -109,8 +133,8 @@ async def test_the_prediction_follows_each_setting(timed: DataFolder) -> None:
 
 
 async def test_a_value_of_ones_own_is_written_and_a_wrong_one_is_refused_with_one_line(timed: DataFolder) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN, *to(ScenarioSetting.BOUND), "e")
+    async with scenario_screen(timed, WIDE) as pilot:
+        await press(pilot, *to(ScenarioSetting.BOUND), "e")
         assert isinstance(pilot.app.screen, WritingScreen)
         await press(pilot, '"much"', "enter")
         assert "Write a number above 0 and up to 1,000,000 ms, such as 12.5" in screen_text(pilot)
@@ -125,16 +149,16 @@ async def test_a_value_of_ones_own_is_written_and_a_wrong_one_is_refused_with_on
 
 
 async def test_an_impossible_bound_is_one_line_beside_the_curve(timed: DataFolder) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN, *to(ScenarioSetting.BOUND), "e", '"0.5"', "enter", "1")
+    async with scenario_screen(timed, NARROW) as pilot:
+        await press(pilot, *to(ScenarioSetting.BOUND), "e", '"0.5"', "enter", "1")
         shown = screen_text(pilot)
         assert "bound 0.5 ms: a request that never waits takes" in shown
         assert "= bound 0.5 ms" in shown and "~ predicted p99" in shown and "^" not in shown
 
 
 async def test_a_contradiction_is_one_line_and_the_next_change_corrects_it(timed: DataFolder) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN, *to(ScenarioSetting.KIND), "h", "h", *to(ScenarioSetting.BATCHES), "l", "l")
+    async with scenario_screen(timed, WIDE) as pilot:
+        await press(pilot, *to(ScenarioSetting.KIND), "h", "h", *to(ScenarioSetting.BATCHES), "l", "l")
         assert "batch 2: a single stream has one request at a time" in screen_text(pilot)
         await press(pilot, "h")
         assert "a single stream has one request" not in screen_text(pilot)
@@ -157,8 +181,8 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
     test = store_load_test(timed, bound_ms=70.0)
     store_load_test(timed, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False, valid=False)
     (timed.scenarios / test.uuid).mkdir(parents=True)
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN, "4")
+    async with scenario_screen(timed, WIDE) as pilot:
+        await press(pilot, "4")
         panel = pilot.app.screen.query_one(LoadTestsPanel)
         assert len(panel.found) == 2
         await press(pilot, "slash", '"server VALID"', "enter")
@@ -174,8 +198,8 @@ async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_t
 
 async def test_the_histogram_of_a_load_test_is_readable_in_a_narrow_terminal(timed: DataFolder) -> None:
     store_load_test(timed, bound_ms=11.0, valid=False, reasons=("Performance constraints not satisfied",))
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN, "3", "G")
+    async with scenario_screen(timed, NARROW) as pilot:
+        await press(pilot, "3", "G")
         shown = screen_text(pilot)
         assert re.search(r"11\.00 ms -+ bound: \d+ of 700 above it", shown)
         assert "█" in shown
@@ -214,7 +238,6 @@ def test_values_are_written_as_they_are_read() -> None:
 
 
 async def test_a_setting_with_the_usual_bound_shows_its_value(timed: DataFolder) -> None:
-    async with running(app_on(timed), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, WIDE) as pilot:
         assert re.search(r"bound +1\d\d ms", screen_text(pilot))
         assert pilot.app.screen.query_one(SettingsPanel).rows.row_count == len(ROWS)
