@@ -41,7 +41,7 @@ check: $(INSTALLED_DEV)
 	$(BIN)/mypy
 
 soak: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -q -m soak
+	$(BIN)/python -m pytest -q -m "soak or hypothesis" --hypothesis-profile thorough
 
 samples: $(INSTALLED)
 	$(BIN)/python -m sample_models.builders

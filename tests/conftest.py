@@ -15,6 +15,8 @@ from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
 
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make soak` tries many more examples of each property.
+settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=1000)
 settings.load_profile("untimed")
 # A shell lets background jobs ignore ctrl+c, which tests send to themselves and to their processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
