@@ -75,9 +75,9 @@ $(INSTALLED): pyproject.toml
 		{ echo 'Python cannot make virtual environments here: sudo apt install python3-venv' >&2; exit 1; }
 	@echo 'Setting up $(VENV): this takes a minute or two, and only now.' >&2
 	@$(PYTHON) -m venv $(CLEAR) $(VENV)
-	@$(PIP) install --editable '.[openvino,scenarios]'
+	@$(PIP) install --editable '.[openvino,scenarios,fleet]'
 	@touch $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	@$(PIP) install --editable '.[dev,openvino,scenarios]'
+	@$(PIP) install --editable '.[dev,fleet,openvino,scenarios]'
 	@touch $@

@@ -50,6 +50,21 @@ class DataFolder:
         return self.path / "scenarios"
 
     @property
+    def fleets(self) -> Path:
+        """A folder per fleet run: its request, state and events."""
+        return self.path / "fleets"
+
+    @property
+    def parcels(self) -> Path:
+        """The networks that a driver of a fleet has sent to this host, by hash."""
+        return self.path / "parcels"
+
+    @property
+    def certificates(self) -> Path:
+        """The certificates and private keys of fleets."""
+        return self.path / "certificates"
+
+    @property
     def traces(self) -> Path:
         """A file per trace."""
         return self.path / "traces"

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -235,11 +235,11 @@ def to_line(event: Event) -> bytes:
     return json.dumps({"event": type(event).__name__, **asdict(event)}, separators=(",", ":")).encode() + b"\n"
 
 
-def from_line(line: bytes) -> Event | None:
+def from_line(line: bytes, kinds: Mapping[str, type[Event]] = EVENTS) -> Event | None:
     """Return the event of a line; None if another version of dlbricks wrote it or a crash cut it off."""
     try:
         values = json.loads(line)
-        kind = EVENTS[values["event"]]
+        kind = kinds[values["event"]]
         known = {it.name: _frozen(values[it.name]) for it in fields(kind) if it.name in values}
         return kind(**known | {"when": values["when"]})
     except (ValueError, KeyError, TypeError):
@@ -286,16 +286,17 @@ class EventWriter:
 
 
 class EventReader:
-    """Reads new events; cheap while there are none."""
+    """Reads new events; cheap while there are none. `kinds` are the events of the file by name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kinds: Mapping[str, type[Event]] = EVENTS) -> None:
         self._path = path
+        self._kinds = kinds
         self._position = 0
         self._unfinished = b""
 
     def new(self) -> tuple[Event, ...]:
         """Return the events since the last call."""
-        return tuple(event for line in self._new_lines() if (event := from_line(line)) is not None)
+        return tuple(event for line in self._new_lines() if (event := from_line(line, self._kinds)) is not None)
 
     def _new_lines(self) -> Iterator[bytes]:
         try:

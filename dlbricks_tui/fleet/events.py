@@ -1,0 +1,145 @@
+"""Events of a fleet run, for all its viewers; they are written to its folder like the events of a run."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from dlbricks_tui.measure.events import Event
+
+
+class HostState(str, Enum):
+    """The state of a host in a fleet run."""
+
+    CONNECTING = "connecting"
+    # Another process measures there.
+    WAITING = "waiting"
+    PROBING = "probing"
+    MEASURING = "measuring"
+    PAUSED = "paused"
+    # It is there and has nothing to do.
+    IDLE = "idle"
+    DONE = "done"
+    # It went away; it continues when it returns.
+    LOST = "lost"
+    # It lacks something, such as the right version; it gets no work.
+    REFUSED = "refused"
+    # It returned something impossible; it gets no more work, and what it returned is not stored.
+    DISTRUSTED = "distrusted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetStarted(Event):
+    """A process drives the fleet run; another one resumes it after an interruption."""
+
+    fleet: str
+    pid: int
+    models: tuple[str, ...]
+    runtimes: tuple[str, ...]
+    level: str
+    question: str
+    # The names of the hosts that are known so far; others may join.
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelLeftOut(Event):
+    """A model that no host can measure; the fleet run goes on with the others."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostChanged(Event):
+    """The state of a host; `message` is the reason in one line, if there is one to tell."""
+
+    host: str
+    state: str
+    message: str = ""
+    # The id and the name of its system, once it has reported.
+    system: str = ""
+    system_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostProgress(Event):
+    """The progress of a host: bricks with a result in the local store, of all that are wanted of it."""
+
+    host: str
+    bricks: int
+    of: int
+    failed: int
+    seconds_left: float | None
+    disturbed_rounds: int
+    disturbed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultStored(Event):
+    """A result of a host is in the local store."""
+
+    host: str
+    brick: str
+    label: str
+    trimmed_mean_ms: float
+    low_ms: float
+    high_ms: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostBrickFailed(Event):
+    """A brick that a host cannot measure; the failure is in the local store."""
+
+    host: str
+    brick: str
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEstimate(Event):
+    """The estimate of a model on a host so far. Latencies are None while too little is known."""
+
+    host: str
+    model: str
+    runtime: str
+    sequential_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    measured_layers: int
+    predicted_layers: int
+    missing_layers: int
+    per_second: float | None
+    # None without a price.
+    dollars_per_million: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderFound(Event):
+    """The order of the hosts for a model, the fastest first; each entry has the hosts that are equally fast.
+
+    `settled` is True once it is right with 95 % confidence.
+    """
+
+    model: str
+    runtime: str
+    order: tuple[tuple[str, ...], ...]
+    settled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEnded(Event):
+    """The last event; `state` is that of the fleet run, `message` the reason, if it needs words."""
+
+    state: str
+    message: str
+    seconds: float
+
+
+EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        *(FleetStarted, ModelLeftOut, HostChanged, HostProgress, ResultStored, HostBrickFailed, HostEstimate),
+        *(OrderFound, FleetEnded),
+    )
+}
