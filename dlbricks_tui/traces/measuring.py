@@ -1,18 +1,19 @@
 """A trace, from its order to all of its levels.
 
 1. Wait until no run measures on this host, and read the model.
-2. For each level: start a worker with the settings of its instruments, load the model, and run it some times.
-3. Relate the operators that ran to layers, and primitives of oneDNN to operators.
-4. Add the keys and the stored latencies of the layers' bricks.
+2. For each level: start a worker with the settings of its instruments, and load the model.
+3. In each round, run the model some times at each level, so that all levels see the same changes of the host's speed.
+4. Relate the operators of the last round to layers, and primitives of oneDNN to operators.
+5. Add the keys and the stored latencies of the layers' bricks.
 
 Each level has the instruments of the levels below it and its own, so that the difference of their inferences is the
 overhead of its own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from statistics import median, quantiles
+from statistics import median
 
 from dlbricks_tui.analysis.whole_models import executed_model, execution_worker, job_of, load_whole, turn_on_host
 from dlbricks_tui.bricks.programs import CarrierProgram, ProgramError, carrier_program
@@ -29,12 +30,13 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.protocol import Program, TracedRuns
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Facts, new_uuid, utc_now
+from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.traces.errors import TraceError
+from dlbricks_tui.traces.levels import Instruments, MeasuredLevel, Round, level_trace
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceMessage, TraceOrder, TraceWaits
-from dlbricks_tui.traces.perf_events import PerfEvents, PerfTotals
-from dlbricks_tui.traces.spans import TracedNetwork, inference_track, layer_tracks, primitive_track, shown_runs
-from dlbricks_tui.traces.thread_watch import ThreadActivity, ThreadWatch
+from dlbricks_tui.traces.perf_events import PerfEvents
+from dlbricks_tui.traces.spans import TracedNetwork
+from dlbricks_tui.traces.thread_watch import ThreadWatch
 from dlbricks_tui.traces.trace import LevelTrace, MissingLevel, Trace, TracedLayer, TraceLevel
 
 _LOCKED_AS = "trace"
@@ -44,6 +46,10 @@ _PROGRAM = "model"
 _NS_PER_MS = 1e6
 # Before the traced inferences.
 _MOST_UNTIMED = 50
+# The workers of all levels take turns so many times.
+_ROUNDS = 3
+# A worker has a model at most twice, the second time for the profiler. All workers may take this share of the memory.
+_MOST_COPIES, _MOST_MEMORY = 2, 0.9
 
 
 def trace_model(
@@ -57,15 +63,6 @@ def trace_model(
     """Return the trace of a model; raise a UserError if it cannot be traced at any level. `RunStopped` ends it."""
     with turn_on_host(lock, _LOCKED_AS, place.data.path, signals, lambda holder: write(TraceWaits(holder=holder))):
         return _Tracing(order, place, signals, write, limits or TimeLimits()).trace()
-
-
-@dataclass(frozen=True, slots=True)
-class _Instruments:
-    """The instruments of a level."""
-
-    profiler: bool = False
-    lines: bool = False
-    threads: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +80,13 @@ class _Model:
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
-    """The traced runs of a level, and what its threads did meanwhile."""
+class _Started:
+    """A level whose worker has loaded the model."""
 
-    runs: TracedRuns
-    threads: ThreadActivity | None = None
-    events: PerfTotals | None = None
+    measured: MeasuredLevel
+    worker: SupervisedWorker
+    # The runs after which the model is as fast as it is later.
+    untimed: int
 
 
 class _Tracing:
@@ -111,6 +109,8 @@ class _Tracing:
         self._log = place.data.log / _LOG
         self._system = fingerprint()
         self._found: list[LevelTrace] = []
+        # The level that was traced last.
+        self._below: MeasuredLevel | None = None
         self._missing: dict[TraceLevel, str] = {}
 
     def trace(self) -> Trace:
@@ -119,11 +119,12 @@ class _Tracing:
             raise TraceError(f"{self._order.inferences} inferences cannot be traced: ask for at least 1")
         with self._signals.waiting():
             model = self._read()
-        for level in TraceLevel:
-            if level in self._order.levels:
-                self._signals.check()
-                self._write(LevelStarted(level=level))
-                self._write(self._tried(level, model))
+        levels = [level for level in TraceLevel if level in self._order.levels]
+        if _MOST_COPIES * len(levels) * model.job.memory_bytes <= _MOST_MEMORY * self._system.memory_bytes:
+            self._trace_in_rounds(levels, model)
+        else:
+            for level in levels:
+                self._trace_in_rounds([level], model)
         if not self._found:
             raise TraceError(next(iter(self._missing.values()), "no level is asked for"))
         graph = model.cut.decomposition.graph
@@ -152,60 +153,83 @@ class _Tracing:
                 reason = str(error)
         return _Model(cut, job_of(cut), None, reason)
 
-    def _tried(self, level: TraceLevel, model: _Model) -> LevelDone:
-        """Trace a level, or note why that is not possible. A model that does not run as a whole is an error."""
+    def _trace_in_rounds(self, levels: Sequence[TraceLevel], model: _Model) -> None:
+        """Trace levels whose workers are loaded at the same time."""
+        with ExitStack() as workers:
+            started: list[_Started] = []
+            for level in levels:
+                with self._noting_failure(level):
+                    self._write(LevelStarted(level=level))
+                    started.append(self._started(level, model, workers))
+            for _ in range(_ROUNDS if len(started) > 1 else 1):
+                for it in started:
+                    if it.measured.level not in self._missing:
+                        with self._noting_failure(it.measured.level):
+                            it.measured.rounds.append(self._round(it))
+        for measured in (it.measured for it in started if it.measured.level not in self._missing):
+            title, has_file = self._runtime.traits.title, model.job.file is not None
+            found = level_trace(measured, self._below, model.network, title, has_file=has_file)
+            self._below = measured
+            self._found.append(found)
+            inference_ms = median(found.inference_ms)
+            self._write(LevelDone(level=found.level, inference_ms=inference_ms, overhead_ms=found.overhead_ms))
+
+    @contextmanager
+    def _noting_failure(self, level: TraceLevel) -> Iterator[None]:
+        """Note the reason why a level cannot be traced. A model that does not run as a whole is an error."""
+        self._signals.check()
         try:
-            found = self._traced(level, model)
+            yield
         except UserError as error:
             if level is TraceLevel.MODEL:
                 raise
             self._missing[level] = str(error)
-            return LevelDone(level=level, inference_ms=None, overhead_ms=None, missing=str(error))
-        self._found.append(found)
-        return LevelDone(level=level, inference_ms=median(found.inference_ms), overhead_ms=found.overhead_ms)
+            self._write(LevelDone(level=level, inference_ms=None, overhead_ms=None, missing=str(error)))
 
-    def _traced(self, level: TraceLevel, model: _Model) -> LevelTrace:
+    def _started(self, level: TraceLevel, model: _Model, workers: ExitStack) -> _Started:
+        """Start the worker of a level, load the model, and run it once under the instruments."""
         instruments = self._instruments(level, model)
-        with self._worker(instruments) as worker:
-            self._load(worker, model, instruments)
-            untimed = self._untimed(worker)
-            plain_ms: Sequence[float] = ()
-            if level is TraceLevel.LAYER:
-                plain_ms = worker.sample([_PROGRAM], untimed, self._order.inferences).get(_PROGRAM, ())
-            taken = self._watched(worker, untimed, instruments)
-        return self._level_trace(level, model, instruments, taken, plain_ms)
+        worker = workers.enter_context(self._worker(instruments))
+        self._load(worker, model, instruments)
+        (first,) = _traced(worker, instruments, 0, 1).runs
+        worker.wait_until_idle()
+        untimed = min(_MOST_UNTIMED, untimed_runs(first.duration_ns / _NS_PER_MS, whole=True))
+        return _Started(MeasuredLevel(level, instruments), worker, untimed)
 
-    def _watched(self, worker: SupervisedWorker, untimed: int, instruments: _Instruments) -> _Taken:
-        """Run the model under the instruments."""
+    def _round(self, started: _Started) -> Round:
+        """Run the model under the instruments of a level."""
+        worker, instruments = started.worker, started.measured.instruments
+        untimed, inferences = started.untimed, self._order.inferences
+        plain_ms: tuple[float, ...] = ()
+        if started.measured.level is TraceLevel.LAYER:
+            sampled = worker.sample([_PROGRAM], untimed, inferences)
+            if _PROGRAM not in sampled:
+                raise TraceError(_loss(worker))
+            plain_ms = sampled[_PROGRAM]
         with ExitStack() as watching:
             threads = events = None
             if instruments.threads and worker.pid is not None:
                 threads = watching.enter_context(ThreadWatch(worker.pid))
                 events = watching.enter_context(PerfEvents(worker.pid))
-            runs = worker.trace(
-                _PROGRAM,
-                untimed,
-                self._order.inferences,
-                operators=instruments.profiler,
-                lines=instruments.lines,
-            )
-        if runs is None:
-            raise TraceError(_loss(worker))
+            runs = _traced(worker, instruments, untimed, inferences)
+        # Threads that still spin would take the processors from the next level.
+        worker.wait_until_idle()
         if threads is None or events is None:
-            return _Taken(runs)
+            return Round(runs, plain_ms)
         first, last = runs.runs[0], runs.runs[-1]
-        return _Taken(runs, threads.activity(first.start_ns, last.start_ns + last.duration_ns), events.totals)
+        activity = threads.activity(first.start_ns, last.start_ns + last.duration_ns)
+        return Round(runs, plain_ms, activity, events.totals)
 
-    def _instruments(self, level: TraceLevel, model: _Model) -> _Instruments:
+    def _instruments(self, level: TraceLevel, model: _Model) -> Instruments:
         """Return the instruments of a level; raise TraceError if its own is not there."""
         traits = self._runtime.traits
         if level is TraceLevel.MODEL:
-            return _Instruments()
+            return Instruments()
         if level is TraceLevel.LAYER and model.layers is None:
             raise TraceError(model.why_no_layers)
         profiler = model.layers is not None and TraceLevel.LAYER not in self._missing
         if level is TraceLevel.LAYER:
-            return _Instruments(profiler)
+            return Instruments(profiler)
         why_no_lines = ""
         if not traits.printing_settings:
             why_no_lines = f"{traits.title} computes with kernels of its own, and not with oneDNN"
@@ -214,9 +238,9 @@ class _Tracing:
         if level is TraceLevel.PRIMITIVE and why_no_lines:
             raise TraceError(why_no_lines)
         lines = not why_no_lines and TraceLevel.PRIMITIVE not in self._missing
-        return _Instruments(profiler, lines, level is TraceLevel.THREAD)
+        return Instruments(profiler, lines, level is TraceLevel.THREAD)
 
-    def _worker(self, instruments: _Instruments) -> AbstractContextManager[SupervisedWorker]:
+    def _worker(self, instruments: Instruments) -> AbstractContextManager[SupervisedWorker]:
         """Start a worker with the settings of the instruments."""
         runtime = self._runtime
         if instruments.profiler:
@@ -233,7 +257,7 @@ class _Tracing:
             self._limits,
         )
 
-    def _load(self, worker: SupervisedWorker, model: _Model, instruments: _Instruments) -> None:
+    def _load(self, worker: SupervisedWorker, model: _Model, instruments: Instruments) -> None:
         """Load the layers for the profiler, and otherwise the model as an end-to-end measurement runs it."""
 
         def load(program: Program) -> None:
@@ -244,57 +268,6 @@ class _Tracing:
             load(model.layers.program)
         else:
             load_whole(model.job, self._order.execution, load)
-
-    def _untimed(self, worker: SupervisedWorker) -> int:
-        """Return the number of inferences after which the model runs as fast as it does later."""
-        taken_ms = worker.sample([_PROGRAM], 0, 1).get(_PROGRAM)
-        if taken_ms is None:
-            raise TraceError(_loss(worker))
-        return min(_MOST_UNTIMED, untimed_runs(taken_ms[0], whole=True))
-
-    def _level_trace(
-        self, level: TraceLevel, model: _Model, instruments: _Instruments, taken: _Taken, plain_ms: Sequence[float]
-    ) -> LevelTrace:
-        runs, threads, below = taken.runs, taken.threads, self._found[-1] if self._found else None
-        inference_ms = tuple(run.duration_ns / _NS_PER_MS for run in runs.runs)
-        network = model.network if instruments.profiler else None
-        tracks = [inference_track(runs)]
-        if network is not None:
-            tracks += layer_tracks(runs, network)
-        if instruments.lines:
-            tracks.append(primitive_track(runs, network))
-        if threads is not None:
-            tracks += threads.tracks
-        totals: Facts = (("plain_ms", median(plain_ms)),) if plain_ms else ()
-        return LevelTrace(
-            level=level,
-            inference_ms=inference_ms,
-            overhead_ms=None if below is None else median(inference_ms) - median(below.inference_ms),
-            tracks=tuple(tracks),
-            counters=() if threads is None else threads.counters,
-            totals=totals if taken.events is None else (*totals, *taken.events.totals),
-            notes=(*_doubts(inference_ms, below), *self._notes(level, model, taken, plain_ms)),
-        )
-
-    def _notes(self, level: TraceLevel, model: _Model, taken: _Taken, plain_ms: Sequence[float]) -> Iterator[str]:
-        runs, title = taken.runs, self._runtime.traits.title
-        if level is TraceLevel.LAYER and plain_ms and model.job.file is not None:
-            yield (
-                f"the profiler needs the layers as a network of their own: it takes {median(plain_ms):.3f} ms without "
-                "the profiler, and the level `model` runs the model file"
-            )
-        if not runs.has_starts:
-            yield (
-                f"{title} tells the mean time of each layer, and not when it starts: each inference shows these means "
-                "one after another, in proportion to its own time"
-            )
-        shown = shown_runs(runs)
-        if shown < len(runs.runs):
-            yield f"layers and primitives are shown of the first {shown} inferences only, since there are so many"
-        if taken.events is not None:
-            if taken.events.totals:
-                yield "perf events also count the inferences that warm up, and the preparation of the profiler"
-            yield from taken.events.missing
 
     def _layers(self, model: CutModel) -> tuple[TracedLayer, ...]:
         """Return the layers of the graph, with what the store knows of their bricks under the same conditions."""
@@ -320,15 +293,6 @@ class _Tracing:
         return tuple(sorted(found, key=lambda layer: layer.index))
 
 
-def _doubts(inference_ms: Sequence[float], below: LevelTrace | None) -> Iterator[str]:
-    """Yield a note if the inferences vary by more than the overhead."""
-    if below is None or len(inference_ms) < 2:
-        return
-    spread_ms = max(high - low for low, _, high in (quantiles(it, n=4) for it in (inference_ms, below.inference_ms)))
-    if spread_ms > abs(median(inference_ms) - median(below.inference_ms)):
-        yield f"the overhead is uncertain: the middle half of the inferences spreads over {spread_ms:.3f} ms"
-
-
 def _why_no_layers(model: CutModel, runtime: Runtime) -> str:
     """Return the reason why the profiler cannot tell the layers of a model; empty if it can."""
     if runtime.at_once > 1:
@@ -340,6 +304,13 @@ def _why_no_layers(model: CutModel, runtime: Runtime) -> str:
     if unmeasurable is not None:
         return f"it runs from its file only: layer {unmeasurable.name} cannot be run apart: {unmeasurable.unmeasurable}"
     return ""
+
+
+def _traced(worker: SupervisedWorker, instruments: Instruments, untimed: int, timed: int) -> TracedRuns:
+    runs = worker.trace(_PROGRAM, untimed, timed, operators=instruments.profiler, lines=instruments.lines)
+    if runs is None:
+        raise TraceError(_loss(worker))
+    return runs
 
 
 def _loss(worker: SupervisedWorker) -> str:

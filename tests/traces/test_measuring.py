@@ -12,10 +12,13 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
+from dlbricks_tui.traces.levels import Instruments, MeasuredLevel, Round, level_trace
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceWaits
+from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import TraceLevel, TrackKind
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
@@ -39,7 +42,9 @@ def test_each_level_states_what_its_instrument_adds(bench: Bench) -> None:
     assert model.overhead_ms is None
     assert layer.overhead_ms == pytest.approx(operators * PROFILER_NS / 1e6)
     assert primitive.overhead_ms == pytest.approx(operators * LINE_NS / 1e6)
-    assert all(len(it.inference_ms) == 4 for it in trace.levels)
+    for level in trace.levels:
+        assert len(track_of(level, TrackKind.INFERENCES).spans) == 4
+        assert len(level.inference_ms) == 3 * 4
     assert dict(layer.totals)["plain_ms"] == pytest.approx(median(model.inference_ms), rel=0.01)
 
 
@@ -96,8 +101,8 @@ def test_layers_carry_the_stored_latencies_of_their_bricks(bench: Bench) -> None
 def test_the_messages_tell_of_each_level(bench: Bench) -> None:
     trace = bench.trace(levels=_LOWER, inferences=2)
     *told, _ = bench.told
-    assert told[::2] == [LevelStarted(level=level) for level in _LOWER]
-    for message, level in zip(told[1::2], trace.levels, strict=True):
+    assert told[:3] == [LevelStarted(level=level) for level in _LOWER]
+    for message, level in zip(told[3:], trace.levels, strict=True):
         assert message == LevelDone(
             level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms
         )
@@ -158,13 +163,59 @@ def test_a_host_whose_threads_cannot_be_watched_says_so(bench: Bench, monkeypatc
     assert "cannot be read" in trace.missing[0].reason
 
 
-def test_an_overhead_within_the_noise_says_so(bench: Bench) -> None:
-    assert list(measuring._doubts((1.0, 1.1, 1.2, 1.3), None)) == []
-    (level,) = bench.trace(levels=(TraceLevel.MODEL,), inferences=4).levels
-    steady, restless = replace(level, inference_ms=(1.0,) * 4), replace(level, inference_ms=(1.0, 1.5, 2.0, 2.5))
-    assert list(measuring._doubts((1.2,) * 4, steady)) == []
-    (note,) = measuring._doubts((1.2,) * 4, restless)
-    assert "uncertain" in note
+def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that gets slower from round to round adds nothing to an overhead."""
+    taken: list[tuple[TraceLevel, int]] = []
+    usual = measuring._Tracing._round
+
+    def slower(tracing: measuring._Tracing, started: measuring._Started) -> Round:
+        level, number = started.measured.level, len(started.measured.rounds)
+        taken.append((level, number))
+        found = usual(tracing, started)
+        runs = tuple(replace(it, duration_ns=it.duration_ns + number * 50_000_000) for it in found.runs.runs)
+        return replace(found, runs=replace(found.runs, runs=runs))
+
+    monkeypatch.setattr(measuring._Tracing, "_round", slower)
+    trace = bench.trace(levels=_LOWER, inferences=2)
+    assert taken == [(level, number) for number in range(3) for level in _LOWER]
+    _, layer, primitive = trace.levels
+    operators = len(trace.layers)
+    assert layer.overhead_ms == pytest.approx(operators * PROFILER_NS / 1e6)
+    assert primitive.overhead_ms == pytest.approx(operators * LINE_NS / 1e6)
+    assert not any("uncertain" in note for level in trace.levels for note in level.notes)
+    for level in trace.levels:
+        assert all(it.duration_ns > 100_000_000 for it in track_of(level, TrackKind.INFERENCES).spans)
+
+
+def test_levels_that_do_not_fit_into_memory_together_are_traced_one_after_another(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = replace(fingerprint(), memory_bytes=1 << 20)
+    monkeypatch.setattr(measuring, "fingerprint", lambda: small)
+    trace = bench.trace(levels=_LOWER, inferences=2)
+    assert [it.level for it in trace.levels] == list(_LOWER)
+    assert all(len(it.inference_ms) == 2 for it in trace.levels)
+    *told, _ = bench.told
+    assert [type(it) for it in told] == [LevelStarted, LevelDone] * 3
+    for level in trace.levels[1:]:
+        assert any("one after another" in note for note in level.notes)
+
+
+def test_an_overhead_that_differs_between_rounds_says_so() -> None:
+    def measured(*rounds_ms: float) -> MeasuredLevel:
+        rounds = [Round(TracedRuns((TracedRun(0, 0, round(1e6 * ms)),), True)) for ms in rounds_ms]
+        return MeasuredLevel(TraceLevel.MODEL, Instruments(), rounds)
+
+    below = measured(1, 2, 3)
+    network = TracedNetwork(None, {})  # type: ignore[arg-type]
+
+    def notes(level: MeasuredLevel, below: MeasuredLevel | None) -> tuple[str, ...]:
+        return level_trace(level, below, network, "MXNet", has_file=False).notes
+
+    assert notes(measured(1.5, 2.5, 3.5), None) == ()
+    assert notes(measured(1.5, 2.5, 3.5), below) == ()
+    (note,) = notes(measured(1.5, 2.1, 3), below)
+    assert note == "the overhead is uncertain: the 3 rounds differ, +0.000 to +0.500 ms"
 
 
 @pytest.mark.parametrize("inferences", [0, -1])
