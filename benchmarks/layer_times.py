@@ -38,7 +38,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.traces.layer_times import times_by_layer
 from dlbricks_tui.traces.measuring import trace_model
 from dlbricks_tui.traces.messages import TraceOrder
-from dlbricks_tui.traces.trace import LevelTrace, Trace, TraceLevel, TrackKind
+from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, Trace, TraceLevel, TrackKind
 
 _NS_PER_MS = 1e6
 
@@ -106,10 +106,10 @@ def compared(trace: Trace) -> list[Compared]:
 def without_profiler(level: LevelTrace) -> dict[int, float]:
     """Return the time of each layer that takes any, so that all operators add up to inferences without the profiler."""
     layers_ms = {layer: ms for layer, ms in times_by_layer(level).items() if ms > 0}
-    inferences = len(level.inference_ms)
     added = [span for track in level.tracks if track.kind is TrackKind.ADDED for span in track.spans]
+    inferences = len({span.inference for span in added}) or 1
     added_ms = sum(span.duration_ns for span in added) / _NS_PER_MS / inferences
-    plain_ms = float(dict(level.totals)["plain_ms"] or 0.0)
+    plain_ms = float(dict(level.totals)[PLAIN_MS] or 0.0)
     together = corrected([*layers_ms.values(), *([added_ms] if added_ms else [])], plain_ms)
     return dict(zip(layers_ms, together, strict=False))
 

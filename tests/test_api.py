@@ -265,6 +265,8 @@ def test_a_model_is_traced_and_written_for_another_program(
     assert json.loads(file.read_bytes())["traceEvents"]
     assert told == [
         "waiting for another run",
+        "round 1 of 2",
+        "round 2 of 2",
         "model level: 1.000 ms per inference",
         "layer level: 1.200 ms per inference, +0.2000 ms",
     ]

@@ -39,6 +39,7 @@ class LevelResult:
     inference_ms: float | None
     # The median inference minus that of the level below; null for the lowest level.
     overhead_ms: float | None
+    # Of all rounds.
     inferences: int
     spans: int
     tracks: tuple[TrackResult, ...]

@@ -59,7 +59,7 @@ class TraceOptions:
     instructions: InstructionSet | None = None
     optimisation: Optimisation | None = None
     level: Level = Level.FUSED
-    # Of each level.
+    # Of each level in each round.
     inferences: int = USUAL_INFERENCES
     levels: tuple[TraceLevel, ...] = tuple(TraceLevel)
     # By input name, for models whose files do not say them.

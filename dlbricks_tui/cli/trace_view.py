@@ -1,4 +1,4 @@
-"""Traces as tables: what each level takes and adds, and the slowest layers beside their bricks."""
+"""Traces as tables: what each level takes and adds, where the time goes, and layers beside their bricks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich.text import Text
 
 from dlbricks_tui.cli.drawing import name_cell, plain_table
 from dlbricks_tui.printable import printable
-from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
+from dlbricks_tui.traces.layer_times import LayerTime, by_kind, layer_times, shown_inference_ms, slowest_first, together
+from dlbricks_tui.traces.trace import PLAIN_MS
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 from dlbricks_tui.wording.tables import or_dash
 from dlbricks_tui.wording.tracing import signed_ms
 
@@ -39,7 +40,9 @@ def trace_view(trace: Trace) -> list[RenderableType]:
         *map(_line, _remarks(trace)),
     ]
     if times:
-        parts += [Text(), _layers(times[:_MOST_LAYERS])]
+        whole_ms = shown_inference_ms(trace)
+        parts += [Text(), _kinds(times, whole_ms), _line(_comparison(trace, times))]
+        parts += [Text(), _layers(times[:_MOST_LAYERS], whole_ms)]
     if len(times) > _MOST_LAYERS:
         parts.append(_line(f"and {counted(len(times) - _MOST_LAYERS, 'faster layer')}, which --json lists"))
     return parts
@@ -83,23 +86,70 @@ def _remarks(trace: Trace) -> Iterator[str]:
         yield f"{missing.level.value} level: not traced: {missing.reason}"
     for level in trace.levels:
         if level.totals:
-            told = ", ".join(f"{name} {_total(value)}" for name, value in level.totals)
+            told = ", ".join(_total(name, value) for name, value in level.totals)
             yield f"{level.level.value} level: {told}"
         for note in level.notes:
             yield f"{level.level.value} level: {note}"
 
 
-def _layers(times: Sequence[LayerTime]) -> Table:
-    table = plain_table("SLOWEST LAYERS", "KIND", "IN MODEL", "BRICK", "DIFFERENCE")
-    for time in times:
-        brick_ms, difference_ms = time.layer.brick_ms, time.difference_ms
-        difference = "-" if not brick_ms or difference_ms is None else signed_percent(difference_ms / brick_ms)
-        name, kind = name_cell(time.layer.name), name_cell(time.layer.kind)
-        table.add_row(name, kind, in_ms(time.in_model_ms), or_dash(in_ms, brick_ms), difference)
+def _kinds(times: Sequence[LayerTime], whole_ms: float | None) -> Table:
+    """Return where the time of an inference goes: the layers of each kind, all of them, and the rest."""
+    table = plain_table("KIND OF LAYER", "LAYERS", "IN MODEL", "SHARE", "BRICKS", "DIFFERENCE")
+    everything = together("all layers", times)
+    for it in (*by_kind(times), everything):
+        brick_ms = it.brick_ms if it.compared else None
+        difference = _difference(it.compared_in_model_ms, brick_ms)
+        bricks = or_dash(in_ms, brick_ms)
+        table.add_row(
+            name_cell(it.kind),
+            f"{it.layers:,}",
+            in_ms(it.in_model_ms),
+            _share(it.in_model_ms, whole_ms),
+            bricks,
+            difference,
+        )
+    rest_ms = 0.0 if whole_ms is None else whole_ms - everything.in_model_ms
+    if rest_ms > 0:
+        table.add_row(name_cell("outside of layers"), "-", in_ms(rest_ms), _share(rest_ms, whole_ms), "-", "-")
     return table
 
 
-def _total(value: Fact) -> str:
+def _comparison(trace: Trace, times: Sequence[LayerTime]) -> str:
+    """Return what the times of bricks are compared with."""
+    everything = together("", times)
+    if not everything.compared:
+        return f"no brick is stored under the same conditions: `dlbricks run {trace.model}` measures them"
+    told = "IN MODEL includes what the profiler adds to each layer; BRICKS is the layers measured alone"
+    lacking = everything.layers - everything.compared
+    return f"{told}; {counted(lacking, 'layer')} without a stored brick left out" if lacking else told
+
+
+def _layers(times: Sequence[LayerTime], whole_ms: float | None) -> Table:
+    table = plain_table("SLOWEST LAYERS", "KIND", "IN MODEL", "SHARE", "BRICK", "DIFFERENCE")
+    for time in times:
+        brick_ms = time.layer.brick_ms
+        table.add_row(
+            name_cell(time.layer.name),
+            name_cell(time.layer.kind),
+            in_ms(time.in_model_ms),
+            _share(time.in_model_ms, whole_ms),
+            or_dash(in_ms, brick_ms),
+            _difference(time.in_model_ms, brick_ms),
+        )
+    return table
+
+
+def _share(some_ms: float, whole_ms: float | None) -> str:
+    return percent(some_ms / whole_ms, 1) if whole_ms else "-"
+
+
+def _difference(in_model_ms: float, brick_ms: float | None) -> str:
+    return signed_percent(in_model_ms / brick_ms - 1) if brick_ms else "-"
+
+
+def _total(name: str, value: Fact) -> str:
+    if name == PLAIN_MS and isinstance(value, float):
+        return f"{in_ms(value)} per inference without the profiler"
     if type(value) is int:
-        return f"{value:,}"
-    return milliseconds(value, precise=True) if isinstance(value, float) else str(value)
+        return f"{name} {value:,}"
+    return f"{name} {milliseconds(value, precise=True) if isinstance(value, float) else value}"

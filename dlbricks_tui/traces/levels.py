@@ -9,7 +9,7 @@ from dlbricks_tui.store.records import Facts
 from dlbricks_tui.traces.perf_events import PerfTotals
 from dlbricks_tui.traces.spans import TracedNetwork, inference_track, layer_tracks, primitive_track, shown_runs
 from dlbricks_tui.traces.thread_watch import ThreadActivity
-from dlbricks_tui.traces.trace import LevelTrace, TraceLevel
+from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, TraceLevel
 
 _NS_PER_MS = 1e6
 
@@ -79,7 +79,7 @@ def level_trace(
         tracks.append(primitive_track(last.runs, known))
     if last.threads is not None:
         tracks += last.threads.tracks
-    totals: Facts = () if measured.plain_ms is None else (("plain_ms", measured.plain_ms),)
+    totals: Facts = () if measured.plain_ms is None else ((PLAIN_MS, measured.plain_ms),)
     return LevelTrace(
         level=measured.level,
         inference_ms=measured.inference_ms,

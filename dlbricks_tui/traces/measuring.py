@@ -33,7 +33,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import new_uuid, utc_now
 from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.levels import Instruments, MeasuredLevel, Round, level_trace
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceMessage, TraceOrder, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceOrder, TraceWaits
 from dlbricks_tui.traces.perf_events import PerfEvents
 from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.thread_watch import ThreadWatch
@@ -161,7 +161,9 @@ class _Tracing:
                 with self._noting_failure(level):
                     self._write(LevelStarted(level=level))
                     started.append(self._started(level, model, workers))
-            for _ in range(_ROUNDS if len(started) > 1 else 1):
+            rounds = _ROUNDS if len(started) > 1 else len(started)
+            for number in range(1, rounds + 1):
+                self._write(RoundStarted(number=number, rounds=rounds))
                 for it in started:
                     if it.measured.level not in self._missing:
                         with self._noting_failure(it.measured.level):

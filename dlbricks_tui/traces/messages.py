@@ -16,7 +16,7 @@ USUAL_INFERENCES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOrder:
-    """A model, how it is executed, and the levels to trace with so many inferences each."""
+    """A model, how it is executed, and the levels to trace, with so many inferences of each in each round."""
 
     source: ModelSource
     execution: Execution
@@ -39,9 +39,18 @@ class TraceWaits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelStarted:
-    """The worker of a level starts."""
+    """The worker of a level starts, and loads the model."""
 
     level: TraceLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundStarted:
+    """A round begins: the model runs some times at each level whose worker has loaded it."""
+
+    # From 1 on.
+    number: int
+    rounds: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +78,7 @@ class TraceFailed:
     reason: str
 
 
-TraceMessage: TypeAlias = TraceWaits | LevelStarted | LevelDone | TraceDone | TraceFailed
+TraceMessage: TypeAlias = TraceWaits | LevelStarted | RoundStarted | LevelDone | TraceDone | TraceFailed
 
 
 def encode(message: TraceMessage) -> bytes:

@@ -81,9 +81,9 @@ class PerfTotals:
 
 
 class PerfEvents:
-    """Counts the events of the threads that a process has at the beginning of the `with` block, in user space.
+    """Counts the events of the threads that a process has at the beginning of the `with` block.
 
-    Threads that begin later are not counted.
+    Threads that begin later are not counted. Events of the processor are counted in user space only.
     """
 
     def __init__(self, pid: int, proc: Path = Path("/proc")) -> None:

@@ -6,6 +6,9 @@ from enum import Enum
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Facts
 
+# The total of the layer level with the median inference of the network of layers without the profiler.
+PLAIN_MS = "plain_ms"
+
 
 class TraceLevel(str, Enum):
     """The levels, in the order in which they add instruments."""
@@ -71,6 +74,7 @@ class LevelTrace:
     """A level, from inferences of its own."""
 
     level: TraceLevel
+    # Of all rounds. Those in the tracks come first, so that spans have their numbers.
     inference_ms: tuple[float, ...]
     # The median inference minus that of the level below; None for the lowest level.
     overhead_ms: float | None

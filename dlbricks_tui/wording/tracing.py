@@ -1,6 +1,6 @@
 """The progress of a trace in words."""
 
-from dlbricks_tui.traces.messages import LevelDone, TraceMessage, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, RoundStarted, TraceMessage, TraceWaits
 from dlbricks_tui.wording.numbers import in_ms
 
 
@@ -11,6 +11,8 @@ def message_line(message: TraceMessage) -> str:
     """
     if isinstance(message, TraceWaits):
         return f"waiting for {message.holder}"
+    if isinstance(message, RoundStarted):
+        return f"round {message.number} of {message.rounds}" if message.rounds > 1 else ""
     if not isinstance(message, LevelDone):
         return ""
     level = f"{message.level.value} level"

@@ -109,14 +109,19 @@ def test_tables_show_levels_and_the_slowest_layers_beside_their_bricks(trace: An
     lines = [line.split() for line in out.splitlines()]
     assert status == 0
     assert ["layer", "1.200", "ms", "+0.2000", "ms", "(+20.0", "%)", "41"] in lines
-    assert ["conv0", "convolution", "0.6000", "ms", "0.6000", "ms", "+0.0", "%"] in lines
-    assert ["pool0", "pooling", "0.1500", "ms", "-", "-"] in lines
+    assert ["conv0", "convolution", "0.6000", "ms", "50.0", "%", "0.6000", "ms", "+0.0", "%"] in lines
+    assert ["pool0", "pooling", "0.1500", "ms", "12.5", "%", "-", "-"] in lines
+    assert ["all", "layers", "3", "0.9500", "ms", "79.2", "%", "0.8000", "ms", "+0.0", "%"] in lines
+    assert ["outside", "of", "layers", "-", "0.2500", "ms", "20.8", "%", "-", "-"] in lines
+    assert "1 layer without a stored brick left out" in out
     assert "thread level: not traced: /proc is not readable here" in out
     assert "layer level: the runtime does not tell when layers start" in out
     assert "primitive level: cycles 3,000,000" in out
     assert f"{file} opens in https://ui.perfetto.dev" in out
     assert err.splitlines()[1:] == [
         "waiting for another run",
+        "round 1 of 2",
+        "round 2 of 2",
         "model level: 1.000 ms per inference",
         "layer level: 1.200 ms per inference, +0.2000 ms",
         "primitive level: 1.300 ms per inference, +0.1000 ms",

@@ -21,6 +21,7 @@ from dlbricks_tui.traces.file import write_trace
 from dlbricks_tui.traces.messages import (
     LevelDone,
     LevelStarted,
+    RoundStarted,
     TraceDone,
     TraceFailed,
     TraceMessage,
@@ -55,6 +56,9 @@ def pretend(order: TraceOrder, data: DataFolder, manner: str, tell: Callable[[Tr
         tell(LevelStarted(level=level.level))
         if manner == "waits":
             wait_for_a_signal(data)
+    for number in (1, 2):
+        tell(RoundStarted(number=number, rounds=2))
+    for level in trace.levels:
         tell(LevelDone(level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms))
     for missing in trace.missing:
         tell(LevelDone(level=missing.level, inference_ms=None, overhead_ms=None, missing=missing.reason))

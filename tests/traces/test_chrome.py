@@ -89,7 +89,7 @@ def _with_totals(trace: Trace, totals: Any) -> Trace:
 
 
 @given(trace=traces())
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_trace_is_complete_and_printable(trace: Trace) -> None:
     text = chrome_json(trace)
     assert text.isascii()

@@ -54,7 +54,7 @@ def test_a_trace_is_read_as_it_was_written(file: Path) -> None:
 
 
 @given(trace=traces())
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_trace_is_read_as_it_was_written(trace: Trace, tmp_path_factory: pytest.TempPathFactory) -> None:
     file = tmp_path_factory.mktemp("any") / "trace.json.gz"
     write_trace(trace, file)
@@ -79,7 +79,7 @@ def test_the_same_trace_is_the_same_file(tmp_path: Path) -> None:
     assert (tmp_path / "a.json.gz").read_bytes() == (tmp_path / "b.json.gz").read_bytes()
 
 
-def test_a_hundred_thousand_spans_take_a_few_bytes_each(file: Path) -> None:
+def test_many_spans_take_a_few_bytes_each(file: Path) -> None:
     trace = sample_trace()
     spans = tuple(
         Span(
@@ -90,7 +90,7 @@ def test_a_hundred_thousand_spans_take_a_few_bytes_each(file: Path) -> None:
             layer=number % 3,
             details=(("kernel", f"kernel_{number % 7}"), ("input", "nChw16c")),
         )
-        for number in range(100_000)
+        for number in range(20_000)
     )
     level = replace(trace.levels[0], tracks=(Track(name="layers", kind=TrackKind.LAYERS, spans=spans),))
     write_trace(replace(trace, levels=(level,)), file)

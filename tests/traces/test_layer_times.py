@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.traces.layer_times import layer_times, slowest_first, times_by_layer
+from dlbricks_tui.traces.layer_times import by_kind, layer_times, shown_inference_ms, slowest_first, times_by_layer, together
 from dlbricks_tui.traces.trace import LevelTrace, Span, Track, TrackKind
 from tests.traces.sample_traces import sample_trace
 
@@ -24,6 +24,18 @@ def test_each_layer_has_its_time_and_the_difference_to_its_brick() -> None:
     assert (conv.layer.name, conv.in_model_ms, conv.difference_ms) == ("conv0", 0.6, 0.0)
     assert (pool.in_model_ms, pool.difference_ms) == (0.15, None)
     assert [it.layer.name for it in slowest_first((pool, dense, conv))] == ["conv0", "dense0", "pool0"]
+
+
+def test_kinds_compare_the_layers_with_bricks_only() -> None:
+    trace = sample_trace()
+    conv, pool, dense = layer_times(trace)
+    found = by_kind((pool, conv, dense, replace(conv, layer=replace(conv.layer, brick_ms=None))))
+    assert [(it.kind, it.layers) for it in found] == [("convolution", 2), ("dense", 1), ("pooling", 1)]
+    assert (found[0].in_model_ms, found[0].compared_in_model_ms, found[0].brick_ms) == (1.2, 0.6, 0.6)
+    assert (found[0].compared, found[2].compared, found[2].brick_ms) == (1, 0, 0.0)
+    assert together("all", (conv, pool)).in_model_ms == pytest.approx(0.75)
+    assert shown_inference_ms(trace) == 1.2
+    assert shown_inference_ms(replace(trace, levels=trace.levels[:1])) is None
 
 
 def test_the_median_of_the_inferences_counts() -> None:

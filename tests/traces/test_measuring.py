@@ -16,8 +16,9 @@ from dlbricks_tui.runtime.protocol import TracedRun, TracedRuns
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.traces import measuring
+from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.levels import Instruments, MeasuredLevel, Round, level_trace
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceMessage, TraceWaits
 from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import TraceLevel, TrackKind
@@ -102,7 +103,8 @@ def test_the_messages_tell_of_each_level(bench: Bench) -> None:
     trace = bench.trace(levels=_LOWER, inferences=2)
     *told, _ = bench.told
     assert told[:3] == [LevelStarted(level=level) for level in _LOWER]
-    for message, level in zip(told[3:], trace.levels, strict=True):
+    assert told[3:6] == [RoundStarted(number=number, rounds=3) for number in (1, 2, 3)]
+    for message, level in zip(told[6:], trace.levels, strict=True):
         assert message == LevelDone(
             level=level.level, inference_ms=median(level.inference_ms), overhead_ms=level.overhead_ms
         )
@@ -172,7 +174,11 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch
         level, number = started.measured.level, len(started.measured.rounds)
         taken.append((level, number))
         found = usual(tracing, started)
-        runs = tuple(replace(it, duration_ns=it.duration_ns + number * 50_000_000) for it in found.runs.runs)
+        added_ns = number * 50_000_000
+        runs = tuple(
+            replace(it, start_ns=it.start_ns + place * added_ns, duration_ns=it.duration_ns + added_ns)
+            for place, it in enumerate(found.runs.runs)
+        )
         return replace(found, runs=replace(found.runs, runs=runs))
 
     monkeypatch.setattr(measuring._Tracing, "_round", slower)
@@ -187,16 +193,31 @@ def test_levels_take_turns_and_the_last_round_is_shown(bench: Bench, monkeypatch
         assert all(it.duration_ns > 100_000_000 for it in track_of(level, TrackKind.INFERENCES).spans)
 
 
+def test_a_level_that_fails_in_a_later_round_is_left_out(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = measuring._Tracing._round
+
+    def failing(tracing: measuring._Tracing, started: measuring._Started) -> Round:
+        if started.measured.level is TraceLevel.LAYER and started.measured.rounds:
+            raise TraceError("killed by signal 9")
+        return usual(tracing, started)
+
+    monkeypatch.setattr(measuring._Tracing, "_round", failing)
+    trace = bench.trace(levels=_LOWER, inferences=2)
+    assert [it.level for it in trace.levels] == [TraceLevel.MODEL, TraceLevel.PRIMITIVE]
+    assert [(it.level, it.reason) for it in trace.missing] == [(TraceLevel.LAYER, "killed by signal 9")]
+    # It adds the instruments of the level that is left out, too.
+    assert trace.levels[1].overhead_ms == pytest.approx(len(trace.layers) * (PROFILER_NS + LINE_NS) / 1e6)
+
+
 def test_levels_that_do_not_fit_into_memory_together_are_traced_one_after_another(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = replace(fingerprint(), memory_bytes=1 << 20)
-    monkeypatch.setattr(measuring, "fingerprint", lambda: small)
+    monkeypatch.setattr(measuring, "_MOST_MEMORY", 0.0)
     trace = bench.trace(levels=_LOWER, inferences=2)
     assert [it.level for it in trace.levels] == list(_LOWER)
     assert all(len(it.inference_ms) == 2 for it in trace.levels)
     *told, _ = bench.told
-    assert [type(it) for it in told] == [LevelStarted, LevelDone] * 3
+    assert [type(it) for it in told] == [LevelStarted, RoundStarted, LevelDone] * 3
     for level in trace.levels[1:]:
         assert any("one after another" in note for note in level.notes)
 
@@ -224,7 +245,7 @@ def test_a_trace_without_inferences_is_refused(bench: Bench, inferences: int) ->
 
 
 def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
-    def cancel(message: object) -> None:
+    def cancel(message: TraceMessage) -> None:
         if message == LevelStarted(level=TraceLevel.LAYER):
             os.kill(os.getpid(), signal.SIGTERM)
 
@@ -238,7 +259,7 @@ def test_a_trace_waits_until_the_run_on_this_host_has_ended(bench: Bench) -> Non
     bench.site.path.mkdir()
     assert other.try_hold("measuring", bench.site.data.path)
 
-    def release(message: object) -> None:
+    def release(message: TraceMessage) -> None:
         if isinstance(message, TraceWaits):
             other.release()
 

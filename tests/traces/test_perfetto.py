@@ -86,7 +86,7 @@ def test_a_very_long_name_is_cut() -> None:
 
 
 @given(trace=traces())
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_any_trace_can_be_read(trace: Trace) -> None:
     read = Read(perfetto_bytes(trace))
     assert sum(map(len, read.slices.values())) == sum(map(_spans, trace.levels))

@@ -18,6 +18,7 @@ from dlbricks_tui.traces.file import read_trace
 from dlbricks_tui.traces.messages import (
     LevelDone,
     LevelStarted,
+    RoundStarted,
     TraceDone,
     TraceFailed,
     TraceMessage,
@@ -69,6 +70,7 @@ def test_a_message_arrives_as_it_was_written() -> None:
     for message in (
         TraceWaits(holder="a run"),
         LevelStarted(level=TraceLevel.LAYER),
+        RoundStarted(number=2, rounds=3),
         LevelDone(level=TraceLevel.THREAD, inference_ms=1.5, overhead_ms=-0.1),
         LevelDone(level=TraceLevel.PRIMITIVE, inference_ms=None, overhead_ms=None, missing="no oneDNN"),
         TraceDone(id="ab"),

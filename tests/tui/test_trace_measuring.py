@@ -18,6 +18,7 @@ from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.messages import (
     LevelDone,
     LevelStarted,
+    RoundStarted,
     TraceDone,
     TraceFailed,
     TraceMessage,
@@ -39,6 +40,7 @@ from tests.tui.traces import ID, MODEL, store_trace
 STARTED = LevelStarted(level=TraceLevel.MODEL)
 MODEL_DONE = LevelDone(level=TraceLevel.MODEL, inference_ms=8.1, overhead_ms=None)
 LAYER = LevelStarted(level=TraceLevel.LAYER)
+PRIMITIVE, THREAD = LevelStarted(level=TraceLevel.PRIMITIVE), LevelStarted(level=TraceLevel.THREAD)
 LAYER_DONE = LevelDone(level=TraceLevel.LAYER, inference_ms=8.5, overhead_ms=0.4)
 NO_PRIMITIVE = LevelDone(
     level=TraceLevel.PRIMITIVE, inference_ms=None, overhead_ms=None, missing="MXNet does not tell primitives here"
@@ -97,17 +99,28 @@ async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_it
         write(process, TraceWaits(holder="run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
         write(process, STARTED)
-        await shows(pilot, "model level is traced, then layer, primitive, thread")
-        write(process, MODEL_DONE, LAYER)
-        await shows(pilot, "model 8.100 ms, layer level is traced, then primitive, thread")
-        write(process, LAYER_DONE, NO_PRIMITIVE)
-        await shows(pilot, "model 8.100 ms, layer 8.500 ms (+0.4000 ms), no primitive, then thread")
+        await shows(pilot, "model level starts, then layer, primitive, thread")
+        write(process, LAYER, PRIMITIVE, NO_PRIMITIVE)
+        await shows(pilot, "no primitive, then thread")
+        write(process, THREAD, RoundStarted(number=2, rounds=3))
+        await shows(pilot, "no primitive, round 2 of 3 at all levels")
+        write(process, MODEL_DONE, LAYER_DONE)
+        await shows(pilot, "no primitive, model 8.100 ms, layer 8.500 ms (+0.4000 ms), then thread")
         store_trace(new)
         write(process, TraceDone(id=ID))
         process.end()
         await shows(pilot, f"{MODEL}: layer level: ")
         await shows(pilot, "▸* 11-27 07:15")
-        assert "is traced" not in screen_text(pilot)
+        assert "round 2" not in screen_text(pilot)
+
+
+async def test_levels_that_do_not_fit_into_memory_together_end_one_by_one(new: DataFolder, process: Process) -> None:
+    async with running(app_on(new), WIDE) as pilot:
+        await begin(pilot)
+        write(process, STARTED, RoundStarted(number=1, rounds=1))
+        await shows(pilot, "model level is traced, then layer, primitive, thread")
+        write(process, MODEL_DONE, LAYER)
+        await shows(pilot, "model 8.100 ms, layer level starts, then primitive, thread")
 
 
 async def test_the_order_has_the_settings_of_the_box(
@@ -145,7 +158,7 @@ async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, proce
     async with trace_screen(new, NARROW) as pilot:
         await begin(pilot)
         write(process, STARTED)
-        await shows(pilot, "model level is traced")
+        await shows(pilot, "model level starts")
         await pilot.press("x")
         await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))
         await pilot.press("escape")
@@ -155,7 +168,7 @@ async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, proce
         await eventually(pilot, lambda: "The trace is cancelled; stored traces are kept." in told(pilot))
         await press(pilot)
         assert isinstance(pilot.app.screen, TraceScreen)
-        assert "is traced" not in screen_text(pilot) and "not traced" not in screen_text(pilot)
+        assert "level starts" not in screen_text(pilot) and "not traced" not in screen_text(pilot)
         # There is nothing to cancel any more.
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, TraceScreen)
@@ -205,10 +218,10 @@ async def test_a_stored_trace_can_be_looked_at_while_another_one_is_made(new: Da
     async with trace_screen(new, WIDE) as pilot:
         await begin(pilot)
         write(process, STARTED)
-        await shows(pilot, "model level is traced")
+        await shows(pilot, "model level starts")
         await pilot.press("s")
         await shows(pilot, "brick time 0.8100 ms")
-        assert "model level is traced" in screen_text(pilot)
+        assert "model level starts" in screen_text(pilot)
         # One at a time.
         await pilot.press("m")
         await eventually(pilot, lambda: told(pilot) == ["The model is being traced: x cancels it."])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.child_process import ChildError
 from dlbricks_tui.answers.tracing import trace_process
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, TraceDone, TraceFailed, TraceWaits
+from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceDone, TraceFailed, TraceWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,7 +24,9 @@ class Tracing:
         self._process = trace_process(order, data)
         # The process or run that it waits for; empty while it runs.
         self.waits_for = ""
+        # The level that started last, and the round after that.
         self.level: TraceLevel | None = None
+        self.round: RoundStarted | None = None
         self.ended_levels: list[LevelDone] = []
         # The id of the trace, once it is stored.
         self.done = ""
@@ -53,10 +55,13 @@ class Tracing:
     def take(self, message: TraceMessage) -> None:
         self.waits_for = message.holder if isinstance(message, TraceWaits) else ""
         if isinstance(message, LevelStarted):
-            self.level = message.level
+            self.level, self.round = message.level, None
+        elif isinstance(message, RoundStarted):
+            self.round = message
         elif isinstance(message, LevelDone):
             self.ended_levels.append(message)
-            self.level = None
+            if message.inference_ms is not None:
+                self.level = self.round = None
         elif isinstance(message, TraceDone):
             self.done = message.id
         elif isinstance(message, TraceFailed):

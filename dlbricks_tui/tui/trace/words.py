@@ -52,20 +52,25 @@ def trace_line(opened: OpenTrace) -> str:
 
 
 def progress_line(tracing: Tracing) -> Line:
-    """Return how far a trace is: what each level has taken, and which one is traced now."""
+    """Return how far a trace is: what ended levels have taken, and what runs now."""
     if tracing.cancelled:
         return line(Span(" cancelling", "warn"))
     if tracing.waits_for:
         return line(Span(f" waits for {tracing.waits_for}", "warn"))
-    words = [_level_done(it) for it in tracing.ended_levels]
-    left = [it.value for it in tracing.order.levels[len(tracing.ended_levels) :]]
-    now = f"{tracing.level.value} level is traced" if tracing.level is not None else ""
-    if not words and not now:
-        now = "reading the model"
-    # The level that is traced now is the first of those left.
-    later = left[1:] if tracing.level is not None else left
-    then = f"then {', '.join(later)}" if later else ""
-    return line(Span(f" {', '.join(filter(None, [*words, now, then]))}", "good"))
+    levels, ended = tracing.order.levels, tracing.ended_levels
+    later = levels[len(ended) if tracing.level is None else levels.index(tracing.level) + 1 :]
+    then = f"then {', '.join(it.value for it in later)}" if later else ""
+    return line(Span(f" {', '.join(filter(None, [*map(_level_done, ended), _now(tracing), then]))}", "good"))
+
+
+def _now(tracing: Tracing) -> str:
+    if tracing.round is not None and tracing.round.rounds > 1:
+        return f"round {tracing.round.number} of {tracing.round.rounds} at all levels"
+    if tracing.level is None:
+        return "" if tracing.ended_levels else "reading the model"
+    if tracing.level in (it.level for it in tracing.ended_levels):
+        return ""
+    return f"{tracing.level.value} level {'starts' if tracing.round is None else 'is traced'}"
 
 
 def _level_done(message: LevelDone) -> str:
