@@ -240,7 +240,7 @@ class TraceScreen(PanelledScreen[LayerPlace]):
         self.notify(f"The model is being traced: {key('trace.cancel')} cancels it.")
 
     def action_cancel(self) -> None:
-        self._ask_to_cancel("The model is traced at the next level.")
+        self._ask_to_cancel("The model is being traced.")
 
     def action_leave(self) -> None:
         self._leave_with(None, "The model is traced while this screen is open.")
