@@ -4,7 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.traces.layer_times import by_kind, layer_times, shown_inference_ms, slowest_first, times_by_layer, together
+from dlbricks_tui.traces.layer_times import (
+    by_kind,
+    layer_times,
+    shown_inference_ms,
+    slowest_first,
+    times_by_layer,
+    together,
+)
 from dlbricks_tui.traces.trace import LevelTrace, Span, Track, TrackKind
 from tests.traces.sample_traces import sample_trace
 
