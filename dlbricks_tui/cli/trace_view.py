@@ -84,12 +84,14 @@ def _overhead(level: LevelTrace, inference_ms: float | None) -> str:
 def _remarks(trace: Trace) -> Iterator[str]:
     for missing in trace.missing:
         yield f"{missing.level.value} level: not traced: {missing.reason}"
+    # What holds for several levels is told once.
+    levels: dict[str, list[str]] = {}
     for level in trace.levels:
-        if level.totals:
-            told = ", ".join(_total(name, value) for name, value in level.totals)
-            yield f"{level.level.value} level: {told}"
-        for note in level.notes:
-            yield f"{level.level.value} level: {note}"
+        totals = [", ".join(_total(name, value) for name, value in level.totals)] if level.totals else []
+        for told in (*totals, *level.notes):
+            levels.setdefault(told, []).append(level.level.value)
+    for told, those in levels.items():
+        yield f"{', '.join(those)} {'level' if len(those) == 1 else 'levels'}: {told}"
 
 
 def _kinds(times: Sequence[LayerTime], whole_ms: float | None) -> Table:

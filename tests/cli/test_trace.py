@@ -8,18 +8,20 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.cli.trace_view import trace_view
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.traces.messages import TraceMessage, TraceOrder, decode, encode
 from tests.answers.validation import faults
 from tests.models.onnx_models import saved, small
 from tests.traces.fake_process import pretend
+from tests.traces.sample_traces import sample_trace
 
 FAKE = Path(__file__).parents[1] / "traces" / "fake_process.py"
 CHROME = ("--format", "chrome")
@@ -307,3 +309,11 @@ def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatc
     with pytest.raises(SystemExit):
         main(["trace", "--help"])
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+def test_what_holds_for_several_levels_is_told_once() -> None:
+    trace = sample_trace()
+    levels = tuple(replace(it, notes=("the host is busy",), totals=()) for it in trace.levels)
+    told = [str(it) for it in trace_view(replace(trace, levels=levels))]
+    assert told.count("model, layer, primitive levels: the host is busy") == 1
+    assert sum("the host is busy" in it for it in told) == 1

@@ -115,7 +115,7 @@ async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_it
 
 
 async def test_levels_that_do_not_fit_into_memory_together_end_one_by_one(new: DataFolder, process: Process) -> None:
-    async with running(app_on(new), WIDE) as pilot:
+    async with trace_screen(new, WIDE) as pilot:
         await begin(pilot)
         write(process, STARTED, RoundStarted(number=1, rounds=1))
         await shows(pilot, "model level is traced, then layer, primitive, thread")
