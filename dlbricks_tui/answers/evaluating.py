@@ -10,8 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.answers.checking import MOST_PROCESSES, USUAL_PROCESSES
-from dlbricks_tui.answers.evaluation_check import CheckedEvaluation, EvaluationPart, LocatedModel
+from dlbricks_tui.answers.evaluation_check import CheckedEvaluation
 from dlbricks_tui.answers.evaluation_comparing import comparison, results_in_file
+from dlbricks_tui.answers.evaluation_measuring import (
+    Finding,
+    ReadVariant,
+    findings,
+    measure_in_processes,
+    measure_lacking,
+    plan_of,
+    read_variants,
+    samples_of,
+)
 from dlbricks_tui.answers.evaluation_results import (
     ComparedResult,
     EvaluatedLoad,
@@ -20,31 +30,20 @@ from dlbricks_tui.answers.evaluation_results import (
     EvaluationResult,
 )
 from dlbricks_tui.answers.evaluation_scenarios import MeasureLoad, ready_loads
-from dlbricks_tui.answers.recorded_results import FoundResult, found_result, results_in_other_variants, samples_since
+from dlbricks_tui.answers.recorded_results import FoundResult, results_in_other_variants
 from dlbricks_tui.evaluations.change import USUAL_SHARE, timing_of
 from dlbricks_tui.evaluations.errors import EvaluationError
 from dlbricks_tui.evaluations.evaluation import Evaluation, RecordedResult
-from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel
-from dlbricks_tui.measure.known import known_in
-from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
-from dlbricks_tui.models.errors import ModelError
-from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
-from dlbricks_tui.runs.planning import cut_models
-from dlbricks_tui.runs.request import CalibrationPolicy, RunRequest
-from dlbricks_tui.runs.work import KnownGraphs
-from dlbricks_tui.runtime.errors import WorkerLostError
+from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.variant import Variant
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Failure, utc_now
-from dlbricks_tui.wording.events import note_of
 
-_LOG = "evaluations.log"
 _NOTHING_ASKED = "it states neither bricks nor end_to_end nor a scenario"
 
 
@@ -81,42 +80,13 @@ class EvaluationSteps:
     measure_load: MeasureLoad
 
 
-@dataclass(frozen=True, slots=True)
-class ReadVariant:
-    """The models of a part in one variant, read and cut."""
-
-    request: RunRequest
-    # With the models of the evaluation that they are.
-    models: tuple[tuple[LocatedModel, CutModel], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ReadPart:
-    """A part of an evaluation with the models of each of its variants."""
-
-    part: EvaluationPart
-    request: RunRequest
-    variants: tuple[ReadVariant, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A model in one combination, and what the store has of it."""
-
-    part: EvaluationPart
-    request: RunRequest
-    located: LocatedModel
-    model: CutModel
-    result: FoundResult
-
-
 def evaluate(
     checked: CheckedEvaluation, options: EvaluateOptions, data: DataFolder, steps: EvaluationSteps
 ) -> EvaluationResult:
     """Carry an evaluation out as far as the store lacks results, and return all results of it."""
     if (checked.mismatches and not options.anyway) or not checked.parts:
         return _result(checked, refused=True)
-    read, left_out = _read(checked, data, steps.tell)
+    read, left_out = read_variants(checked, data, steps.tell)
     if left_out and not options.anyway:
         raise EvaluationError(f"{left_out[0]}; nothing was measured: repair the model, or leave it out with --anyway")
     loads = ready_loads(checked, data, again=options.again)
@@ -132,11 +102,14 @@ def evaluate(
                 f"{checked.file} records no results, and the store has no earlier ones to compare with: run "
                 "`dlbricks evaluate` without --compare first"
             )
-    for each in read:
-        _measure(each, options, data, steps.run, began)
+    # Without whole models, estimates are compared: their bricks are measured again.
+    again = options.again or (options.compare and not checked.evaluation.measuring.end_to_end)
+    measure_lacking(read, data, steps.run, again=again)
+    if options.compare and checked.evaluation.measuring.end_to_end:
+        measure_in_processes(read, data, steps.run, options.processes, began)
     scenarios = loads.measured(data, steps.measure_load)
     with ResultsDatabase(data.store) as store:
-        found = [it for each in read for it in _found(each, store)]
+        found = findings(read, store)
         today = [_today(it, store, began) for it in found]
         failures = [*left_out, *_failures(read, found, store), *(it.failure for it in scenarios if it.failure)]
     return _result(
@@ -149,55 +122,18 @@ def evaluate(
     )
 
 
-def _read(
-    checked: CheckedEvaluation, data: DataFolder, tell: Callable[[str], None]
-) -> tuple[list[ReadPart], tuple[str, ...]]:
-    """Return the parts with their models, and the models that cannot be read, each with the reason."""
-    left_out: dict[str, None] = {}
-
-    def take(event: Event) -> None:
-        if isinstance(event, ModelLeftOut):
-            left_out[f"{event.model} cannot be read: {event.reason}"] = None
-        elif not isinstance(event, ModelLoading) and (note := note_of(event)) is not None:
-            tell(note.text)
-
-    found: list[ReadPart] = []
-    graphs: KnownGraphs = {}
-    for part in checked.parts:
-        if part.request is None:
-            continue
-        variants = tuple(_read_variant(part, request, data, take, graphs) for request in part.request.parts)
-        if any(it.models for it in variants):
-            found.append(ReadPart(part, part.request, variants))
-    return found, tuple(left_out)
-
-
-def _read_variant(
-    part: EvaluationPart, request: RunRequest, data: DataFolder, take: Callable[[Event], None], graphs: KnownGraphs
-) -> ReadVariant:
-    library = Library(SAMPLE_MODELS, data.path, request.runtime.traits.format)
-    located = {it.source.name: it for it in part.models}
-    try:
-        models = cut_models(request, library, data.cache, data.log / _LOG, take, known=graphs)
-    except (ModelError, WorkerLostError):
-        # All models have been told as left out.
-        models = ()
-    return ReadVariant(request, tuple([(located[it.decomposition.graph.name], it) for it in models]))
-
-
 def _earlier(
-    evaluation: Evaluation, read: Sequence[ReadPart], data: DataFolder
+    evaluation: Evaluation, read: Sequence[ReadVariant], data: DataFolder
 ) -> tuple[tuple[RecordedResult, ...], str]:
     """Return the results to compare with, and where they come from: the file, or else the store."""
     if evaluation.results:
         return results_in_file(evaluation), "file"
     with ResultsDatabase(data.store) as store:
         # In the same variant there may be an estimate, too.
-        same = [it.result.recorded for each in read for it in _found(each, store)]
+        same = [it.result.recorded for it in findings(read, store)]
         others = [
             it
-            for each in read
-            for variant in each.variants
+            for variant in read
             for located, model in variant.models
             for it in results_in_other_variants(store, model, located.wanted.name, variant.request.runtime.framework)
         ]
@@ -205,35 +141,9 @@ def _earlier(
     return (*known, *others), "store"
 
 
-def _measure(
-    each: ReadPart, options: EvaluateOptions, data: DataFolder, run: Callable[[RunRequest], None], began: str
-) -> None:
-    """Measure what the store lacks of a part, and for a comparison all whole models in several processes."""
-    request = each.request
-    # Without whole models, estimates are compared: their bricks are measured again.
-    again = options.again or (options.compare and not request.end_to_end)
-    with ResultsDatabase(data.store) as store:
-        lacks = any(_lacks(variant, store) for variant in each.variants)
-    if again or lacks:
-        run(replace(request, again=again))
-    if options.compare and request.end_to_end:
-        for _ in range(options.processes - _processes(each, data, began)):
-            run(replace(request, again=True, bricks=False, calibration=CalibrationPolicy.NEVER))
-
-
-def _processes(each: ReadPart, data: DataFolder, began: str) -> int:
-    """Return in how many processes each whole model of a part was measured since the beginning."""
-    with ResultsDatabase(data.store) as store:
-        return min((len(_samples(it, store, began)) for it in _found(each, store)), default=0)
-
-
-def _samples(finding: Finding, store: ResultsDatabase, began: str) -> list[tuple[float, ...]]:
-    return samples_since(store, finding.model, finding.result.found.way, began)
-
-
 def _today(finding: Finding, store: ResultsDatabase, began: str) -> RecordedResult:
     """Return a result over all processes since the beginning: processes vary more than the samples of one do."""
-    recorded, processes = finding.result.recorded, _samples(finding, store, began)
+    recorded, processes = finding.result.recorded, samples_of(finding, store, began)
     if len(processes) < 2:
         return recorded
     found = timing_of(processes)
@@ -242,36 +152,17 @@ def _today(finding: Finding, store: ResultsDatabase, began: str) -> RecordedResu
     )
 
 
-def _lacks(variant: ReadVariant, store: ResultsDatabase) -> bool:
-    """Return whether a run would measure anything."""
-    return any(variant.request.bricks or job.whole for job in _plan(variant, store).jobs)
-
-
-def _plan(variant: ReadVariant, store: ResultsDatabase) -> Plan:
-    """Return what a run of a variant would measure, and what failed before."""
-    request, models = variant.request, [model for _, model in variant.models]
-    conditions = conditions_of(fingerprint().id, request.runtime, request.method)
-    known = known_in(store, conditions, keys_of(models, request.end_to_end, request.method))
-    return plan(models, known, request.rule, request.end_to_end, method=request.method)
-
-
-def _found(each: ReadPart, store: ResultsDatabase) -> Iterator[Finding]:
-    for variant in each.variants:
-        for located, model in variant.models:
-            result = found_result(store, variant.request, model, located.wanted.name, located.sha256)
-            yield Finding(each.part, variant.request, located, model, result)
-
-
-def _failures(read: Sequence[ReadPart], found: Sequence[Finding], store: ResultsDatabase) -> Iterator[str]:
+def _failures(read: Sequence[ReadVariant], found: Sequence[Finding], store: ResultsDatabase) -> Iterator[str]:
     """Yield the models without a result that the evaluation asks for, and the bricks that failed, with the reasons."""
     for it in found:
-        lacking, recorded = _lacking(it.result, it.request), it.result.recorded
+        request, recorded = it.variant.request, it.result.recorded
+        lacking = _lacking(it.result, request)
         if lacking:
             words = Variant(recorded.threads, recorded.batch, recorded.precision).in_words
-            reason = _reason(store, it.request, it.model)
-            yield f"{recorded.model} by {it.request.runtime.name} ({words}): {lacking}{reason}"
-    for variant in (it for each in read for it in each.variants if it.request.bricks):
-        for job, why in _plan(variant, store).failed.items():
+            reason = _reason(store, request, it.model)
+            yield f"{recorded.model} by {request.runtime.name} ({words}): {lacking}{reason}"
+    for variant in (it for it in read if it.request.bricks):
+        for job, why in plan_of(variant, store).failed.items():
             if not job.whole:
                 yield f"{job.label} by {variant.request.runtime.name}: {why}"
 
@@ -332,7 +223,7 @@ def _marks(finding: Finding, evaluation: Evaluation, began: str) -> tuple[str, .
     """Return the requirements that were not met when a result was measured."""
     result = finding.result
     is_new = result.recorded.when >= began
-    return finding.part.marks_of(finding.located, result.provenance, evaluation, is_new=is_new)
+    return finding.variant.part.marks_of(finding.located, result.provenance, evaluation, is_new=is_new)
 
 
 def _result(

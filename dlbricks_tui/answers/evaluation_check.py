@@ -57,7 +57,7 @@ class LocatedModel:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPart:
-    """The models that one runtime of an evaluation measures in one run."""
+    """The models with the same inputs that one runtime of an evaluation measures."""
 
     models: tuple[LocatedModel, ...]
     # One for each variant.

@@ -1,7 +1,6 @@
 """Stored results of whole models as evaluations record them: with their variant, versions and host."""
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -11,13 +10,12 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.evaluations.recorded_facts import facts_of_host, package_facts, tuning_variables
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import CutModel
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runtime.variant import (
-    INSTRUCTIONS_VARIABLE,
-    OPTIMISATION_VARIABLE,
     Precision,
     stated_kernels,
     stated_precision,
@@ -26,14 +24,8 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import Fact, Facts, Provenance, System
+from dlbricks_tui.store.records import Provenance, System
 from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
-
-_GIBIBYTE = 1 << 30
-# The facts about a system that are part of its id, and so are those of all its results.
-_LASTING = ("governor", "turbo", "hyper_threading", "vectors", "quota_cores")
-# Variables that are parts of a variant by themselves.
-_OF_THE_VARIANT = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +65,7 @@ def found_result(
     recorded = RecordedResult(
         model=name,
         **_facts_of(part.runtime.framework, part.runtime.version, part.runtime.identity),
-        variables=_variables(dict(part.runtime.settings.environment)),
+        variables=tuning_variables(dict(part.runtime.settings.environment)),
         batch=model.decomposition.graph.batch_size,
         precision=found.variant.precision,
         when=timed.when if timed is not None else origin.when if origin is not None else "",
@@ -81,8 +73,8 @@ def found_result(
         estimate_ms=None if estimated is None else estimated.sequential_ms,
         estimate_low_ms=None if estimated is None else estimated.interval.low_ms,
         estimate_high_ms=None if estimated is None else estimated.interval.high_ms,
-        packages=_packages(origin, way.protocol),
-        host=_host(origin, system),
+        packages=package_facts(origin, way.protocol),
+        host=facts_of_host(system, origin),
         sha256=sha256,
     )
     return FoundResult(recorded, found, timed, origin)
@@ -111,21 +103,18 @@ def results_in_other_variants(
         way = Way(each.system, each.runtime, each.level, each.protocol)
         origin, stored = _origin(store, way, each.run), runtimes.get(each.runtime)
         version = each.runtime.split(" ")[0].partition("-")[2] if stored is None else stored.version
-        settings = {} if stored is None else {key: str(value) for key, value in stored.settings}
+        settings = {} if stored is None else dict(stored.settings)
         precision = stated_precision(each.runtime)
         yield RecordedResult(
             model=name,
             **_facts_of(framework, version, each.runtime),
-            variables=_variables(settings),
+            variables=tuning_variables(settings),
             batch=each.batch_size,
             precision=Precision.FILE if precision is Precision.F32 and graph.is_quantised else precision,
             when=each.when,
             **_latencies_of(store, each),
-            estimate_ms=None,
-            estimate_low_ms=None,
-            estimate_high_ms=None,
-            packages=_packages(origin, each.protocol),
-            host=_host(origin, systems.get(each.system, here)),
+            packages=package_facts(origin, each.protocol),
+            host=facts_of_host(systems.get(each.system, here), origin),
             sha256="" if origin is None else str(dict(origin.models).get(each.model) or ""),
         )
 
@@ -169,31 +158,9 @@ def _latencies_of(store: ResultsDatabase, timed: Summary | None) -> dict[str, An
     }
 
 
-def _variables(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in _OF_THE_VARIANT}
-
-
 def _origin(store: ResultsDatabase, way: Way, run: str | None) -> Provenance | None:
     """Return where a result comes from; without a run, where the newest results of the way come from."""
     if run is not None:
         return store.provenance_of(run, way.runtime)
     found = store.records(Provenance, equal(system=way.system, runtime=way.runtime, protocol=way.protocol))
     return max(found, key=attrgetter("when"), default=None)
-
-
-def _packages(origin: Provenance | None, protocol: str) -> Facts:
-    return (*(() if origin is None else origin.packages), ("method", protocol))
-
-
-def _host(origin: Provenance | None, system: System) -> Facts:
-    """Return the facts about a system, as they were when a result was measured."""
-    described = dict(system.facts)
-    lasting = {name: described[name] for name in _LASTING if name in described}
-    sizes: dict[str, Fact] = {
-        "cpu": system.cpu,
-        "cores": system.cores,
-        "memory_gib": math.ceil(system.memory_bytes / _GIBIBYTE),
-    }
-    instance: dict[str, Fact] = {"instance_type": system.instance_type} if system.instance_type else {}
-    known: dict[str, Fact] = {**sizes, **instance, **lasting, **dict(() if origin is None else origin.host)}
-    return tuple(known.items())

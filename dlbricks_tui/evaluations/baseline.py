@@ -1,6 +1,5 @@
 """Earlier latencies of whole models, from an evaluation or from exported results, to compare today's with."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,25 +8,20 @@ from typing import TypeVar
 
 from dlbricks_tui.evaluations.change import Timing, timing_by, timing_of
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, Evaluation, RecordedResult
+from dlbricks_tui.evaluations.recorded_facts import METHOD, facts_of_host, package_facts, tuning_variables
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import (
-    INSTRUCTIONS_VARIABLE,
-    OPTIMISATION_VARIABLE,
     Kernels,
     Variant,
     stated_kernels,
     stated_precision,
     stated_threads,
 )
-from dlbricks_tui.store.records import DatedRecord, EndToEnd, Fact, Facts, Provenance, Record, Runtime, System
+from dlbricks_tui.store.records import DatedRecord, EndToEnd, Provenance, Record, Runtime, System
 
 # Results of one combination that are this much older than the newest one belong to another day.
 _TOGETHER = timedelta(hours=12)
-# The facts about a system that are part of its id, and so hold for all of its results.
-_LASTING = ("governor", "turbo", "hyper_threading", "vectors", "quota_cores")
-_METHOD = "method"
-_GIBIBYTE = 1 << 30
 Described = TypeVar("Described", System, Runtime)
 
 
@@ -62,7 +56,7 @@ def baselines_of_evaluation(evaluation: Evaluation) -> tuple[Baseline, ...]:
             Baseline(
                 result=it,
                 level=evaluation.measuring.level,
-                method=evaluation.measuring.method or _method_of(str(dict(it.packages).get(_METHOD))),
+                method=evaluation.measuring.method or _method_of(str(dict(it.packages).get(METHOD))),
                 timing=_timing_of(it),
                 models=tuple([model for model in evaluation.models if model.name == it.model]),
             )
@@ -110,17 +104,14 @@ def baseline_of(
         precision=stated_precision(newest.runtime),
         instructions=kernels.instructions,
         optimisation=kernels.optimisation,
-        variables=_variables_of(runtime),
+        variables=tuning_variables(dict(runtime.settings)),
         when=newest.when,
         measured_ms=timing.value_ms,
         low_ms=timing.low_ms,
         high_ms=timing.high_ms,
         samples_ms=timing.samples_ms,
-        estimate_ms=None,
-        estimate_low_ms=None,
-        estimate_high_ms=None,
-        packages=(*(() if origin is None else origin.packages), (_METHOD, newest.protocol)),
-        host=_host_of(system, origin),
+        packages=package_facts(origin, newest.protocol),
+        host=facts_of_host(system, origin),
         sha256="" if origin is None else str(dict(origin.models).get(newest.model) or ""),
     )
     return Baseline(
@@ -177,26 +168,6 @@ def _moment(record: DatedRecord) -> datetime:
 def _origin_of(results: Sequence[EndToEnd], origins: Mapping[tuple[str, str], Provenance]) -> Provenance | None:
     newest = results[-1]
     return origins.get((newest.run, newest.runtime))
-
-
-def _variables_of(runtime: Runtime) -> dict[str, str]:
-    """Return the variables that tune a runtime, without those of its variant."""
-    of_the_variant = (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE)
-    return {name: str(value) for name, value in runtime.settings if name not in of_the_variant}
-
-
-def _host_of(system: System, origin: Provenance | None) -> Facts:
-    """Return the facts about a system, as they were at the time."""
-    described = dict(system.facts)
-    found: dict[str, Fact] = {
-        "cpu": system.cpu,
-        "cores": system.cores,
-        "memory_gib": math.ceil(system.memory_bytes / _GIBIBYTE),
-        **({"instance_type": system.instance_type} if system.instance_type else {}),
-        **{name: described[name] for name in _LASTING if name in described},
-        **({} if origin is None else dict(origin.host)),
-    }
-    return tuple(found.items())
 
 
 def _method_of(protocol: str) -> Method | None:

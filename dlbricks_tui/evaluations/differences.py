@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dlbricks_tui.evaluations.change import Timing
 from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.evaluations.recorded_facts import is_told
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.records import Fact, Facts
@@ -82,10 +83,10 @@ def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Differenc
 
 
 def _facts(was: Facts, now: Facts, without: Iterable[str] = ()) -> Iterator[Difference]:
-    """Yield the facts that are known of both and differ."""
-    before, left_out = dict(was), set(without)
+    """Yield the facts that both tell and that differ."""
+    before, left_out = {name: fact for name, fact in was if is_told(fact)}, set(without)
     for name, value in now:
-        if name in before and name not in left_out and not _is_same(before[name], value):
+        if name in before and name not in left_out and is_told(value) and not _is_same(before[name], value):
             yield Difference(_TITLES.get(name, name), _said(before[name]), _said(value))
 
 

@@ -10,6 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Requirements
+from dlbricks_tui.host.fingerprint import GIBIBYTE, UNKNOWN
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, THREADS_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.runtime.variant import (
@@ -23,8 +24,6 @@ from dlbricks_tui.store.records import System
 
 QUIET = "quiet"
 NOT_SET = "not set"
-UNKNOWN = "unknown"
-_GIBIBYTE = 1 << 30
 _LIMIT = re.compile(r"(==|>=|<=|=|>|<)?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 # The beginning of a version that is not one of Python packages, such as `2026.1.0-18000-abc`.
 _RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
@@ -109,7 +108,7 @@ def _host_matches(wanted: Requirements, host: HostState) -> Iterator[Match]:
         yield _match("cores", wanted.cores, str(host.cores), keeps_to(wanted.cores, host.cores), "use another host")
     if wanted.memory_gib:
         # The firmware reserves a varying part of the memory.
-        memory = math.ceil(host.memory_bytes / _GIBIBYTE)
+        memory = math.ceil(host.memory_bytes / GIBIBYTE)
         is_enough = keeps_to(wanted.memory_gib, memory)
         yield _match("memory", f"{wanted.memory_gib} GiB", f"{memory} GiB", is_enough, "use another host")
     if wanted.cpu:

@@ -74,7 +74,7 @@ class RunRequest:
 
     models: tuple[ModelChoice, ...]
     runtime: Runtime
-    # Further runtimes that measure the same models, one after another.
+    # Further runtimes that measure their models, one after another.
     others: tuple[RuntimeChoice, ...] = ()
     inputs: tuple[InputShape, ...] = ()
     values: tuple[InputValue, ...] = ()
@@ -111,7 +111,8 @@ class RunRequest:
         """The names of the models, or of the suite."""
         if self.suite is not None:
             return (f"suite {self.suite.folder.name}",)
-        return tuple(model.name for model in self.models)
+        found = (model.name for models in (self.models, *(it.models for it in self.others)) for model in models)
+        return tuple(dict.fromkeys(found))
 
     @property
     def parts(self) -> tuple["RunRequest", ...]:
