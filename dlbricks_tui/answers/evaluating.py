@@ -9,7 +9,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dlbricks_tui.answers.checking import MOST_PROCESSES, USUAL_PROCESSES
+from dlbricks_tui.answers.checking import USUAL_PROCESSES, refuse_impossible
 from dlbricks_tui.answers.evaluation_check import CheckedEvaluation
 from dlbricks_tui.answers.evaluation_comparing import comparison, results_in_file
 from dlbricks_tui.answers.evaluation_measuring import (
@@ -63,10 +63,7 @@ class EvaluateOptions:
     again: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 < self.by < 1:
-            raise EvaluationError(f"by {self.by:g}: give more than 0 and less than 1, such as 3%")
-        if not 1 <= self.processes <= MOST_PROCESSES:
-            raise EvaluationError(f"processes {self.processes}: give a number from 1 to {MOST_PROCESSES}")
+        refuse_impossible(self.by, self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,8 @@ def evaluate(
     scenarios = loads.measured(data, steps.measure_load)
     with ResultsDatabase(data.store) as store:
         found = findings(read, store)
-        today = [_today(it, store, began) for it in found]
+        if options.compare:
+            found = [replace(it, result=_of_all_processes(it, store, began)) for it in found]
         failures = [*left_out, *_failures(read, found, store), *(it.failure for it in scenarios if it.failure)]
     return _result(
         checked,
@@ -118,7 +116,7 @@ def evaluate(
         scenarios=scenarios,
         failures=tuple(failures),
         compared_with=compared_with,
-        comparison=comparison(today, earlier, options.by) if options.compare else None,
+        comparison=comparison([it.result.recorded for it in found], earlier, options.by) if options.compare else None,
     )
 
 
@@ -141,15 +139,20 @@ def _earlier(
     return (*known, *others), "store"
 
 
-def _today(finding: Finding, store: ResultsDatabase, began: str) -> RecordedResult:
+def _of_all_processes(finding: Finding, store: ResultsDatabase, began: str) -> FoundResult:
     """Return a result over all processes since the beginning: processes vary more than the samples of one do."""
-    recorded, processes = finding.result.recorded, samples_of(finding, store, began)
+    processes = samples_of(finding, store, began)
     if len(processes) < 2:
-        return recorded
+        return finding.result
     found = timing_of(processes)
-    return replace(
-        recorded, measured_ms=found.value_ms, low_ms=found.low_ms, high_ms=found.high_ms, samples_ms=found.samples_ms
+    recorded = replace(
+        finding.result.recorded,
+        measured_ms=found.value_ms,
+        low_ms=found.low_ms,
+        high_ms=found.high_ms,
+        samples_ms=found.samples_ms,
     )
+    return replace(finding.result, recorded=recorded)
 
 
 def _failures(read: Sequence[ReadVariant], found: Sequence[Finding], store: ResultsDatabase) -> Iterator[str]:
@@ -201,7 +204,7 @@ def _evaluated(finding: Finding, evaluation: Evaluation, began: str) -> Evaluate
         optimisation=recorded.optimisation,
         variables=recorded.variables,
         measured_ms=recorded.measured_ms,
-        measured_interval_ms=None if timed is None else (timed.low_ms, timed.high_ms),
+        measured_interval_ms=_interval(recorded.low_ms, recorded.high_ms),
         samples=len(recorded.samples_ms),
         estimate_ms=recorded.estimate_ms,
         interval_ms=_interval(recorded.estimate_low_ms, recorded.estimate_high_ms),

@@ -7,6 +7,11 @@ from dlbricks_tui.answers.evaluation_results import ComparedResult
 from dlbricks_tui.evaluations.change import Change, Timing, Verdict, compared, corrected
 from dlbricks_tui.evaluations.differences import ComparableTimings, comparable, differences, nearest
 from dlbricks_tui.evaluations.evaluation import Evaluation, RecordedResult
+from dlbricks_tui.wording.checks import reason_for_doubt
+
+# Why results have no verdict.
+_NO_EARLIER = "there is no earlier result of this model by this framework"
+_NOT_COMPARABLE = "it was not measured both times: time whole models, or all bricks, in both"
 
 
 def results_in_file(evaluation: Evaluation) -> tuple[RecordedResult, ...]:
@@ -28,7 +33,7 @@ def comparison(
     judged = iter(corrected([it for it in found if it is not None], by))
     changes = [None if it is None else next(judged) for it in found]
     return tuple(
-        [_compared(each, was, it, change) for (each, was), it, change in zip(pairs, timings, changes, strict=True)]
+        [_compared(each, was, it, change, by) for (each, was), it, change in zip(pairs, timings, changes, strict=True)]
     )
 
 
@@ -36,8 +41,14 @@ def _change(was: Timing | None, now: Timing | None, by: float) -> Change | None:
     return None if was is None or now is None else compared(was, now, by)
 
 
+def _reason(was: RecordedResult | None, change: Change | None, by: float) -> str:
+    if was is None:
+        return _NO_EARLIER
+    return _NOT_COMPARABLE if change is None else reason_for_doubt(change, by)
+
+
 def _compared(
-    now: RecordedResult, was: RecordedResult | None, timings: ComparableTimings, change: Change | None
+    now: RecordedResult, was: RecordedResult | None, timings: ComparableTimings, change: Change | None, by: float
 ) -> ComparedResult:
     return ComparedResult(
         model=now.model,
@@ -54,5 +65,6 @@ def _compared(
         interval=None if change is None else (change.low, change.high),
         significant=change is not None and change.significant,
         verdict=Verdict.UNKNOWN if change is None else change.verdict,
+        reason=_reason(was, change, by),
         differences=() if was is None else differences(was, now),
     )

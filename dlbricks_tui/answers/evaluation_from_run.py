@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 
 from dlbricks_tui.answers.recorded_results import found_result
@@ -15,6 +16,7 @@ from dlbricks_tui.evaluations.evaluation import (
     Requirements,
 )
 from dlbricks_tui.evaluations.matching import UNKNOWN, HostState, exact_constraint, host_state
+from dlbricks_tui.evaluations.recorded_facts import tuning_variables
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -32,7 +34,7 @@ from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run_folder import RunFolders, RunState
 from dlbricks_tui.runs.work import KnownGraphs
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, Runtime
-from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE, InstructionSet
+from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Fact, System
 from dlbricks_tui.store.selections import by_id
@@ -132,33 +134,40 @@ def _path(model: Path, file: Path) -> str:
 
 
 def _runtimes(request: RunRequest) -> Iterator[EvaluatedRuntime]:
-    """Yield each runtime of a run once, with the values of its variants."""
-    alike: dict[tuple[str, str, str], list[Runtime]] = {}
+    """Yield each runtime of a run with the values of its variants.
+
+    It is there once if the run has each combination of the values, and else once for each variant.
+    """
+    alike: dict[tuple[object, ...], list[Runtime]] = {}
     for part in request.parts:
         runtime = part.runtime
-        alike.setdefault((runtime.name, runtime.framework, runtime.version), []).append(runtime)
-    for (_, framework, version), variants in alike.items():
-        traits = variants[0].traits
-        threads = dict.fromkeys(it.settings.threads for it in variants)
-        kernels = [it.kernels for it in variants]
-        variables = dict(variants[0].settings.environment)
-        # A limit by the newer name of oneDNN stays a variable: a stated limit would replace it.
-        has_limits = len(traits.instruction_sets) > 1 and NEWER_INSTRUCTIONS_VARIABLE not in variables
-        has_levels = len(traits.optimisations) > 1
-        yield EvaluatedRuntime(
-            framework=framework,
-            version=exact_constraint(version),
-            threads=tuple([it for it in threads if it is not None]),
-            batch=request.batch_sizes,
-            precision=tuple(dict.fromkeys(it.settings.precision for it in variants)),
-            instructions=tuple(dict.fromkeys(it.instructions for it in kernels)) if has_limits else (),
-            optimisation=tuple(dict.fromkeys(it.optimisation for it in kernels)) if has_levels else (),
-            variables={
-                name: value
-                for name, value in variables.items()
-                if name not in (INSTRUCTIONS_VARIABLE, OPTIMISATION_VARIABLE)
-            },
-        )
+        variables = tuple(sorted(tuning_variables(dict(runtime.settings.environment)).items()))
+        alike.setdefault((runtime.name, runtime.framework, runtime.version, variables), []).append(runtime)
+    for variants in alike.values():
+        together = _stated(variants, request)
+        values = (together.threads, together.precision, together.instructions, together.optimisation)
+        is_product = prod(len(it) or 1 for it in values) == len(variants)
+        yield from [together] if is_product else [_stated([it], request) for it in variants]
+
+
+def _stated(variants: Sequence[Runtime], request: RunRequest) -> EvaluatedRuntime:
+    """Return a runtime with the values of these variants of it."""
+    first = variants[0]
+    kernels, variables = [it.kernels for it in variants], tuning_variables(dict(first.settings.environment))
+    # A limit by the newer name of oneDNN stays a variable: a stated limit would replace it.
+    has_limits = len(first.traits.instruction_sets) > 1 and NEWER_INSTRUCTIONS_VARIABLE not in variables
+    has_levels = len(first.traits.optimisations) > 1
+    threads = dict.fromkeys(it.settings.threads for it in variants)
+    return EvaluatedRuntime(
+        framework=first.framework,
+        version=exact_constraint(first.version),
+        threads=tuple([it for it in threads if it is not None]),
+        batch=request.batch_sizes,
+        precision=tuple(dict.fromkeys(it.settings.precision for it in variants)),
+        instructions=tuple(dict.fromkeys(it.instructions for it in kernels)) if has_limits else (),
+        optimisation=tuple(dict.fromkeys(it.optimisation for it in kernels)) if has_levels else (),
+        variables=variables,
+    )
 
 
 def _measuring(request: RunRequest) -> Measuring:

@@ -104,6 +104,8 @@ class ComparedResult:
     interval: tuple[float, float] | None
     significant: bool
     verdict: Verdict
+    # The reason why the verdict is unknown; else empty.
+    reason: str
     # The circumstances that were others for the earlier result.
     differences: tuple[Difference, ...]
 

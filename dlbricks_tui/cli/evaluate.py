@@ -58,7 +58,6 @@ def register(parser: Parser) -> None:
         "--by",
         metavar="SHARE",
         type=share,
-        default=USUAL_SHARE,
         help=f"with --compare: a smaller change counts as none (default: {percent(USUAL_SHARE).replace('%', '%%')})",
     )
     parser.add_argument(
@@ -102,6 +101,8 @@ def evaluate_file(args: argparse.Namespace) -> int:
         )
     if args.output is not None or args.force:
         raise UsageError("-o and --force belong to --from RUN: name a run, or leave them out")
+    if not args.compare and (args.by is not None or args.processes is not None):
+        raise UsageError("--by and --processes belong to --compare: add it, or leave them out")
     return _carry_out(args)
 
 
@@ -109,8 +110,9 @@ def _write_evaluation(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.evaluation_from_run import evaluation_of_run
     from dlbricks_tui.evaluations.file import write_evaluation
 
-    if args.file is not None or args.output is None:
-        raise UsageError("--from RUN writes an evaluation: name only the file to write, with -o FILE")
+    measures = args.anyway or args.compare or args.again or args.by is not None or args.processes is not None
+    if args.file is not None or args.output is None or measures:
+        raise UsageError("--from RUN measures nothing: name only the file to write, with -o FILE")
     if args.output.exists() and not args.force:
         raise UsageError(f"{args.output} exists already: choose another file, or replace it with --force")
     evaluation = write_evaluation(evaluation_of_run(args.run, args.output, args.data), args.output)
@@ -131,16 +133,16 @@ def _carry_out(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.evaluation_check import check_evaluation
     from dlbricks_tui.evaluations.file import read_evaluation
 
-    checked = check_evaluation(read_evaluation(args.file), args.file, args.data)
-    for match in checked.mismatches:
-        narrate(f"does not match: {match.line}")
     options = EvaluateOptions(
         anyway=args.anyway,
         compare=args.compare,
-        by=args.by,
+        by=USUAL_SHARE if args.by is None else args.by,
         processes=USUAL_PROCESSES if args.processes is None else args.processes,
         again=args.again,
     )
+    checked = check_evaluation(read_evaluation(args.file), args.file, args.data)
+    for match in checked.mismatches:
+        narrate(f"does not match: {match.line}")
     steps = EvaluationSteps(
         tell=narrate,
         run=lambda request: _run(request, args.data, quiet=args.quiet),
@@ -156,7 +158,7 @@ def _carry_out(args: argparse.Namespace) -> int:
         width = data_console().width
         write_lines(results_view(result, width))
         if result.comparison is not None:
-            write_lines(["", *comparison_view(result, args.by, width)])
+            write_lines(["", *comparison_view(result, options.by, width)])
     return _conclude(result, checked)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from dlbricks_tui.answers.evaluation_results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
+from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import Kernels, Variant
@@ -12,14 +13,12 @@ from dlbricks_tui.wording.tables import Column, justified, or_dash
 
 # The columns that a narrow terminal does without, the least important first.
 _SPARED = ("WHEN", "SAMPLES", "OF", "95 % INTERVAL", "VALID")
-# Of the hash, as results name their evaluation.
-_SHORT_HASH = 12
 
 
 def results_view(result: EvaluationResult, width: int) -> Iterator[str]:
     """Yield the name of an evaluation, its results and scenarios, and the requirements that they did not meet."""
     name = result.evaluation
-    yield printable(f"evaluation {name.name} ({name.file}, sha256 {name.sha256[:_SHORT_HASH]})")
+    yield printable(f"evaluation {name.name} ({name.file}, sha256 {name.sha256[:SHORT_HASH]})")
     marks = _marks(result)
     if result.results:
         yield ""
@@ -55,21 +54,23 @@ def comparison_view(result: EvaluationResult, by: float, width: int) -> Iterator
         [_compared_row(it) for it in compared],
         width,
     )
-    named: dict[tuple[str, ...], list[str]] = {}
-    for it in compared:
-        words = tuple([difference.in_words for difference in it.differences])
-        if words:
-            named.setdefault(words, []).append(f"{it.model}, {_title(it.framework)}, {_variant(it)}")
-    for words, results in named.items():
-        yield ""
-        # What differs for all results is said once.
-        yield (
-            "different for all:" if len(results) == len(compared) else printable(f"different for {'; '.join(results)}:")
-        )
-        yield from (printable(f"  {each}") for each in words)
+    yield from _grouped("unknown", [(it.reason,) if it.reason else () for it in compared], compared)
+    yield from _grouped("different", [tuple([each.in_words for each in it.differences]) for it in compared], compared)
     if any(it.per_item for it in compared):
         yield ""
         yield "latencies of results with another batch size are those of one item"
+
+
+def _grouped(title: str, words: Sequence[tuple[str, ...]], compared: Sequence[ComparedResult]) -> Iterator[str]:
+    """Yield the words about each result below the names of all results that have the same words."""
+    named: dict[tuple[str, ...], list[str]] = {}
+    for it, told in zip(compared, words, strict=True):
+        if told:
+            named.setdefault(told, []).append(f"{it.model}, {_title(it.framework)}, {_variant(it)}")
+    for told, results in named.items():
+        yield ""
+        yield f"{title} for all:" if len(results) == len(compared) else printable(f"{title} for {'; '.join(results)}:")
+        yield from (printable(f"  {each}") for each in told)
 
 
 def _marks(result: EvaluationResult) -> Mapping[str, int]:

@@ -5,14 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from dlbricks_tui.evaluations.change import Timing
-from dlbricks_tui.evaluations.evaluation import RecordedResult
+from dlbricks_tui.evaluations.evaluation import SHORT_HASH, RecordedResult
 from dlbricks_tui.evaluations.recorded_facts import is_told
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.records import Fact, Facts
 
 NOT_SET = "not set"
-_SHORT_HASH = 12
 # The titles of facts in messages. All others have the name of the fact.
 _TITLES = {
     "cpu": "processor",
@@ -61,7 +60,7 @@ def differences(was: RecordedResult, now: RecordedResult) -> tuple[Difference, .
 
 def _differences(was: RecordedResult, now: RecordedResult) -> Iterator[Difference]:
     if was.sha256 and now.sha256 and was.sha256 != now.sha256:
-        yield Difference("model content", was.sha256[:_SHORT_HASH], now.sha256[:_SHORT_HASH])
+        yield Difference("model content", was.sha256[:SHORT_HASH], now.sha256[:SHORT_HASH])
     pairs = (
         ("framework", _title(was.framework), _title(now.framework)),
         ("threads", threads_in_words(was.threads), threads_in_words(now.threads)),
@@ -126,7 +125,7 @@ def _distance(was: RecordedResult, now: RecordedResult) -> tuple[float, ...]:
     return (
         abs(math.log2(was.batch / now.batch)),
         was.precision is not now.precision,
-        # A result that is a baseline for nothing is the last choice.
+        # A result without a latency is the last choice.
         was.measured_ms is None and was.estimate_ms is None,
         _threads_apart(was.threads, now.threads),
         was.instructions is not now.instructions,

@@ -13,6 +13,8 @@ from dlbricks_tui.store.records import Facts
 
 # The version of the file format.
 FORMAT = 1
+# The characters of a hash that messages and marks show.
+SHORT_HASH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,4 +149,4 @@ class Evaluation:
     @property
     def label(self) -> str:
         """The name and the beginning of the hash, by which results name their evaluation."""
-        return f"{self.name}@{self.sha256[:12]}" if self.sha256 else self.name
+        return f"{self.name}@{self.sha256[:SHORT_HASH]}" if self.sha256 else self.name

@@ -161,5 +161,5 @@ def wrong_name(place: Place, key: str, part: Schema) -> Fault:
 
 
 def any_number_fault(place: Place, value: float) -> Fault:
-    """Return the fault that a number is no finite one, or too large for anything."""
+    """Return the fault that a number is infinite, not a number, or has too many digits."""
     return Fault(place, f"{_subject(place, value)}: it has to be a finite number of at most 20 digits")

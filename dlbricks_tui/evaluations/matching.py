@@ -1,4 +1,4 @@
-"""What of a host, its runtimes and its models matches an evaluation, and what does not. Pure: others look."""
+"""The requirements of an evaluation beside the host, its runtimes and its models: pure functions of what was found."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime, Requirements
+from dlbricks_tui.evaluations.evaluation import SHORT_HASH, EvaluatedModel, EvaluatedRuntime, Requirements
 from dlbricks_tui.host.fingerprint import GIBIBYTE, UNKNOWN
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, THREADS_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import Traits
@@ -27,7 +27,6 @@ NOT_SET = "not set"
 _LIMIT = re.compile(r"(==|>=|<=|=|>|<)?\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)")
 # The beginning of a version that is not one of Python packages, such as `2026.1.0-18000-abc`.
 _RELEASE = re.compile(r"[0-9]+(?:\.[0-9]+)*")
-_SHORT_HASH = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,13 +234,13 @@ def _choice(
 
 def model_match(wanted: EvaluatedModel, found: FoundModel) -> Match:
     """Return a model beside the file that was found for it."""
-    asked = f"sha256 {wanted.sha256[:_SHORT_HASH]}" if wanted.sha256 else "any content"
+    asked = f"sha256 {wanted.sha256[:SHORT_HASH]}" if wanted.sha256 else "any content"
     subject = f"model {wanted.name}"
     if found.path is None:
         where = f"put it at {wanted.path}" if wanted.path else "state its path in the file"
         return _match(subject, asked, "no file", False, f"{where}, or `dlbricks models add PATH`", needed=True)
     is_same = wanted.sha256 in ("", found.sha256)
-    has = f"sha256 {found.sha256[:_SHORT_HASH]} ({found.path})"
+    has = f"sha256 {found.sha256[:SHORT_HASH]} ({found.path})"
     return _match(subject, asked, has, is_same, "put the file of the evaluation in its place")
 
 

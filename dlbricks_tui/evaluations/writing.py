@@ -86,7 +86,7 @@ def _rows(samples: Sequence[float]) -> Iterator[str]:
 
 
 def _field(key: str, value: object) -> str:
-    """Return the value of a field as TOML: one item stands for the list of it."""
+    """Return the value of a field as TOML; a list of one item is written as the item."""
     if isinstance(value, Mapping):
         items = ", ".join(f"{_key(name)} = {_several(item, key == 'inputs')}" for name, item in value.items())
         return f"{{ {items} }}"

@@ -17,7 +17,7 @@ from dlbricks_tui.evaluations.file import read_evaluation, write_evaluation
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolders
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd
@@ -124,7 +124,8 @@ def test_an_evaluation_from_another_data_folder_is_called_the_same(
     assert found["evaluation"]["file"] == str(file)
     assert found["evaluation"]["sha256"] == read_evaluation(file).sha256
     (result,), (compared,) = found["results"], found["comparison"]
-    assert (result["model"], result["framework"], result["threads"], result["samples"]) == (MODEL, "mxnet", 2, 12)
+    assert (result["model"], result["framework"], result["threads"], result["samples"]) == (MODEL, "mxnet", 2, 24)
+    assert result["measured_ms"] == compared["is_ms"]
     assert result["measured_interval_ms"][0] <= result["measured_ms"] <= result["measured_interval_ms"][1]
     assert result["coverage"]["missing"] == 0 and result["estimate_ms"] > 0
     assert result["unmet"] == []
@@ -144,6 +145,35 @@ def test_only_what_the_store_lacks_is_run(at: Callable[..., Command], file: Path
     assert len(runs_in(tmp_path, "here")) == 1
     assert here("evaluate", str(file), "--again", "--quiet")[0] == 0
     assert len(runs_in(tmp_path, "here")) == 2
+
+
+def test_the_runtimes_of_an_evaluation_share_a_run_that_gives_an_evaluation_of_all(
+    at: Callable[..., Command], file: Path, tmp_path: Path
+) -> None:
+    def with_another(it: Evaluation) -> Evaluation:
+        one = it.runtimes[0]
+        limited = replace(one, threads=(1,), instructions=(InstructionSet.SSE41,))
+        return replace(it, runtimes=(one, limited, replace(one, variables={"OMP_DYNAMIC": "false"})), results=())
+
+    change(file, with_another)
+    here, again = at("here"), tmp_path / "again.toml"
+    assert here("evaluate", str(file), "--quiet")[0] == 0
+    (path,) = runs_in(tmp_path, "here")
+    assert len(read_request(path).parts) == 3
+    assert here("evaluate", "--from", "last", "-o", str(again))[0] == 0
+    found = read_evaluation(again)
+    # Not each combination of threads and kernels was measured: each variant stands for itself.
+    assert found.runtimes == read_evaluation(file).runtimes
+    assert [(it.threads, it.instructions.value) for it in found.results] == [(2, "all"), (1, "sse41"), (2, "all")]
+
+
+def test_runtimes_with_other_batch_sizes_have_a_run_of_their_own(
+    at: Callable[..., Command], file: Path, tmp_path: Path
+) -> None:
+    change(file, lambda it: replace(it, runtimes=(it.runtimes[0], replace(it.runtimes[0], batch=(2,))), results=()))
+    status, out, _ = at("here")("evaluate", str(file), "--json")
+    assert (status, [it["batch"] for it in json.loads(out)["results"]]) == (0, [1, 2])
+    assert [read_request(it).batch_sizes for it in runs_in(tmp_path, "here")] == [(), (2,)]
 
 
 def test_a_comparison_measures_whole_models_again_and_no_bricks(
@@ -384,6 +414,10 @@ def test_an_existing_file_is_replaced_only_by_force(at: Callable[..., Command], 
         ("FILE", "-o", "other.toml"),
         ("FILE", "--force"),
         ("FILE", "--by", "3"),
+        ("FILE", "--by", "3%"),
+        ("FILE", "--processes", "2"),
+        ("FILE", "--compare", "--processes", "0"),
+        ("--from", "last", "-o", "other.toml", "--compare"),
         ("missing.toml",),
     ],
 )

@@ -56,6 +56,12 @@ def test_facts_that_only_one_result_knows_are_no_difference() -> None:
     assert differences(recorded(), recorded(packages=(), host=())) == ()
 
 
+@pytest.mark.parametrize("untold", ["unknown", None])
+def test_facts_that_a_host_did_not_tell_are_no_difference(untold: str | None) -> None:
+    told, not_told = recorded(host=(("turbo", True),)), recorded(host=(("turbo", untold),))
+    assert differences(told, not_told) == differences(not_told, told) == ()
+
+
 def test_the_version_of_the_framework_is_named_once() -> None:
     after = recorded(version="1.24.0", packages=(("dlbricks", "0.2.0"), ("onnxruntime", "1.24.0")))
     assert [it.subject for it in differences(recorded(), after)] == ["ONNX Runtime version"]
