@@ -1,6 +1,6 @@
 """The models of an evaluation in each variant, and the runs that measure what the store lacks of them."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -108,12 +108,17 @@ def measure_in_processes(
 
 
 def _sharing_a_run(read: Sequence[ReadVariant]) -> Iterator[list[ReadVariant]]:
-    """Yield the variants of each run: their requests differ in the runtime, and in what follows from it, alone."""
-    alike: defaultdict[RunRequest, list[ReadVariant]] = defaultdict(list)
+    """Yield the variants of each run. Their requests differ in the runtime and its models only.
+
+    A run has each runtime once, as its results come from one file of each name.
+    """
+    alike: defaultdict[tuple[RunRequest, int], list[ReadVariant]] = defaultdict(list)
+    taken: Counter[tuple[RunRequest, str]] = Counter()
     for it in read:
-        first = read[0].request
+        first, identity = read[0].request, it.request.runtime.identity
         shared = replace(it.request, runtime=first.runtime, models=first.models, method=first.method)
-        alike[shared].append(it)
+        alike[shared, taken[shared, identity]].append(it)
+        taken[shared, identity] += 1
     yield from alike.values()
 
 
