@@ -170,10 +170,14 @@ def test_the_runtimes_of_an_evaluation_share_a_run_that_gives_an_evaluation_of_a
 def test_runtimes_with_other_batch_sizes_have_a_run_of_their_own(
     at: Callable[..., Command], file: Path, tmp_path: Path
 ) -> None:
-    change(file, lambda it: replace(it, runtimes=(it.runtimes[0], replace(it.runtimes[0], batch=(2,))), results=()))
+    def with_another(it: Evaluation) -> Evaluation:
+        one = it.runtimes[0]
+        return replace(it, runtimes=(one, replace(one, threads=(1,), batch=(1,))), results=())
+
+    change(file, with_another)
     status, out, _ = at("here")("evaluate", str(file), "--json")
-    assert (status, [it["batch"] for it in json.loads(out)["results"]]) == (0, [1, 2])
-    assert [read_request(it).batch_sizes for it in runs_in(tmp_path, "here")] == [(), (2,)]
+    assert (status, [it["threads"] for it in json.loads(out)["results"]]) == (0, [2, 1])
+    assert [read_request(it).batch_sizes for it in runs_in(tmp_path, "here")] == [(), (1,)]
 
 
 def test_a_comparison_measures_whole_models_again_and_no_bricks(
