@@ -15,11 +15,11 @@ from dlbricks_tui.evaluations.evaluation import (
     RecordedResult,
     Requirements,
 )
-from dlbricks_tui.evaluations.matching import UNKNOWN, HostState, exact_constraint, host_state
+from dlbricks_tui.evaluations.matching import HostState, exact_constraint, host_state
 from dlbricks_tui.evaluations.recorded_facts import tuning_variables
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.fingerprint import UNKNOWN, fingerprint
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel
