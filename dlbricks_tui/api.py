@@ -16,24 +16,22 @@ from dataclasses import dataclass
 from logging import getLogger
 from pathlib import Path
 
-from dlbricks_tui.answers.check_results import CheckedModel
-from dlbricks_tui.answers.checked import checked, measure_again
-from dlbricks_tui.answers.checking import CheckOptions, check_plan
-from dlbricks_tui.answers.comparing import CompareOptions
-from dlbricks_tui.answers.comparing import compare as ranking_of
+from dlbricks_tui.answers.checks.checked import checked, measure_again
+from dlbricks_tui.answers.checks.checking import CheckOptions, check_plan
+from dlbricks_tui.answers.checks.results import CheckedModel
+from dlbricks_tui.answers.comparisons.combinations import CompareOptions
+from dlbricks_tui.answers.comparisons.combinations import compare as ranking_of
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
-from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps
-from dlbricks_tui.answers.evaluating import evaluate as evaluation_result
-from dlbricks_tui.answers.evaluation_check import check_evaluation
-from dlbricks_tui.answers.evaluation_from_run import evaluation_of_run
-from dlbricks_tui.answers.evaluation_results import (
+from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps
+from dlbricks_tui.answers.evaluations.evaluating import evaluate as evaluation_result
+from dlbricks_tui.answers.evaluations.from_run import evaluation_of_run
+from dlbricks_tui.answers.evaluations.preparing import check_evaluation
+from dlbricks_tui.answers.evaluations.results import (
     ComparedResult,
     EvaluatedLoad,
     EvaluatedResult,
     EvaluationResult,
 )
-from dlbricks_tui.answers.load_process import measure as measure_order
-from dlbricks_tui.answers.load_process import order_of
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
@@ -49,11 +47,13 @@ from dlbricks_tui.answers.results import (
     model_estimate,
 )
 from dlbricks_tui.answers.run_results import Counts, ProbeResult, RunResult, probe_result, run_result
-from dlbricks_tui.answers.scenario_results import MeasuredScenario, PredictedScenario, ScenarioResult, scenario_result
-from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
+from dlbricks_tui.answers.scenarios.load_process import measure as measure_order
+from dlbricks_tui.answers.scenarios.load_process import order_of
+from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
+from dlbricks_tui.answers.scenarios.results import MeasuredScenario, PredictedScenario, ScenarioResult, scenario_result
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.answers.trace_results import TraceResult, trace_result
-from dlbricks_tui.answers.tracing import (
+from dlbricks_tui.answers.traces.results import TraceResult, trace_result
+from dlbricks_tui.answers.traces.tracing import (
     TraceFormat,
     TraceOptions,
     require_place,

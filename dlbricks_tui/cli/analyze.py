@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from dlbricks_tui.analysis.kernels import KernelsError
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysing import Analyser, Analysis, MissingPart
-from dlbricks_tui.answers.analysis_results import groups_by_loss, model_analysis, model_row
+from dlbricks_tui.answers.analysis.analysing import Analyser, Analysis, MissingPart
+from dlbricks_tui.answers.analysis.results import groups_by_loss, model_analysis, model_row
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
@@ -81,7 +81,7 @@ def register(parser: Parser) -> None:
     )
     add_graph_options(parser)
     add_format_options(parser)
-    add_schema_option(parser, "ModelAnalysis", module="analysis_results", many=True)
+    add_schema_option(parser, "ModelAnalysis", module="analysis.results", many=True)
     parser.set_defaults(handler=analyze_models)
 
 
@@ -188,7 +188,7 @@ def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
 def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
     """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
     # Loaded here: an analysis needs no worker.
-    from dlbricks_tui.answers.kernels import kernels_of
+    from dlbricks_tui.answers.analysis.kernels import kernels_of
     from dlbricks_tui.host.host_lock import host_lock
 
     try:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dlbricks_tui.analysis.written_times import Basis
-from dlbricks_tui.answers.analysing import Analysis
+from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.options import cutting_of
 from dlbricks_tui.cli.output import data_console, narrate, show, write_lines

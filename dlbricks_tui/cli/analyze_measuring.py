@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import WhatIf
-from dlbricks_tui.answers.analysing import Analysis
-from dlbricks_tui.answers.lacking import MeasuringPlan, lacks_in_words, measure_peaks_of_host, plan_of
-from dlbricks_tui.answers.proving import asked_what_ifs, refuse_other_system
+from dlbricks_tui.answers.analysis.analysing import Analysis
+from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words, measure_peaks_of_host, plan_of
+from dlbricks_tui.answers.analysis.proving import asked_what_ifs, refuse_other_system
 from dlbricks_tui.cli.options import shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, narration_console
 from dlbricks_tui.cli.parser import Status

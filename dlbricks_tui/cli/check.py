@@ -22,8 +22,8 @@ from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.answers.check_results import CheckedModel
-    from dlbricks_tui.answers.checking import CheckPlan
+    from dlbricks_tui.answers.checks.checking import CheckPlan
+    from dlbricks_tui.answers.checks.results import CheckedModel
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.runs.run import RunOutcome
@@ -65,16 +65,16 @@ def register(parser: Parser) -> None:
     )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "CheckedModel", module="check_results", many=True)
+    add_schema_option(parser, "CheckedModel", module="checks.results", many=True)
     parser.set_defaults(handler=check)
 
 
 def check(args: argparse.Namespace) -> int:
     """Measure the models again, and print a verdict on each."""
     # Loaded here: `--help` and `--json-schema` need none of it.
-    from dlbricks_tui.answers.check_words import days_of, line_of, other_system
-    from dlbricks_tui.answers.checked import checked, measure_again
-    from dlbricks_tui.answers.checking import USUAL_PROCESSES, CheckOptions, check_plan
+    from dlbricks_tui.answers.checks.checked import checked, measure_again
+    from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES, CheckOptions, check_plan
+    from dlbricks_tui.answers.checks.words import days_of, line_of, other_system
     from dlbricks_tui.host.fingerprint import fingerprint
     from dlbricks_tui.wording.checks import check_heading, verdict_counts
 
@@ -152,7 +152,7 @@ def _refuse_unwritable(path: Path) -> None:
 
 def _write_junit(path: Path, found: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
     from dlbricks_tui import __version__
-    from dlbricks_tui.answers.junit import Occasion, junit_xml
+    from dlbricks_tui.answers.checks.junit import Occasion, junit_xml
     from dlbricks_tui.atomic_write import write_atomically
     from dlbricks_tui.host.fingerprint import fingerprint
 

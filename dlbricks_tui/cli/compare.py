@@ -2,7 +2,7 @@
 
 import argparse
 
-from dlbricks_tui.answers.comparing import CompareOptions, compare
+from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import comparison
 from dlbricks_tui.cli.options import (

@@ -29,8 +29,8 @@ from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.evaluation_check import CheckedEvaluation
-    from dlbricks_tui.answers.evaluation_results import EvaluationResult
+    from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation
+    from dlbricks_tui.answers.evaluations.results import EvaluationResult
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.scenarios.messages import ScenarioOrder
@@ -81,7 +81,7 @@ def register(parser: Parser) -> None:
     )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "EvaluationResult", module="evaluation_results")
+    add_schema_option(parser, "EvaluationResult", module="evaluations.results")
     parser.set_defaults(handler=evaluate_file)
 
 
@@ -107,7 +107,7 @@ def evaluate_file(args: argparse.Namespace) -> int:
 
 
 def _write_evaluation(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.evaluation_from_run import evaluation_of_run
+    from dlbricks_tui.answers.evaluations.from_run import evaluation_of_run
     from dlbricks_tui.evaluations.file import write_evaluation
 
     measures = args.anyway or args.compare or args.again or args.by is not None or args.processes is not None
@@ -128,9 +128,9 @@ def _write_evaluation(args: argparse.Namespace) -> int:
 
 
 def _carry_out(args: argparse.Namespace) -> int:
-    from dlbricks_tui.answers.checking import USUAL_PROCESSES
-    from dlbricks_tui.answers.evaluating import EvaluateOptions, EvaluationSteps, evaluate
-    from dlbricks_tui.answers.evaluation_check import check_evaluation
+    from dlbricks_tui.answers.checks.checking import USUAL_PROCESSES
+    from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps, evaluate
+    from dlbricks_tui.answers.evaluations.preparing import check_evaluation
     from dlbricks_tui.evaluations.file import read_evaluation
 
     options = EvaluateOptions(
@@ -181,7 +181,7 @@ def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
 
 def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> LoadTest:
     """Measure a scenario of an evaluation, and narrate its progress."""
-    from dlbricks_tui.answers.load_process import measure
+    from dlbricks_tui.answers.scenarios.load_process import measure
     from dlbricks_tui.cli.scenario_progress import LoadNarration
     from dlbricks_tui.cli.signals import signals_interrupt
 

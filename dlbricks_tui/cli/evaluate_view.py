@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from dlbricks_tui.answers.evaluation_results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
+from dlbricks_tui.answers.evaluations.results import ComparedResult, EvaluatedLoad, EvaluatedResult, EvaluationResult
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.traits import TRAITS

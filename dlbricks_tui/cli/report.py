@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.answers.analysing import Analyser
-from dlbricks_tui.answers.analysis_results import model_row
+from dlbricks_tui.answers.analysis.analysing import Analyser
+from dlbricks_tui.answers.analysis.results import model_row
 from dlbricks_tui.answers.estimating import Remarks, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.runtimes import named_runtime

@@ -15,8 +15,8 @@ from dlbricks_tui.wording.numbers import counted, milliseconds, percent, signed_
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.answers.contrast_results import ComparedPair, ComparedResults
-    from dlbricks_tui.answers.selecting import NamedSelection
+    from dlbricks_tui.answers.comparisons.contrasts import ComparedPair, ComparedResults
+    from dlbricks_tui.answers.comparisons.selecting import NamedSelection
     from dlbricks_tui.store.contrast import Contrast
 
 SELECTIONS = """\
@@ -47,14 +47,14 @@ def add_compare(actions: Actions) -> None:
     formats = parser.add_mutually_exclusive_group()
     formats.add_argument("--json", action="store_true", help="print one JSON document with all pairs")
     formats.add_argument("--markdown", action="store_true", help="print Markdown, for a pull request")
-    add_schema_option(parser, "ComparedResults", module="contrast_results")
+    add_schema_option(parser, "ComparedResults", module="comparisons.contrasts")
 
 
 def compare_results(args: argparse.Namespace) -> int:
     """Print the comparison of two selections."""
     # Loaded here: `--help` needs none of it.
-    from dlbricks_tui.answers.contrast_results import compared_results
-    from dlbricks_tui.answers.selecting import select_named
+    from dlbricks_tui.answers.comparisons.contrasts import compared_results
+    from dlbricks_tui.answers.comparisons.selecting import select_named
     from dlbricks_tui.store.contrast import contrast
     from dlbricks_tui.wording.contrasts import NOTHING_IN_COMMON
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions, scenario_answer
+from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions, scenario_answer
 from dlbricks_tui.cli.options import (
     add_kernel_options,
     add_models_argument,
@@ -46,7 +46,7 @@ from dlbricks_tui.wording.scenarios import (
 )
 
 if TYPE_CHECKING:
-    from dlbricks_tui.answers.load_process import LoadProcessError, MeasuredTest
+    from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, MeasuredTest
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.outcome import PredictedLoad
 
@@ -114,7 +114,7 @@ def register(parser: Parser) -> None:
     )
     add_quiet_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "ScenarioResult", module="scenario_results")
+    add_schema_option(parser, "ScenarioResult", module="scenarios.results")
     # None leaves the level to the results of the system.
     parser.set_defaults(
         granularity=FromConfig("cutting.granularity"),
@@ -158,7 +158,7 @@ def answer_scenario(args: argparse.Namespace) -> int:
     measured = None if isinstance(found, UserError) else found
     if args.json:
         # Loaded here: only documents need it.
-        from dlbricks_tui.answers.scenario_results import scenario_result
+        from dlbricks_tui.answers.scenarios.results import scenario_result
 
         write_json(scenario_result(answer, found, args.data, predicts=predicts))
     elif predicts or measured is not None:
@@ -196,7 +196,7 @@ def _answer(args: argparse.Namespace) -> ScenarioAnswer:
 def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest | LoadProcessError:
     """Measure the scenario, and return its test, or the failure, which is narrated."""
     # Loaded here: predictions need no process.
-    from dlbricks_tui.answers.load_process import LoadProcessError, measure, order_of
+    from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, measure, order_of
     from dlbricks_tui.cli.scenario_progress import LoadNarration
 
     order, console = order_of(answer, is_system_named=args.system is not None), narration_console()

@@ -176,7 +176,7 @@ def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(an
 def test_without_results_the_command_for_the_peaks_has_the_threads_that_the_framework_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.answers.analysing.fingerprint", lambda: replace(fingerprint(), cores=6))
+    monkeypatch.setattr("dlbricks_tui.answers.analysis.analysing.fingerprint", lambda: replace(fingerprint(), cores=6))
     asked = ["--data-dir", str(tmp_path / "data"), "analyze", "table1:16", "--runtime", "onnxruntime"]
     assert main(asked) == 1
     assert "dlbricks doctor --peaks --threads 6" in capsys.readouterr().err

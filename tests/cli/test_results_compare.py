@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.answers.contrast_results import ComparedResults
+from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
 from dlbricks_tui.answers.documents import schema_of
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.store.database import ResultsDatabase

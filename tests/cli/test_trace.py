@@ -52,7 +52,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     def run(*arguments: str | Path, manner: str | None = None) -> tuple[int, str, str]:
         with monkeypatch.context() as patched:
             if manner is None:
-                patched.setattr("dlbricks_tui.answers.tracing.trace_process", InThisProcess)
+                patched.setattr("dlbricks_tui.answers.traces.tracing.trace_process", InThisProcess)
             else:
                 patched.setattr(
                     "dlbricks_tui.traces.process.trace_command",
@@ -257,7 +257,7 @@ def test_a_full_disk_is_found_before_the_model_is_traced(
         def __init__(self, **_: object) -> None:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("dlbricks_tui.answers.tracing.TemporaryFile", Full)
+    monkeypatch.setattr("dlbricks_tui.answers.traces.tracing.TemporaryFile", Full)
     status, out, err = trace()
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "No space left on device" in err
@@ -271,7 +271,7 @@ def test_a_trace_whose_file_cannot_be_written_is_stored_all_the_same(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dlbricks_tui.answers.tracing.replace_file", full)
+        patched.setattr("dlbricks_tui.answers.traces.tracing.replace_file", full)
         status, out, err = trace("--quiet")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "dlbricks trace --from 20261127-071500-ab12 -o FILE" in err

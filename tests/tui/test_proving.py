@@ -12,9 +12,9 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Gain
-from dlbricks_tui.answers import lacking
-from dlbricks_tui.answers.analysing import MeasuredGain
-from dlbricks_tui.answers.proof_process import ProofDone, ProofWaits, RoundsDone, encode
+from dlbricks_tui.answers.analysis import lacking
+from dlbricks_tui.answers.analysis.analysing import MeasuredGain
+from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, encode
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock

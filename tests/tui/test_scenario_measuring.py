@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers import scenarios
+from dlbricks_tui.answers.scenarios import predicting as scenarios
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.scenarios.messages import (
     LoadDone,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.analysis.bounds import BestMeasured
     from dlbricks_tui.analysis.gap import Gap
-    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.answers.analysis.analysing import Analysis
 
 _NAME, _LATENCY, _PART, _SHARE = 20, 10, 16, 10
 _WIDEST_BAR = 60

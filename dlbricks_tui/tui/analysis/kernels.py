@@ -16,7 +16,7 @@ from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines, layer_kernel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.process import Worker
 

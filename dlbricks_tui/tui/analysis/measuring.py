@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.lacking import lacks_in_words
+from dlbricks_tui.answers.analysis.lacking import lacks_in_words
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.lines import BLANK, NAME_WIDTH, Line, Span, column, line
@@ -13,7 +13,7 @@ from dlbricks_tui.wording.numbers import counted, duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.lacking import MeasuringPlan
+    from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
 
 
 class MeasureScreen(ConfirmingScreen):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.paired_rounds import ProofError
+from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, decode, proof_command
 from dlbricks_tui.answers.child_process import ChildError, ChildProcess
-from dlbricks_tui.answers.proof_process import ProofDone, ProofWaits, RoundsDone, decode, proof_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.answers.proof_process import ProofMessage, ProofOrder
+    from dlbricks_tui.answers.analysis.proof_process import ProofMessage, ProofOrder
     from dlbricks_tui.folders import DataFolder
 
 

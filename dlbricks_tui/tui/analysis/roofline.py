@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dlbricks_tui.analysis.roofline import Roof
-    from dlbricks_tui.answers.analysing import Analysis
+    from dlbricks_tui.answers.analysis.analysing import Analysis
 
 _WIDEST = 120
 # The lines and columns of the screen around the text of the box.

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.analysis.what_if import WhatIf
-    from dlbricks_tui.answers.lacking import MeasuringPlan
-    from dlbricks_tui.answers.proof_process import ProofMessage
+    from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.analysis.proof_process import ProofMessage
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.tui.analysis.proving import Proving
@@ -218,7 +218,7 @@ class AnalysisScreen(PanelledScreen[None]):
             self.notify(f"{self._proving.now} is being proved: {key('analysis.leave')} cancels it.")
 
     def _start_proving(self, what_ifs: tuple[WhatIf, ...], refusal: str) -> None:
-        from dlbricks_tui.answers.proof_process import ProofOrder
+        from dlbricks_tui.answers.analysis.proof_process import ProofOrder
         from dlbricks_tui.tui.analysis.proving import Proving
 
         if refusal:
@@ -242,7 +242,7 @@ class AnalysisScreen(PanelledScreen[None]):
                 self._look_unless_measuring()
 
     def _take_proof(self, message: ProofMessage) -> None:
-        from dlbricks_tui.answers.proof_process import ProofDone
+        from dlbricks_tui.answers.analysis.proof_process import ProofDone
 
         if isinstance(message, ProofDone):
             if message.gain is None:

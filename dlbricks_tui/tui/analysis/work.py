@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import GroupTimes
     from dlbricks_tui.analysis.groups import MeasuredExecution
     from dlbricks_tui.analysis.what_if import WhatIf
-    from dlbricks_tui.answers.analysing import Analysis, MeasuredGain
-    from dlbricks_tui.answers.lacking import MeasuringPlan
+    from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
+    from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
@@ -50,7 +50,7 @@ class ModelView(NamedTuple):
 def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> ModelView | str:
     """Analyse a model from stored results; return the reason where that is not possible."""
     from dlbricks_tui.analysis.bounds import times_of_groups
-    from dlbricks_tui.answers.analysing import Analyser
+    from dlbricks_tui.answers.analysis.analysing import Analyser
     from dlbricks_tui.answers.estimating import Remarks, open_estimator
 
     silent = Remarks(lambda _: None, str, lambda *_: None)
@@ -74,7 +74,7 @@ def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config)
 
 def read_kernels(found: Analysis, data: DataFolder, started: Callable[[Worker], None]) -> Sequence[TimedKernel] | str:
     """Return the kernel of each layer, or the reason why the runtime does not tell them."""
-    from dlbricks_tui.answers.kernels import kernels_of
+    from dlbricks_tui.answers.analysis.kernels import kernels_of
     from dlbricks_tui.host.host_lock import host_lock
 
     try:
@@ -97,7 +97,7 @@ def reason_not_to_prove(found: Analysis) -> str:
 def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan | str:
     """Return what the what-ifs of a model lack on this host, or the reason why nothing can be measured."""
     from dlbricks_tui.analysis.what_if import WhatIfKind
-    from dlbricks_tui.answers.lacking import plan_of
+    from dlbricks_tui.answers.analysis.lacking import plan_of
     from dlbricks_tui.host.fingerprint import fingerprint
 
     if found.system != fingerprint().id:
@@ -111,7 +111,7 @@ def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape
 
 def measure_peaks(threads: int, data: DataFolder) -> str:
     """Measure the peaks of this host, and store them; return the reason where that is not possible, else nothing."""
-    from dlbricks_tui.answers.lacking import measure_peaks_of_host
+    from dlbricks_tui.answers.analysis.lacking import measure_peaks_of_host
 
     try:
         measure_peaks_of_host(threads, data)

@@ -29,7 +29,7 @@ from dlbricks_tui.wording.scenarios import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.answers.scenarios import ScenarioAnswer
+    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
     from dlbricks_tui.scenarios.messages import LoadTestDone
     from dlbricks_tui.scenarios.outcome import PredictedLoad
     from dlbricks_tui.scenarios.scenario import Scenario

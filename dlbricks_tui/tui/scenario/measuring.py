@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.child_process import ChildError
-from dlbricks_tui.answers.load_process import load_process
+from dlbricks_tui.answers.scenarios.load_process import load_process
 from dlbricks_tui.tui.scenario.progress import Progress
 
 if TYPE_CHECKING:

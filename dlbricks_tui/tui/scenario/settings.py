@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
-from dlbricks_tui.answers.scenarios import MOST_BOUND_MS, MOST_INSTANCES, MOST_RATE, MOST_REQUESTS_IN_A_BATCH
+from dlbricks_tui.answers.scenarios.predicting import MOST_BOUND_MS, MOST_INSTANCES, MOST_RATE, MOST_REQUESTS_IN_A_BATCH
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.scenarios.scenario import Kind, usual_percentile
 from dlbricks_tui.tui.choices import BATCH_SIZES, next_of, with_own

@@ -15,7 +15,7 @@ from dlbricks_tui.tui.scenario.settings import ScenarioSettings
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Estimator
-    from dlbricks_tui.answers.scenarios import ScenarioAnswer, ScenarioOptions
+    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.scenarios.outcome import MeasuredLoad
     from dlbricks_tui.store.records import LoadTest
@@ -50,7 +50,7 @@ def predict_scenario(
 ) -> ScenarioView | str:
     """Predict a scenario from stored results; return the reason where that is not possible."""
     from dlbricks_tui.answers.estimating import Remarks, open_estimator
-    from dlbricks_tui.answers.scenarios import scenario_answer
+    from dlbricks_tui.answers.scenarios.predicting import scenario_answer
 
     silent = Remarks(lambda _: None, str, lambda *_: None)
     options = replace(options_of(spec, choices, config), batch=None)
@@ -70,7 +70,7 @@ def predict_scenario(
 
 
 def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettings) -> ScenarioOptions:
-    from dlbricks_tui.answers.scenarios import ScenarioOptions, scenario_answer
+    from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions, scenario_answer
     from dlbricks_tui.scenarios.scenario import ScenarioError
 
     asked = ScenarioOptions(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.child_process import ChildError
-from dlbricks_tui.answers.tracing import trace_process
+from dlbricks_tui.answers.traces.tracing import trace_process
 from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceDone, TraceFailed, TraceWaits
 
 if TYPE_CHECKING:

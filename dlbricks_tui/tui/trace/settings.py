@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from dlbricks_tui.answers.tracing import MOST_INFERENCES
+from dlbricks_tui.answers.traces.tracing import MOST_INFERENCES
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH
 from dlbricks_tui.traces.messages import USUAL_INFERENCES

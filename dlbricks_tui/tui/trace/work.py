@@ -65,7 +65,7 @@ def open_trace(path: Path) -> OpenTrace | str:
 
 def write_trace_file(opened: OpenTrace, path: Path) -> str:
     """Write a trace for another program; return the reason where that is not possible, else nothing."""
-    from dlbricks_tui.answers.tracing import write_in
+    from dlbricks_tui.answers.traces.tracing import write_in
     from dlbricks_tui.tui.trace.writing import format_of
 
     try:
@@ -96,7 +96,7 @@ def first_settings(session: Session, spec: ModelSpec, choices: Choices, config: 
 
 def order_of(session: Session, spec: ModelSpec, choices: Choices, settings: TraceSettings) -> TraceOrder | str:
     """Return the order to trace a model, or the reason why this host cannot trace it."""
-    from dlbricks_tui.answers.tracing import TraceOptions, require_room, trace_order
+    from dlbricks_tui.answers.traces.tracing import TraceOptions, require_room, trace_order
 
     try:
         require_room(session.data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dlbricks_tui.answers.tracing import TraceFormat
+from dlbricks_tui.answers.traces.tracing import TraceFormat
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import key
 

@@ -156,7 +156,7 @@ def _point(found: SystemEstimate, threads: int | None, variant: str) -> Point:
 
 def compare_combinations(session: Session, spec: ModelSpec, choices: Choices) -> Ranking | str:
     """Compare a model in all combinations that the store knows; return the reason where that is not possible."""
-    from dlbricks_tui.answers.comparing import CompareOptions, compare
+    from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
     from dlbricks_tui.answers.estimating import Remarks
     from dlbricks_tui.store.database import ResultsDatabase
 

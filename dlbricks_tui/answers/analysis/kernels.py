@@ -1,0 +1,41 @@
+"""The kernels of an analysed model, as the runtime of this host tells them."""
+
+from collections.abc import Callable
+
+from dlbricks_tui.analysis.kernels import KernelsError, explain
+from dlbricks_tui.answers.analysis.analysing import Analysis
+from dlbricks_tui.estimate.compositions import milliseconds
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.wording.kernels import TimedKernel
+
+_LOCKED_AS = "kernels"
+
+
+def kernels_of(
+    found: Analysis, data: DataFolder, lock: HostLock, started: Callable[[Worker], None] = lambda _: None
+) -> tuple[TimedKernel, ...]:
+    """Return the kernel of each layer, with the time of the layer; refuse while a run measures.
+
+    `started` takes the process that loads the model, and may interrupt it.
+    """
+    baseline, name = found.baseline, found.source.name
+    runtime = baseline.execution.runtime
+    if found.system != fingerprint().id:
+        raise KernelsError(f"{name} was measured on {found.system}, and only that host tells its kernels")
+    if not runtime.python:
+        raise KernelsError(f"{name} was measured by {baseline.found.way.runtime}, which is not installed here any more")
+    if not lock.try_hold(_LOCKED_AS, data.path):
+        raise KernelsError(f"{lock.holder() or 'another run'} measures now: try again when it has ended")
+    try:
+        kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)
+    finally:
+        lock.release()
+    times_ms = [0.0] * len(baseline.graph.layers)
+    for part in baseline.parts:
+        # The layers of a longer sequence share its time.
+        for layer in part.layers:
+            times_ms[layer] += milliseconds(part.paid_ps) / len(part.layers)
+    return tuple([TimedKernel(it, baseline.graph.layers[it.layer].name, times_ms[it.layer]) for it in kernels])

@@ -1,0 +1,1 @@
+"""Checks of models against earlier latencies: slower, same, faster or unknown."""

@@ -1,0 +1,1 @@
+"""Scenarios: how much load a model can serve, predicted from stored results or measured by LoadGen."""

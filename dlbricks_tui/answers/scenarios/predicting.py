@@ -1,0 +1,320 @@
+"""Predict the load that a model can serve from stored results, and find the stored load tests of the same scenario."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from dlbricks_tui.analysis.what_if import Execution
+from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.run_command import reference_to, run_command
+from dlbricks_tui.answers.scenarios.service_times import StoredService
+from dlbricks_tui.bricks.identity import end_to_end_keys
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
+from dlbricks_tui.runtime.variant import stated_threads
+from dlbricks_tui.scenarios.messages import ScenarioOrder
+from dlbricks_tui.scenarios.outcome import PredictedLoad
+from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
+from dlbricks_tui.scenarios.scenario import (
+    Kind,
+    Scenario,
+    ScenarioError,
+    batch_sizes_up_to,
+    fewest_queries,
+    usual_percentile,
+)
+from dlbricks_tui.scenarios.service import ServiceTimes, with_load_tests
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.wording.numbers import too_many_threads
+
+# Each size is a program of its own in each instance.
+MOST_REQUESTS_IN_A_BATCH = 256
+# Beyond them are mistakes, and numbers that LoadGen does not take.
+MOST_INSTANCES = 256
+MOST_BOUND_MS, MOST_RATE = 1e6, 1e6
+# LoadGen prepares all of them before a test.
+_MOST_REQUESTS_IN_A_TEST = 1_000_000
+# The largest batch that an offline scenario tries, unless the options say another.
+_USUAL_OFFLINE_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScenarioOptions:
+    """A scenario as a user asks for it; how the model is executed is said by the options of its estimator."""
+
+    kind: Kind
+    bound_ms: float | None = None
+    # None: that of MLPerf.
+    percentile: float | None = None
+    # Requests per second of a server; None: the highest rate within the bound.
+    rate: float | None = None
+    # The largest batch of waiting requests, or several sizes: these ones. Without any, the options of the estimator or
+    # the kind decide.
+    batch_sizes: tuple[int, ...] = ()
+    instances: int = 1
+    full: bool = False
+
+    def __post_init__(self) -> None:
+        for name, value, most in (("bound-ms", self.bound_ms, MOST_BOUND_MS), ("rate", self.rate, MOST_RATE)):
+            if value is not None and not 0.0 < value <= most:
+                raise ScenarioError(f"{name} {value:g}: give a number above 0 and up to {most:,.0f}")
+        if self.percentile is not None and not 0.0 < self.percentile < 100.0:
+            raise ScenarioError(f"percentile {self.percentile:g}: give a number between 0 and 100, such as 99")
+        if self.percentile is not None and (queries := fewest_queries(self.percentile)) > _MOST_REQUESTS_IN_A_TEST:
+            raise ScenarioError(
+                f"percentile {self.percentile:.10g}: a test needs {queries:,} requests; give a lower one, such as 99.9"
+            )
+        if not 1 <= self.instances <= MOST_INSTANCES:
+            raise ScenarioError(f"instances {self.instances}: give a whole number from 1 to {MOST_INSTANCES}")
+        if self.rate is not None and self.kind is not Kind.SERVER:
+            raise ScenarioError(f"kind {self.kind.value} has no rate: leave --rate out, or choose --kind server")
+        if self.kind is Kind.SERVER and self.bound_ms is None and self.rate is None:
+            raise ScenarioError("a server needs a bound of its latency (--bound-ms), or a rate (--rate)")
+
+    def scenario(self, batch: int | None = None) -> Scenario:
+        """Return the scenario; without batch sizes, with batches of at most so many requests."""
+        usual = _USUAL_OFFLINE_BATCH if self.kind is Kind.OFFLINE else 1
+        given = self.batch_sizes or (usual if batch is None else batch,)
+        for size in given:
+            if not 1 <= size <= MOST_REQUESTS_IN_A_BATCH:
+                raise ScenarioError(f"batch {size:,}: give a whole number from 1 to {MOST_REQUESTS_IN_A_BATCH}")
+            if size != 1 and self.kind is Kind.SINGLE:
+                raise ScenarioError(f"batch {size}: a single stream has one request at a time; leave --batch out")
+        # A request that waits alone is served alone.
+        single = () if self.kind is Kind.OFFLINE else (1,)
+        return Scenario(
+            kind=self.kind,
+            percentile=usual_percentile(self.kind) if self.percentile is None else self.percentile,
+            bound_ms=self.bound_ms,
+            rate=self.rate,
+            batch_sizes=batch_sizes_up_to(*given) if len(given) == 1 else tuple(sorted({*given, *single})),
+            instances=self.instances,
+            full=self.full,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ScenarioAnswer:
+    """A scenario of a model on a system: what is predicted, what was measured, and the order to measure it."""
+
+    source: ModelSource
+    system: str
+    # None if no runtime is known that runs the model.
+    execution: Execution | None
+    scenario: Scenario
+    # None if the service times are not known, or the bound is impossible.
+    prediction: PredictedLoad | None
+    service: ServiceTimes | None
+    # The reason why there is no prediction, in one line; empty if there is one.
+    refusal: str
+    # The command that measures the missing service times; empty if none is missing.
+    cure: str
+    # None if the scenario cannot be measured on this host.
+    order: ScenarioOrder | None
+    # Stored tests of this scenario in this execution, and of the model in any; the newest first.
+    load_tests: tuple[LoadTest, ...]
+    load_tests_of_model: tuple[LoadTest, ...]
+    # If the highest rate is sought: tests at given rates, and those of searches that ended before their result.
+    load_tests_at_rates: tuple[LoadTest, ...]
+    # Lines that a user should know before believing the prediction.
+    notes: tuple[str, ...]
+
+    @property
+    def stored_tests(self) -> tuple[LoadTest, ...]:
+        """The stored tests of this scenario, with those at given rates; the newest first."""
+        found = (*self.load_tests, *self.load_tests_at_rates)
+        return tuple(sorted(found, key=lambda test: test.when, reverse=True))
+
+    def curve(self, points: int = 20) -> tuple[CurvePoint, ...]:
+        """Return the predicted percentile against the rate of a server; nothing without service times."""
+        return () if self.service is None else load_curve(self.scenario, self.service, points)
+
+
+def scenario_answer(estimator: Estimator, source: ModelSource, options: ScenarioOptions) -> ScenarioAnswer:
+    """Return what is known of a scenario of a model; nothing is measured."""
+    scenario = options.scenario(estimator.options.batch)
+    return _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario).answer()
+
+
+def _sharing_cores(estimator: Estimator, instances: int) -> Estimator:
+    """Return the estimator for one of several instances, which share the cores unless the options say the threads."""
+    options = estimator.options
+    if instances == 1 or options.threads is not None or options.system is not None:
+        return estimator
+    return replace(estimator, options=replace(options, threads=max(1, fingerprint().cores // instances)))
+
+
+class _Scenarios:
+    """The results of a model for a scenario."""
+
+    def __init__(self, estimator: Estimator, source: ModelSource, scenario: Scenario) -> None:
+        self._estimator = estimator
+        self._source = source
+        self._scenario = scenario
+        self._scope = estimator.scope_of([source])
+        self._runtimes = MeasuredRuntimes(estimator.data, estimator.store, self._scope.system)
+        # The file's own batch size is not a choice, so that the results of a plain run count.
+        own = self._at(None)
+        self._own_size = own.decomposition.graph.batch_size
+        self._model = own if self._own_size == 1 else self._at(1)
+
+    def answer(self) -> ScenarioAnswer:
+        """Return what is known of the scenario."""
+        model, scenario, store = self._model, self._scenario, self._estimator.store
+        way = model.found.way
+        alike = [it for it in self._own_tests if has_settings_of(it, scenario)]
+        runtime = self._runtimes.of(way.runtime) if way.runtime else None
+        execution = None if runtime is None else Execution(runtime, way.level)
+        results = StoredService(self._estimator, model, self._own_size, self._newest_stream)
+        by_size = results.of_sizes(scenario.batch_sizes, self._runtimes.batch_sizes(model.source.name))
+        service: ServiceTimes | None = None
+        prediction: PredictedLoad | None = None
+        refusal = cure = ""
+        known = {it.batch_size for it in by_size}
+        lacking = [size for size in scenario.batch_sizes if size not in known]
+        if runtime is None:
+            refusal = f"no runtime is known that runs {self._source.name}; `dlbricks runtimes` lists those of this host"
+        elif lacking:
+            cure = self._cure(runtime, lacking)
+            refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
+        else:
+            tests = sorted(store.records(LoadTest, equal(system=way.system)), key=lambda it: it.when, reverse=True)
+            crowded = ServiceTimes(by_size, crowding=max(1.0, self._threads / self._cores))
+            service = with_load_tests(crowded, tests, way.runtime, scenario.instances)
+            try:
+                prediction = predict(scenario, service)
+            except ScenarioError as error:
+                refusal = str(error)
+        return ScenarioAnswer(
+            source=model.source,
+            system=way.system,
+            execution=execution,
+            scenario=scenario,
+            prediction=prediction,
+            service=service,
+            refusal=refusal,
+            cure=cure,
+            order=self._order(execution, prediction),
+            load_tests=tuple([it for it in alike if has_rate_of(it, scenario)]),
+            load_tests_of_model=self._tests_of_model,
+            load_tests_at_rates=tuple([it for it in alike if not it.sought]) if scenario.seeks_rate else (),
+            notes=tuple(self._notes(service, prediction)),
+        )
+
+    def _at(self, size: int | None) -> ModelWithEstimate:
+        """Return the model with its estimate at a batch size; None is that of its file."""
+        estimator = self._estimator
+        (found,) = replace(estimator, options=replace(estimator.options, batch=size)).estimates(
+            [self._source], self._scope
+        )
+        return found
+
+    def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
+        """Return the command that measures the model at these batch sizes."""
+        options, source = self._estimator.options, self._source
+        has_name = any(it.name == source.name for it in library(self._estimator.data).sources())
+        level, of_file = self._model.found.way.level, sizes == [1] and self._own_size == 1
+        # Without --batch a run takes the batch size of the file.
+        batches = [] if of_file else ["--batch", ",".join(map(str, sizes))]
+        named = reference_to(source, has_name=has_name)
+        return run_command(named, runtime, level, None, options, *batches, "--end-to-end")
+
+    def _order(self, execution: Execution | None, prediction: PredictedLoad | None) -> ScenarioOrder | None:
+        """Return the order to measure the scenario; None if the runtime is not on this host."""
+        if execution is None or not self._scope.is_host or not execution.runtime.python:
+            return None
+        scenario, options = self._scenario, self._estimator.options
+        return ScenarioOrder(
+            source=self._model.source,
+            execution=execution,
+            scenario=scenario,
+            first_rate=prediction.per_second.value if scenario.seeks_rate and prediction is not None else None,
+            inputs=options.inputs,
+            values=options.values,
+        )
+
+    @cached_property
+    def _tests_of_model(self) -> tuple[LoadTest, ...]:
+        """All stored tests of the model on the system, the newest first."""
+        keys = end_to_end_keys(self._model.decomposition.graph).values()
+        found = [
+            test for key in keys for test in self._estimator.store.load_tests_of(key, self._model.found.way.system)
+        ]
+        return tuple(sorted(found, key=lambda test: test.when, reverse=True))
+
+    @property
+    def _own_tests(self) -> Sequence[LoadTest]:
+        """Those in this execution."""
+        way = self._model.found.way
+        return [it for it in self._tests_of_model if (it.runtime, it.level) == (way.runtime, way.level)]
+
+    @property
+    def _newest_stream(self) -> LoadTest | None:
+        """The newest valid test of a single stream: its requests are end-to-end samples, too."""
+        return next((it for it in self._own_tests if it.kind == Kind.SINGLE.value and it.valid), None)
+
+    @property
+    def _threads(self) -> int:
+        """The threads of all instances; 0 if the framework decides their number."""
+        return self._scenario.instances * (stated_threads(self._model.found.way.runtime) or 0)
+
+    @property
+    def _cores(self) -> int:
+        """The cores of the system; any number if it is not known."""
+        if self._scope.is_host:
+            return fingerprint().cores
+        system = by_id(self._estimator.store.systems()).get(self._model.found.way.system)
+        return MOST_THREADS if system is None else max(1, system.cores)
+
+    def _notes(self, service: ServiceTimes | None, prediction: PredictedLoad | None) -> Iterator[str]:
+        """Yield what a user should know before believing the prediction."""
+        scenario = self._scenario
+        if warning := too_many_threads([self._threads], self._cores):
+            yield warning
+        if service is None:
+            return
+        if prediction is not None and scenario.seeks_rate:
+            others = with_other_arrivals(scenario, service)
+            yield (
+                "all tests of LoadGen have the same arrivals: with others, the highest rate is "
+                f"{others.value:.3g} ({others.low:.3g} to {others.high:.3g}) requests per second"
+            )
+        fewest = min(len(it.samples_ms) for it in service.by_size)
+        if fewest < 100:
+            yield (
+                f"service times from {fewest} samples of runs that follow one another: they do not show how long the "
+                "slowest of many requests take"
+            )
+        if scenario.instances > 1 and service.slowdown is None:
+            yield (
+                "it is not known how much the instances slow one another down: an offline test of one instance and one "
+                f"of {scenario.instances} would show it"
+            )
+        if not service.passing_is_measured:
+            yield (
+                f"no load test has measured it: {service.passing_ms:g} ms are assumed for passing a request to the "
+                f"worker, and {service.wake_up_ms:g} ms more after a pause"
+            )
+
+
+def has_settings_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test has all settings of a scenario, except for the rate."""
+    if (test.kind, test.percentile, test.instances) != (scenario.kind.value, scenario.percentile, scenario.instances):
+        return False
+    if scenario.kind is Kind.OFFLINE:
+        return test.batch_size in scenario.batch_sizes
+    return (test.bound_ms, test.batch_size) == (scenario.bound_ms, max(scenario.batch_sizes))
+
+
+def has_rate_of(test: LoadTest, scenario: Scenario) -> bool:
+    """Return whether a stored test was at the rate of a scenario, or has found the highest one if that is sought."""
+    return test.sought if scenario.seeks_rate else not test.sought and test.rate == scenario.rate
+
+
+def _at_sizes(sizes: Sequence[int]) -> str:
+    return f"at batch size{'' if len(sizes) == 1 else 's'} {', '.join(map(str, sizes))}"

@@ -1,0 +1,108 @@
+"""The scenarios of an evaluation, with a fake worker and without LoadGen."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.answers.evaluations.preparing import CheckedEvaluation, EvaluationPart, LocatedModel
+from dlbricks_tui.answers.evaluations.scenarios import ready_loads
+from dlbricks_tui.answers.scenarios.load_process import LoadProcessError
+from dlbricks_tui.evaluations.evaluation import (
+    EvaluatedModel,
+    EvaluatedRuntime,
+    EvaluatedScenario,
+    Evaluation,
+    Measuring,
+)
+from dlbricks_tui.evaluations.matching import Match
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.scenarios.messages import ScenarioOrder
+from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import LoadTest
+from tests.runs.runs import FAKE, MODEL, Site
+from tests.store.samples import load_test
+
+SERVER = EvaluatedScenario(kind=Kind.SERVER, bound_ms=20.0)
+QUIET = Match(subject="quiet", wanted="quiet", found="busy", matches=False)
+CORES = Match(subject="cores", wanted="8", found="2", matches=False)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "data")
+
+
+@pytest.fixture(autouse=True)
+def _loadgen_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.require_loadgen", lambda: None)
+
+
+def checked(site: Site, *scenarios: EvaluatedScenario, unmet: tuple[Match, ...] = ()) -> CheckedEvaluation:
+    (found,) = Library(SAMPLE_MODELS, site.path, Format.MXNET).find(MODEL)
+    wanted = EvaluatedModel(name="ours")
+    match = Match(subject="model ours", wanted="any content", found="a file", matches=True)
+    model = LocatedModel(wanted, replace(found, twin=None), "ab" * 32, {}, {}, match)
+    evaluation = Evaluation(
+        name="load",
+        models=(wanted,),
+        runtimes=(EvaluatedRuntime(framework="mxnet"),),
+        measuring=Measuring(level=Level.WRITTEN),
+        scenarios=scenarios,
+    )
+    part = EvaluationPart((model,), (FAKE,), None, unmet)
+    return CheckedEvaluation(evaluation, site.path / "load.toml", (*unmet, match), (part,))
+
+
+def test_a_scenario_is_measured_once_and_then_taken_from_the_store(site: Site) -> None:
+    orders: list[ScenarioOrder] = []
+
+    def measure(order: ScenarioOrder) -> LoadTest:
+        orders.append(order)
+        test = load_test(
+            model=keys[0],
+            name=MODEL,
+            system=fingerprint().id,
+            runtime=FAKE.identity,
+            level=Level.WRITTEN,
+        )
+        with ResultsDatabase(site.data.store) as store:
+            store.add(test)
+        return test
+
+    keys = model_keys(site)
+    asked = checked(site, SERVER, unmet=(QUIET, CORES))
+    (found,) = ready_loads(asked, site.data, again=False).measured(site.data, measure)
+    assert found.measured is not None and found.failure is None
+    assert (found.model, found.kind, found.percentile, found.bound_ms) == ("ours", Kind.SERVER, 99.0, 20.0)
+    assert found.unmet == ("quiet: wanted quiet, found busy", "cores: wanted 8, found 2")
+    assert (orders[0].evaluation, orders[0].unmet) == (asked.evaluation.label, found.unmet)
+    (again,) = ready_loads(asked, site.data, again=False).measured(site.data, measure)
+    assert again.measured == found.measured
+    # The host may have been quiet when the stored test was measured.
+    assert again.unmet == ("cores: wanted 8, found 2",)
+    assert len(orders) == 1
+    # Another bound is another scenario.
+    ready_loads(checked(site, replace(SERVER, bound_ms=30.0)), site.data, again=False).measured(site.data, measure)
+    assert len(orders) == 2
+    ready_loads(asked, site.data, again=True).measured(site.data, measure)
+    assert len(orders) == 3
+
+
+def test_a_scenario_that_cannot_be_measured_is_a_failure_with_its_reason(site: Site) -> None:
+    def fail(_: ScenarioOrder) -> LoadTest:
+        raise LoadProcessError("the worker crashed")
+
+    (found,) = ready_loads(checked(site, SERVER), site.data, again=False).measured(site.data, fail)
+    assert (found.measured, found.failure) == (None, "ours, scenario server: the worker crashed")
+
+
+def model_keys(site: Site) -> list[str]:
+    """Return the key under which tests of the model are stored, as a run stores its whole model."""
+    site.run(site.request(end_to_end=True, bricks=False, runtime=FAKE))
+    return [it.model for it in site.contents().end_to_end]
