@@ -1,10 +1,10 @@
-"""Compare the times of layers in whole models, by the runtime's own profiler, with the stored times of their bricks.
+"""Compare the times of layers in whole models, by the runtime's own profiler, with the times of their bricks.
 
 usage: python -m benchmarks.layer_times --data FOLDER [--runtime NAME] [--threads N] [--inferences N] [MODEL ...]
 
-FOLDER is a data folder with brick results of this host and runtime: `dlbricks --data-dir FOLDER run table1 --runtime
-NAME --threads N` makes them. MODEL is a name that `dlbricks models` lists; without any it is `table1`. Nothing
-is stored.
+MODEL is a name that `dlbricks models` lists; without any it is `table1`. Of models with equal files the first counts.
+Right before a model is traced, `dlbricks run` measures the bricks that the store in FOLDER lacks, so that both are of
+the same minutes. Ctrl-C ends the benchmark with the table of the models so far.
 
 Each model is traced at level `layer`. The profiler adds about the same time to each operator, and does not see the time
 between them. So the same time is subtracted from each layer, limited by the shortest, and the rest is shared out in
@@ -18,6 +18,7 @@ spread         the mean of how much a layer's brick time differs from its time i
 
 import argparse
 import math
+import subprocess
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -29,9 +30,11 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.carriers import corrected
+from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library, ModelSource
 from dlbricks_tui.runs.control import StopSignals
+from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
@@ -64,20 +67,39 @@ def main() -> int:
     registry = Registry(data.path)
     runtime = (registry.default() if args.runtime is None else registry.find(args.runtime)).with_threads(args.threads)
     sources = Library(SAMPLE_MODELS, data.path, runtime.traits.format).find_all(args.models)
+    networks = {content_sha256(source.path): source for source in reversed(sources)}
+    chosen = [source for source in sources if source in networks.values()]
     found: list[Compared] = []
-    failures = 0
-    for source in sources:
-        try:
-            of_model = compared(traced(source.in_format(runtime.traits.format), runtime, data, args.inferences))
-        except UserError as error:
-            print(f"{source.name:34} {error}", file=sys.stderr, flush=True)
-            failures += 1
-            continue
-        found += of_model
-        print(line_of(source, of_model), file=sys.stderr, flush=True)
+    done = failures = 0
+    try:
+        for source in chosen:
+            try:
+                measure_bricks(source, runtime, data)
+                of_model = compared(traced(source.in_format(runtime.traits.format), runtime, data, args.inferences))
+            except UserError as error:
+                print(f"{source.name:34} {error}", file=sys.stderr, flush=True)
+                failures += 1
+                continue
+            found += of_model
+            done += 1
+            print(line_of(source, of_model), file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        print("interrupted: the table has the models so far", file=sys.stderr)
+    print(f"{done} models of {len(chosen)} that differ")
     for line in table(found):
         print(line)
     return 1 if failures or not found else 0
+
+
+def measure_bricks(source: ModelSource, runtime: Runtime, data: DataFolder) -> None:
+    """Measure the bricks of a model that the store lacks."""
+    command = ["run", source.name, "--runtime", runtime.name, "--no-end-to-end"]
+    if runtime.settings.threads is not None:
+        command += ["--threads", str(runtime.settings.threads)]
+    program = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data.path)]
+    taken = subprocess.run([*program, *command], capture_output=True, text=True, check=False)
+    if taken.returncode:
+        raise RunError(f"its bricks cannot be measured: {taken.stderr.strip().splitlines()[-1]}")
 
 
 def traced(source: ModelSource, runtime: Runtime, data: DataFolder, inferences: int) -> Trace:
