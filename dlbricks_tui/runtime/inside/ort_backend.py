@@ -104,7 +104,9 @@ class _BoundModel(OnnxNetwork):
         """Bind the outputs, so that later runs write to the same arrays instead of new ones."""
         self.outputs = self._binding.get_outputs()
         if all(value.is_tensor() for value in self.outputs):
-            self._binding.clear_binding_outputs()
+            # In versions such as 1.28 these values are references into their binding: it stays as it is.
+            self._first_binding, self._binding = self._binding, self._session.io_binding()
+            self._bind_inputs()
             for place, value in enumerate(self.outputs):
                 self._binding.bind_ortvalue_output(self._names[place], value)
 
