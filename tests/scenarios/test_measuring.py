@@ -208,7 +208,7 @@ def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host
             os.kill(os.getpid(), signal.SIGTERM)
 
     host.act = cancel
-    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
     assert why(host) == "it was cancelled"
     assert host.messages(LoadTestsKept) == [LoadTestsKept(tests=2)]
     done, records = host.messages(LoadTestDone), sorted(host.records(), key=lambda it: it.when)
@@ -229,7 +229,7 @@ def test_the_tests_of_a_search_that_fails_are_stored(host: Host) -> None:
                 os.kill(pid, signal.SIGKILL)
 
     host.act = kill
-    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
     assert "was killed by SIGKILL" in why(host)
     (record,), (done,) = host.records(), host.messages(LoadTestDone)
     assert (record.rate, record.valid, record.sought) == (done.rate, done.passed, False)
@@ -266,7 +266,7 @@ def test_tests_that_cannot_be_stored_are_told_with_the_reason_why_the_search_end
             os.kill(os.getpid(), signal.SIGTERM)
 
     host.act = cancel
-    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"))
+    assert not host.measure(scenario(Kind.SERVER, bound_ms=40.0), fake(FAKE_NAP="0.005"), first_rate=100.0)
     reason = "it was cancelled; the test that had ended could not be stored: cannot write the journal: free some space"
     assert why(host) == reason
 
