@@ -1,0 +1,146 @@
+"""Certificates of a fleet: driver, scheduler and hosts prove to each other that they belong to it.
+
+One authority signs one certificate for the driver and its scheduler, and one for all hosts. Whoever has one of the
+private keys can take part in the fleet, so all keys are readable by their owner only.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.fleet.errors import FleetError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.x509 import Certificate
+    from distributed.security import Security
+
+_DAYS = 3650
+_SECRET, _PUBLIC, _FOLDER = 0o600, 0o644, 0o700
+_AUTHORITY, _DRIVER, _HOST = "authority", "driver", "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificates:
+    """The folder with the certificates and private keys of a fleet."""
+
+    folder: Path
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that signed all others."""
+        return self.folder / f"{_AUTHORITY}.pem"
+
+    @property
+    def exist(self) -> bool:
+        return self.authority.exists()
+
+    @property
+    def of_hosts(self) -> tuple[Path, ...]:
+        """The files that a host needs: the authority, and the certificate and key of hosts."""
+        return (self.authority, self._certificate(_HOST), self._key(_HOST))
+
+    def create(self) -> None:
+        """Create an authority and certificates; raise FleetError if there are some already."""
+        if self.exist:
+            raise FleetError(
+                f"{self.folder} has certificates already: remove the folder to make new ones, which all hosts need then"
+            )
+        with _writing(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.chmod(_FOLDER)
+            signer = _Authority()
+            self._write(_AUTHORITY, signer.key, signer.certificate)
+            for name in (_DRIVER, _HOST):
+                key, certificate = signer.signed(f"dlbricks {name}")
+                self._write(name, key, certificate)
+
+    def for_driver(self) -> "Security":
+        """Return the security settings of the driver and its scheduler."""
+        return self._security(_DRIVER)
+
+    def for_host(self) -> "Security":
+        """Return the security settings of a host's worker."""
+        return self._security(_HOST)
+
+    def _security(self, name: str) -> "Security":
+        from distributed.security import Security
+
+        certificate, key = self._certificate(name), self._key(name)
+        for path in (self.authority, certificate, key):
+            if not path.is_file():
+                raise FleetError(f"{path} is missing: `dlbricks fleet init` makes the certificates of a fleet")
+        if key.stat().st_mode & 0o077:
+            raise FleetError(f"{key} can be read by others, and is a private key: chmod 600 {key}")
+        return Security(
+            tls_ca_file=str(self.authority),
+            require_encryption=True,
+            **{f"tls_{role}_cert": str(certificate) for role in ("client", "scheduler", "worker")},
+            **{f"tls_{role}_key": str(key) for role in ("client", "scheduler", "worker")},
+        )
+
+    def _certificate(self, name: str) -> Path:
+        return self.folder / f"{name}.pem"
+
+    def _key(self, name: str) -> Path:
+        return self.folder / f"{name}-key.pem"
+
+    def _write(self, name: str, key: "EllipticCurvePrivateKey", certificate: "Certificate") -> None:
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _write_new(self._key(name), secret, _SECRET)
+        _write_new(self._certificate(name), certificate.public_bytes(Encoding.PEM), _PUBLIC)
+
+
+class _Authority:
+    """A key that signs certificates, and its own certificate."""
+
+    def __init__(self) -> None:
+        self.key, self.certificate = self._made("dlbricks fleet", None)
+
+    def signed(self, name: str) -> "tuple[EllipticCurvePrivateKey, Certificate]":
+        """Return a new key and its certificate."""
+        return self._made(name, self)
+
+    @staticmethod
+    def _made(name: str, signer: "_Authority | None") -> "tuple[EllipticCurvePrivateKey, Certificate]":
+        from cryptography import x509
+        from cryptography.hazmat.primitives.asymmetric import ec
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.x509.oid import NameOID
+
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        now = datetime.now(timezone.utc)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject if signer is None else signer.certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            # A host's clock may be behind.
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=_DAYS))
+            .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
+        )
+        return key, builder.sign(key if signer is None else signer.key, SHA256())
+
+
+def _write_new(path: Path, content: bytes, mode: int) -> None:
+    # Created with its mode: at no moment can others read a key.
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FleetError(f"cannot write the certificates to {folder}: {error.strerror}") from error
