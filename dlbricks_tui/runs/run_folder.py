@@ -149,10 +149,6 @@ class RunFolder:
 class RunFolders:
     """The folders of all runs of a data folder."""
 
-    # The words of messages.
-    KIND = "run"
-    LISTED_BY = "dlbricks runs list"
-
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -179,8 +175,8 @@ class RunFolders:
         found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
         if len(found) == 1 and wanted:
             return found[0]
-        what = f"{len(found)} {self.KIND}s begin with" if found else f"no {self.KIND} is called"
-        raise RunError(f"{what} {wanted[:80]!r}; `{self.LISTED_BY}` shows those there are")
+        what = f"{len(found)} runs begin with" if found else "no run is called"
+        raise RunError(f"{what} {wanted[:80]!r}; `dlbricks runs list` shows those there are")
 
     def _folders(self) -> list[RunFolder]:
         try:
