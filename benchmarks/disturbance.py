@@ -51,7 +51,7 @@ def main() -> int:
     arguments = parser.parse_args()
     model, seconds = arguments.model, arguments.seconds
     with tempfile.TemporaryDirectory() as data:
-        folder = _started(Path(data), model)
+        folder = started(Path(data), model)
         terminal = Terminal([*DLBRICKS, "--data-dir", data], SIZE, {})
         try:
             terminal.seconds_until("running")
@@ -62,8 +62,8 @@ def main() -> int:
         finally:
             terminal.close()
             folder.cancel()
-            _wait_for_end(folder)
-        ratios = _ratios(_samples(folder, turns))
+            wait_for_end(folder)
+        ratios = ratios_of(samples_in(folder, turns))
     watched = sum((turn.end - turn.start).total_seconds() for turn in turns if turn.watched)
     print(f"{model}, {len(turns)} turns of {TURN_SECONDS:g} s, {len(ratios)} bricks and models")
     middle = statistics.median(ratios)
@@ -74,7 +74,8 @@ def main() -> int:
     return 0 if abs(middle - 1) <= MOST_APART else 1
 
 
-def _started(data: Path, model: str) -> RunFolder:
+def started(data: Path, model: str) -> RunFolder:
+    """Start a run that goes on until it is cancelled, and return it once it measures bricks."""
     environment = {**os.environ, "DLBRICKS_HOST_LOCK": str(data / "host.lock")}
     # What is calibrated on comes and goes; the bricks of the model stay until the end.
     words = ["--fixed-runs", f"{ROUNDS}", "--calibrate", "never", "--detach", "--data-dir", str(data)]
@@ -90,7 +91,7 @@ def _started(data: Path, model: str) -> RunFolder:
 def _take_turns(terminal: Terminal, seconds: float) -> tuple[list[Turn], float]:
     """The turns, and the processor time that the workbench took in those in which it was awake."""
     turns: list[Turn] = []
-    before, end = _processor_seconds(terminal.pid), time.monotonic() + seconds
+    before, end = processor_seconds(terminal.pid), time.monotonic() + seconds
     while time.monotonic() < end:
         for watched in (True, False):
             os.kill(terminal.pid, signal.SIGCONT if watched else signal.SIGSTOP)
@@ -100,11 +101,11 @@ def _take_turns(terminal: Terminal, seconds: float) -> tuple[list[Turn], float]:
             turns.append(Turn(watched, start, datetime.now(timezone.utc)))
     os.kill(terminal.pid, signal.SIGCONT)
     # What it did while turns changed is in it too, and so the figure is rather too high.
-    return turns, _processor_seconds(terminal.pid) - before
+    return turns, processor_seconds(terminal.pid) - before
 
 
-def _samples(folder: RunFolder, turns: Iterable[Turn]) -> Iterator[tuple[int, bool, float]]:
-    """Which brick took how long, watched or not; a round belongs to the turn in which it ended."""
+def samples_in(folder: RunFolder, turns: Iterable[Turn]) -> Iterator[tuple[int, bool, float]]:
+    """Return which brick took how long, watched or not; a round belongs to the turn in which it ended."""
     turns = list(turns)
     for event in EventReader(folder.events_file).new():
         if isinstance(event, RoundDone):
@@ -116,19 +117,22 @@ def _samples(folder: RunFolder, turns: Iterable[Turn]) -> Iterator[tuple[int, bo
                         yield program, turn.watched, sample_ms
 
 
-def _ratios(samples: Iterable[tuple[int, bool, float]]) -> list[float]:
+def ratios_of(samples: Iterable[tuple[int, bool, float]]) -> list[float]:
+    """Return the median latency of each brick in turns that were watched, over that in the others."""
     by_kind: defaultdict[int, dict[bool, list[float]]] = defaultdict(lambda: {True: [], False: []})
     for program, watched, sample_ms in samples:
         by_kind[program][watched].append(sample_ms)
     return [statistics.median(it[True]) / statistics.median(it[False]) for it in by_kind.values()]
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
+    """Return the processor time that a process has taken."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _wait_for_end(folder: RunFolder) -> None:
+def wait_for_end(folder: RunFolder) -> None:
+    """Wait until a run has ended."""
     while folder.state().active:
         time.sleep(0.2)
 

@@ -1,7 +1,7 @@
 """Certificates of a fleet: driver, scheduler and hosts prove to each other that they belong to it.
 
-One authority signs one certificate for the driver and its scheduler, and one for all hosts. Whoever has one of the
-private keys can take part in the fleet, so all keys are readable by their owner only.
+One authority signs one certificate for the driver and its scheduler, and one for all hosts. A private key lets its
+owner take part in the fleet, so all keys are readable by their owner only.
 """
 
 import os
@@ -37,6 +37,7 @@ class Certificates:
 
     @property
     def exist(self) -> bool:
+        """True if all certificates have been made."""
         return self.authority.exists()
 
     @property
@@ -45,7 +46,10 @@ class Certificates:
         return (self.authority, self._certificate(_HOST), self._key(_HOST))
 
     def create(self) -> None:
-        """Create an authority and certificates; raise FleetError if there are some already."""
+        """Create an authority and certificates; raise FleetError if there are some already.
+
+        The authority's private key is not kept, so no one can sign further certificates of the fleet.
+        """
         if self.exist:
             raise FleetError(
                 f"{self.folder} has certificates already: remove the folder to make new ones, which all hosts need then"
@@ -54,10 +58,12 @@ class Certificates:
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(_FOLDER)
             signer = _Authority()
-            self._write(_AUTHORITY, signer.key, signer.certificate)
             for name in (_DRIVER, _HOST):
                 key, certificate = signer.signed(f"dlbricks {name}")
-                self._write(name, key, certificate)
+                _write_new(self._key(name), _encoded_key(key), _SECRET)
+                _write_new(self._certificate(name), _encoded(certificate), _PUBLIC)
+            # Last: it says that the others are complete.
+            _write_new(self.authority, _encoded(signer.certificate), _PUBLIC)
 
     def for_driver(self) -> "Security":
         """Return the security settings of the driver and its scheduler."""
@@ -89,13 +95,6 @@ class Certificates:
     def _key(self, name: str) -> Path:
         return self.folder / f"{name}-key.pem"
 
-    def _write(self, name: str, key: "EllipticCurvePrivateKey", certificate: "Certificate") -> None:
-        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-        secret = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        _write_new(self._key(name), secret, _SECRET)
-        _write_new(self._certificate(name), certificate.public_bytes(Encoding.PEM), _PUBLIC)
-
 
 class _Authority:
     """A key that signs certificates, and its own certificate."""
@@ -112,7 +111,7 @@ class _Authority:
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.hashes import SHA256
-        from cryptography.x509.oid import NameOID
+        from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
@@ -127,11 +126,32 @@ class _Authority:
             .not_valid_before(now - timedelta(days=1))
             .not_valid_after(now + timedelta(days=_DAYS))
             .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         )
+        if signer is not None:
+            above = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.key.public_key())
+            # Workers and the scheduler both call and are called.
+            both = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
+            builder = builder.add_extension(above, critical=False)
+            builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
         return key, builder.sign(key if signer is None else signer.key, SHA256())
 
 
+def _encoded(certificate: "Certificate") -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _encoded_key(key: "EllipticCurvePrivateKey") -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
 def _write_new(path: Path, content: bytes, mode: int) -> None:
+    # Left behind by an attempt that was interrupted.
+    path.unlink(missing_ok=True)
     # Created with its mode: at no moment can others read a key.
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     with os.fdopen(handle, "wb") as file:

@@ -1,0 +1,121 @@
+"""The connection to a dask scheduler, with one line for everything that can prevent it."""
+
+import asyncio
+import socket
+import ssl
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.printable import printable
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.security import Security
+
+SECONDS_TO_CONNECT = 10.0
+# A scheduler greets each connection at once.
+_SECONDS_TO_GREET = 5.0
+_LONGEST_REASON = 300
+_LATER = "check its address, and that it runs"
+
+
+async def connect(address: str, security: "Security | None") -> "Client":
+    """Return a connection to a scheduler; raise FleetError with the reason if there is none."""
+    from distributed import Client
+
+    # Dask itself would try for long, and call everything a timeout.
+    await _check(address, security)
+    try:
+        return await Client(
+            address, security=security, asynchronous=True, set_as_default=False, timeout=SECONDS_TO_CONNECT
+        )
+    # Of many kinds: no scheduler, one of another version of dask, one that closes the connection.
+    except Exception as error:
+        raise FleetError(f"no dask scheduler can be used at {address}: {reason_of(error)}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the reason in an error of dask, in one short line."""
+    # The error of a function that could not be loaded is the cause of another one.
+    causes = [error]
+    while causes[-1].__cause__ is not None and len(causes) < 10:
+        causes.append(causes[-1].__cause__)
+    for cause in causes:
+        if isinstance(cause, ImportError | AttributeError):
+            return (
+                "dask cannot load dlbricks there: the scheduler and the hosts need the version of dlbricks that this "
+                f"machine has ({_line(cause)})"
+            )
+    return _line(error)
+
+
+def _line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return printable(lines[0] if lines else type(error).__name__)[:_LONGEST_REASON]
+
+
+async def _check(address: str, security: "Security | None") -> None:
+    """Connect to a scheduler and hang up, to learn what is wrong with its address or the certificates."""
+    place = urlsplit(address)
+    context = None
+    if place.scheme == "tls":
+        if security is None:
+            raise FleetError(f"{address} asks for certificates: `dlbricks fleet init` makes them")
+        try:
+            context = security.get_connection_args("client")["ssl_context"]
+        except (OSError, ValueError) as error:
+            raise FleetError(f"the certificates of this fleet cannot be read: {_line(error)}") from error
+        if context is None:
+            raise FleetError(f"{address} asks for certificates: `dlbricks fleet init` makes them")
+    try:
+        await _greeting(place.hostname or "", place.port or 0, context)
+    except ssl.SSLCertVerificationError as error:
+        raise FleetError(
+            f"the scheduler at {address} is of another fleet: its certificate is not signed by the authority of this "
+            f"one ({error.verify_message})"
+        ) from error
+    except ssl.SSLError as error:
+        if error.reason and "ALERT" in error.reason:
+            raise _refused(address) from error
+        why = "does not speak TLS: check the port; a scheduler without TLS has an address with tcp://"
+        raise FleetError(f"{address} {why}") from error
+    except (ConnectionRefusedError, socket.gaierror) as error:
+        raise FleetError(f"nothing answers at {address}: {error.strerror}; {_LATER}") from error
+    except (asyncio.TimeoutError, TimeoutError) as error:
+        raise FleetError(f"nothing answers at {address} within {SECONDS_TO_CONNECT:.0f} seconds; {_LATER}") from error
+    except EOFError as error:
+        if context is not None:
+            raise _refused(address) from error
+        why = "does not greet as a dask scheduler without TLS does: try tls://, or"
+        raise FleetError(f"{address} {why} {_LATER}") from error
+    except OSError as error:
+        raise FleetError(f"nothing answers at {address}: {error.strerror or error}; {_LATER}") from error
+
+
+def _refused(address: str) -> FleetError:
+    return FleetError(
+        f"the scheduler at {address} refuses the certificate of this machine: it is of another fleet; "
+        "use the certificates that the scheduler was started with"
+    )
+
+
+async def _greeting(host: str, port: int, context: ssl.SSLContext | None) -> None:
+    """Wait for the first byte of a scheduler; raise EOFError if it sends none."""
+    # Fleets check the authority, not the name: hosts are reached by addresses, and through tunnels.
+    opening = asyncio.open_connection(host, port, ssl=context, server_hostname="" if context else None)
+    reader, writer = await asyncio.wait_for(opening, SECONDS_TO_CONNECT)
+    try:
+        # With TLS 1.3 the other side refuses our certificate after the handshake.
+        first = await asyncio.wait_for(reader.read(1), _SECONDS_TO_GREET)
+    except (asyncio.TimeoutError, TimeoutError):
+        first = b""
+    except ConnectionError:
+        first = b""
+    finally:
+        writer.close()
+        with suppress(Exception):
+            await asyncio.wait_for(writer.wait_closed(), 1)
+    if not first:
+        raise EOFError

@@ -1,0 +1,71 @@
+"""A worker process of a fleet whose host sleeps instead of measuring; the rest of it is real."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from dlbricks_tui.errors import UserError
+
+AT_HOST = "dlbricks_tui.fleet.at_host"
+
+
+class RefusedError(UserError):
+    """An error of the host."""
+
+
+def report(data_path: str) -> str:
+    return json.dumps({"data": data_path, "threads": os.environ.get("OMP_NUM_THREADS", "")})
+
+
+def missing(data_path: str, hashes: list[str]) -> list[str]:
+    return [sha256 for sha256 in hashes if not (Path(data_path) / sha256).exists()]
+
+
+def take(data_path: str, sha256: str, suffix: str, content: bytes) -> None:
+    if suffix != ".onnx":
+        raise RefusedError("a parcel is no model file\nof any kind")
+    Path(data_path).mkdir(exist_ok=True)
+    (Path(data_path) / sha256).write_bytes(content)
+
+
+def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
+    """Sleep as long as the task says, or until it is cancelled; each start leaves a line in a file."""
+    task = json.loads(task_json)
+    with (Path(data_path) / "started").open("a") as file:
+        file.write(f"{task['id']}\n")
+    if task.get("prints"):
+        from distributed import print as print_everywhere
+
+        print_everywhere(task["prints"])
+    if task.get("fault"):
+        raise ZeroDivisionError(task["fault"])
+    for number in range(task.get("messages", 0)):
+        send(json.dumps({"task": task["id"], "number": number}))
+    end = time.monotonic() + task.get("seconds", 0)
+    while time.monotonic() < end and not (Path(data_path) / f"cancel {task['id']}").exists():
+        time.sleep(0.02)
+    return json.dumps({"ended": task["id"]})
+
+
+def control(data_path: str, task_id: str, what: str) -> str:
+    (Path(data_path) / f"{what} {task_id}").touch()
+    return "{}"
+
+
+def stand_in() -> None:
+    """Take the place of the host's side in this process."""
+    module = ModuleType(AT_HOST)
+    for function in (report, missing, take, carry_out, control):
+        setattr(module, function.__name__, function)
+    sys.modules[AT_HOST] = module
+
+
+if __name__ == "__main__":
+    stand_in()
+    from dlbricks_tui.fleet.worker_process import main
+
+    main(sys.argv[1:])

@@ -1,0 +1,67 @@
+"""Certificates of a fleet."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.errors import FleetError
+
+pytest.importorskip("distributed")
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    found = Certificates(tmp_path / "data" / "certificates")
+    found.create()
+    return found
+
+
+def test_keys_can_be_read_by_their_owner_only(certificates: Certificates) -> None:
+    assert mode(certificates.folder) == 0o700
+    keys = [path for path in certificates.folder.iterdir() if b"PRIVATE KEY" in path.read_bytes()]
+    assert {path.name for path in keys} == {"driver-key.pem", "host-key.pem"}
+    assert {mode(path) for path in keys} == {0o600}
+
+
+def test_a_host_gets_no_key_of_the_driver(certificates: Certificates) -> None:
+    assert {path.name for path in certificates.of_hosts} == {"authority.pem", "host.pem", "host-key.pem"}
+
+
+def test_certificates_are_never_replaced(certificates: Certificates) -> None:
+    before = certificates.authority.read_bytes()
+    with pytest.raises(FleetError, match="has certificates already: remove the folder"):
+        certificates.create()
+    assert certificates.authority.read_bytes() == before
+
+
+def test_creation_that_was_interrupted_is_made_good(tmp_path: Path) -> None:
+    certificates = Certificates(tmp_path)
+    (tmp_path / "driver-key.pem").write_text("half of a key")
+    (tmp_path / "driver-key.pem").chmod(0o644)
+    certificates.create()
+    assert mode(tmp_path / "driver-key.pem") == 0o600
+    assert certificates.for_driver().require_encryption
+
+
+def test_a_key_that_others_can_read_is_refused(certificates: Certificates) -> None:
+    key = certificates.folder / "host-key.pem"
+    key.chmod(0o640)
+    with pytest.raises(FleetError, match=f"chmod 600 {key}"):
+        certificates.for_host()
+
+
+def test_missing_certificates_name_the_command_that_makes_them(tmp_path: Path) -> None:
+    with pytest.raises(FleetError, match="`dlbricks fleet init`"):
+        Certificates(tmp_path).for_driver()
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FleetError, match="Not a directory"):
+        Certificates(tmp_path / "file" / "certificates").create()
