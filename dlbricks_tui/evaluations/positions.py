@@ -72,9 +72,7 @@ def excess(text: str) -> Excess | None:
         elif len(token) > LONGEST_WORD:
             return Excess(found.start(), f"a number or key has more than {LONGEST_WORD} characters: shorten it")
         if levels > MOST_LEVELS or parts > MOST_LEVELS:
-            return Excess(
-                found.start(), f"the values nest more than {MOST_LEVELS} levels deep: an evaluation needs three"
-            )
+            return Excess(found.start(), f"the values nest more than {MOST_LEVELS} levels deep: write them flatter")
     return None
 
 

@@ -1,7 +1,5 @@
 """The reading of an evaluation: its text to a document that is checked, and that to dataclasses."""
 
-import re
-import sys
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
@@ -20,9 +18,8 @@ from dlbricks_tui.evaluations.evaluation import (
     Requirements,
 )
 from dlbricks_tui.evaluations.faults import Fault, shown
+from dlbricks_tui.evaluations.notation import error_at, parsed
 from dlbricks_tui.evaluations.positions import (
-    Position,
-    excess,
     offset_of,
     offsets_of,
     position_at,
@@ -31,50 +28,17 @@ from dlbricks_tui.evaluations.rules import as_list, broken_rules
 from dlbricks_tui.evaluations.validation import faults_of
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.scenarios.scenario import Kind
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-# Small values take up to 30 times the memory of their text.
-MOST_VALUES = 200_000
 _MOST_FAULTS = 100
-_WHERE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
-_NAMES = re.compile(r"\('([^()]*)',?\)")
-# What to do about faults in the notation, by the beginning of the parser's message.
-_CURES = {
-    "Invalid value": 'write text in quotes, as in name = "text", and close lists with ]',
-    "Expected '=' after a key": "write key = value",
-    "Cannot overwrite a value": "this key is there already: keep one of them",
-    "Cannot declare": "keep one of them, or write [[name]] where several tables are allowed",
-    "Cannot mutate": "keep one of them",
-    "Cannot redefine": "this key is there already: keep one of them",
-    "Duplicate inline table key": "this key is there already: keep one of them",
-    "Expected newline or end of document": "write one key = value in a line",
-    "Invalid statement": "write key = value, or the name of a table, such as [measure]",
-    "Invalid initial character": "a key has letters, digits, - and _, or quotes around it",
-    "Expected ']]'": "add the closing ]]",
-    "Expected ']'": "add the closing ]",
-    "Unclosed array": "add the closing ]",
-    "Unclosed inline table": "add the closing }",
-    "Unterminated string": "add the closing quote",
-    "Unescaped '\\'": "write two backslashes, or single quotes around the text",
-    "Illegal character '\\n'": "close the text with a quote on the same line",
-    "Illegal character": "remove it",
-    "Found invalid character": "remove it",
-}
-
 _Table = Mapping[str, Any]
 
 
 def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
     """Return the evaluation in a text; raise EvaluationError for the first fault. `file` names it in messages."""
     text = text.replace("\r\n", "\n")
-    document = _parsed(text, file)
+    document = parsed(text, file)
     _refuse_other_formats(document, text, file)
     try:
         faults = faults_of(document) or list(islice(broken_rules(document), _MOST_FAULTS))
@@ -85,38 +49,12 @@ def evaluation_of(text: str, sha256: str, file: str) -> Evaluation:
     return _evaluation(document, sha256)
 
 
-def _parsed(text: str, file: str) -> dict[str, Any]:
-    found = excess(text)
-    if found is not None:
-        raise _error(file, position_at(text, found.offset), found.message)
-    if sum(text.count(sign) for sign in ",=[{") > MOST_VALUES:
-        raise EvaluationError(f"{file} holds more than {MOST_VALUES:,} values; leave samples out, or split it")
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise EvaluationError(f"{file}: the values nest too deep; write them flatter") from None
-    except ValueError as error:
-        raise _syntax_error(str(error), text, file) from None
-
-
-def _syntax_error(message: str, text: str, file: str) -> EvaluationError:
-    """Return the parser's error in the form of all others."""
-    found = _WHERE.search(message)
-    known = found is not None and found[1] is not None
-    where = Position(int(found[1]), int(found[2])) if found is not None and known else position_at(text, len(text))
-    # Names are tuples in some messages.
-    plain = _NAMES.sub(lambda names: names[1].replace("', '", "."), _WHERE.sub("", message))
-    problem = printable(plain)
-    cure = next((cure for beginning, cure in _CURES.items() if message.startswith(beginning)), "")
-    return _error(file, where, f"this is not TOML ({problem[:1].lower()}{problem[1:80]}); {cure or 'correct it here'}")
-
-
 def _refuse_other_formats(document: _Table, text: str, file: str) -> None:
     """Refuse a file of a newer format first: this version does not know its keys."""
     found = document.get("format")
     if "format" in document and type(found) is int and found > FORMAT:
         where = position_at(text, offsets_of(text)["format",])
-        raise _error(
+        raise error_at(
             file,
             where,
             f"format = {shown(found)} was written by a newer dlbricks, and this one reads format {FORMAT}; "
@@ -128,11 +66,7 @@ def _first(faults: list[Fault], text: str, file: str) -> EvaluationError:
     """Return the error about the fault that stands first in the file."""
     offsets = offsets_of(text)
     first = min(faults, key=lambda fault: offset_of(fault.place, offsets))
-    return _error(file, position_at(text, offset_of(first.place, offsets)), first.message)
-
-
-def _error(file: str, where: Position, message: str) -> EvaluationError:
-    return EvaluationError(f"{file}, {where.in_words}: {message}")
+    return error_at(file, position_at(text, offset_of(first.place, offsets)), first.message)
 
 
 def _evaluation(document: _Table, sha256: str) -> Evaluation:

@@ -1,0 +1,218 @@
+"""The hosts file of a fleet: a TOML file with a table `[[host]]` for each host that is reached over SSH.
+
+```toml
+[defaults]
+user = "ubuntu"
+jump = "gateway.example.org"
+
+[[host]]
+name = "c7i"
+address = "10.0.0.4"
+price_per_hour = 0.1785
+```
+"""
+
+import math
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from dlbricks_tui.evaluations.errors import EvaluationError
+from dlbricks_tui.evaluations.faults import key_shown, shown
+from dlbricks_tui.evaluations.notation import parsed
+from dlbricks_tui.evaluations.positions import Place, offset_of, offsets_of, position_at
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.printable import printable
+
+MOST_HOSTS = 10_000
+MOST_BYTES = 4 * 2**20
+_LONGEST_TEXT = 1000
+_LARGEST_PRICE = 100_000
+_DEFAULTS, _HOST, _NAME = "defaults", "host", "name"
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+# A letter of a host name or address. A dash in front could be taken for an option.
+_ADDRESS = re.compile(r"[A-Za-z0-9_:\[\]][A-Za-z0-9._:%\[\]-]{0,252}")
+_USER = re.compile(r"[A-Za-z0-9_][^\s:/\\'\"`$;&|<>()*?#!@,]{0,63}(@[A-Za-z0-9.-]+)?")
+_HOP = re.compile(rf"({_USER.pattern}@)?[A-Za-z0-9_][A-Za-z0-9._-]{{0,252}}(:[0-9]{{1,5}})?")
+
+
+class HostsFileError(FleetError):
+    """A hosts file cannot be used."""
+
+
+class _Fault(NamedTuple):
+    place: Place
+    message: str
+
+
+def read_hosts(path: Path) -> tuple[HostEntry, ...]:
+    """Return the hosts of a file in its order; raise HostsFileError, one line with line and column, for a fault."""
+    file = printable(str(path))
+    try:
+        # Opening a named pipe would block until another process writes to it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise HostsFileError(f"{file} is no file: give the path of a hosts file, such as fleet.toml")
+        with path.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except FileNotFoundError:
+        raise HostsFileError(f"{file} does not exist: write a [[host]] table for each host into it") from None
+    except (OSError, ValueError) as error:
+        raise HostsFileError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > MOST_BYTES:
+        raise HostsFileError(f"{file} has more than {MOST_BYTES // 2**20} MiB: give the path of a hosts file")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        before = content[: error.start].decode()
+        where = position_at(before, len(before)).in_words
+        raise HostsFileError(f"{file}, {where}: this is not UTF-8; save the file as UTF-8") from None
+    return hosts_of(text, file, path.absolute().parent)
+
+
+def hosts_of(text: str, file: str, folder: Path) -> tuple[HostEntry, ...]:
+    """Return the hosts of a text. `file` names it in messages; relative paths of keys begin at `folder`."""
+    text = text.replace("\r\n", "\n")
+    try:
+        document = parsed(text, file)
+    except EvaluationError as error:
+        raise HostsFileError(str(error)) from None
+    faults = list(_faults(document, folder))
+    if faults:
+        offsets = offsets_of(text)
+        first = min(faults, key=lambda fault: offset_of(fault.place, offsets))
+        where = position_at(text, offset_of(first.place, offsets)).in_words
+        raise HostsFileError(f"{file}, {where}: {first.message}")
+    defaults = document.get(_DEFAULTS, {})
+    return tuple(_entry({**defaults, **table}, folder) for table in document[_HOST])
+
+
+def _entry(table: Mapping[str, Any], folder: Path) -> HostEntry:
+    values = dict(table)
+    if values.get("key"):
+        values["key"] = str(_key_path(values["key"], folder))
+    if values.get("price_per_hour") is not None:
+        values["price_per_hour"] = float(values["price_per_hour"])
+    return HostEntry(**values)
+
+
+def _key_path(key: str, folder: Path) -> Path:
+    # The driver may run in another folder than the command.
+    return folder / Path(key).expanduser()
+
+
+def _faults(document: Mapping[str, Any], folder: Path) -> Iterator[_Fault]:
+    for key in document:
+        if key not in (_DEFAULTS, _HOST):
+            yield _Fault((key,), _unknown(key, "tables", (_DEFAULTS, _HOST)))
+    defaults = document.get(_DEFAULTS, {})
+    if isinstance(defaults, dict):
+        yield from _table_faults((_DEFAULTS,), defaults, folder)
+    else:
+        yield _Fault((_DEFAULTS,), "defaults is a table: write [defaults], and its keys below")
+    hosts = document.get(_HOST)
+    if not isinstance(hosts, list) or not all(isinstance(table, dict) for table in hosts):
+        what = "there is no host" if hosts is None else "host is a list of tables"
+        yield _Fault((_HOST,), f'{what}: write [[host]], with two brackets, and name = "..." below')
+        return
+    if not hosts or len(hosts) > MOST_HOSTS:
+        yield _Fault((_HOST,), f"there are {len(hosts)} hosts, and 1 to {MOST_HOSTS:,} can take part")
+    names: dict[str, int] = {}
+    for number, table in enumerate(hosts):
+        yield from _table_faults((_HOST, number), table, folder)
+        name = table.get(_NAME)
+        if name is None:
+            yield _Fault((_HOST, number), 'this host has no name: write name = "..." below')
+        # Names are compared as file systems may: logs are named after them.
+        elif isinstance(name, str) and names.setdefault(name.lower(), number) != number:
+            yield _Fault((_HOST, number, _NAME), f"another host has the name {shown(name)}: give this one another name")
+
+
+def _table_faults(place: Place, table: Mapping[str, Any], folder: Path) -> Iterator[_Fault]:
+    for key, value in table.items():
+        if key in (_NAME, "address") and place == (_DEFAULTS,):
+            yield _Fault((*place, key), f"{key} belongs to one host: write it below [[host]]")
+        elif key not in _KEYS:
+            yield _Fault((*place, key), _unknown(key, "keys", tuple(_KEYS)))
+        else:
+            wrong = _KEYS[key](value, folder)
+            if wrong:
+                yield _Fault((*place, key), f"{key} = {shown(value)}: {wrong}")
+
+
+def _unknown(key: str, what: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(key.lower()[:_LONGEST_TEXT], known, 1)
+    if close:
+        return f"{key_shown(key)} is unknown: did you mean {close[0]}?"
+    return f"{key_shown(key)} is unknown: the {what} are {', '.join(known)}"
+
+
+# A check returns what to do about a wrong value; empty: the value is right.
+_Check = Callable[[Any, Path], str]
+
+
+def _text(pattern: re.Pattern[str], cure: str) -> _Check:
+    return lambda value, _: "" if isinstance(value, str) and pattern.fullmatch(value) else cure
+
+
+def _port(value: Any, _: Path) -> str:
+    return "" if type(value) is int and 0 < value < 2**16 else "write a whole number from 1 to 65535"
+
+
+def _price(value: Any, _: Path) -> str:
+    is_number = type(value) in (int, float) and math.isfinite(value)
+    return "" if is_number and 0 <= value <= _LARGEST_PRICE else "write dollars per hour as a number, such as 0.17"
+
+
+def _jump(value: Any, _: Path) -> str:
+    if isinstance(value, str) and len(value) <= _LONGEST_TEXT:
+        hops = value.split(",")
+        if all(_HOP.fullmatch(hop) and int(hop.rpartition(":")[2] if ":" in hop else 1) < 2**16 for hop in hops):
+            return ""
+    return "write [USER@]HOST[:PORT], and a comma between several"
+
+
+def _key(value: Any, folder: Path) -> str:
+    if not _is_path(value):
+        return "write the path of a private key, such as ~/.ssh/id_ed25519"
+    try:
+        path = _key_path(value, folder)
+        found = path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        return f"this path cannot be used ({error})"
+    if not found:
+        return f"there is no file {printable(str(path))}; correct the path of the private key"
+    return "this is the public key; write the path without .pub" if path.suffix == ".pub" else ""
+
+
+def _folder(value: Any, _: Path) -> str:
+    if _is_path(value) and (value.startswith(("/", "~/"))):
+        return ""
+    return "write an absolute path on the host, or one that begins with ~/"
+
+
+def _python(value: Any, _: Path) -> str:
+    if _is_path(value) and (value.startswith(("/", "~/")) or re.fullmatch(r"[A-Za-z0-9._+-]+", value)):
+        return "" if not value.startswith("-") else "write the name of a command"
+    return "write the name of a command on the host, such as python3.12, or an absolute path"
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_TEXT and value.isprintable()
+
+
+_KEYS: Mapping[str, _Check] = {
+    _NAME: _text(_HOST_NAME, "write up to 63 letters, digits, dots, dashes and underscores; the first no dash or dot"),
+    "address": _text(_ADDRESS, "write a host name, an address, or a name of your SSH configuration"),
+    "port": _port,
+    "user": _text(_USER, "write the name of a user on the host"),
+    "key": _key,
+    "jump": _jump,
+    "folder": _folder,
+    "python": _python,
+    "price_per_hour": _price,
+}
