@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+# The folder of dlbricks for the user's data on Linux, so that what dlbricks has measured there before counts.
+USUAL_FOLDER = "~/.local/share/dlbricks"
+USUAL_PYTHON = "python3"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEntry:
@@ -23,3 +27,13 @@ class HostEntry:
     python: str = ""
     # Dollars; None: the price of the instance type, if it has one.
     price_per_hour: float | None = None
+
+    @property
+    def folder_there(self) -> str:
+        """The folder on the host: its data folder, beside which the environment is the folder `venv` in it."""
+        return self.folder or USUAL_FOLDER
+
+    @property
+    def python_there(self) -> str:
+        """The interpreter that the doctor runs there, and that makes the environment."""
+        return self.python or USUAL_PYTHON
