@@ -60,6 +60,11 @@ class DataFolder:
         return self.path / "parcels"
 
     @property
+    def tasks(self) -> Path:
+        """A file per task that a driver of a fleet has given to this host: the id of its run."""
+        return self.path / "tasks"
+
+    @property
     def certificates(self) -> Path:
         """The certificates and private keys of fleets."""
         return self.path / "certificates"

@@ -196,6 +196,8 @@ def plan_run(
     )
     if not request.bricks:
         found = _whole_models(found)
+    if request.only:
+        found = _only(found, frozenset(request.only), end_to_end=request.end_to_end)
     if request.probe_bricks is not None:
         found = replace(found, jobs=_informative(session, workload, found.jobs, store, request.probe_bricks))
     jobs = with_earlier(found.jobs, store, conditions, known)
@@ -216,6 +218,19 @@ def _whole_models(found: Plan) -> Plan:
         tuple([job for job in found.jobs if job.whole]),
         frozenset(key for key in found.reused if not key.brick),
         {job: why for job, why in found.failed.items() if job.whole},
+    )
+
+
+def _only(found: Plan, bricks: Collection[str], *, end_to_end: bool) -> Plan:
+    """Return the part of a plan that is about some bricks, and about whole models if they are to be timed."""
+
+    def is_wanted(key: JobKey) -> bool:
+        return key.brick in bricks if key.brick else end_to_end
+
+    return Plan(
+        tuple([job for job in found.jobs if is_wanted(job.key)]),
+        frozenset(filter(is_wanted, found.reused)),
+        {job: why for job, why in found.failed.items() if is_wanted(job.key)},
     )
 
 

@@ -100,6 +100,8 @@ class RunRequest:
     suite: SuiteChoice | None = None
     # The most bricks of a probe, which measures the most informative ones; None: all bricks are measured.
     probe_bricks: int | None = None
+    # The keys of the only bricks to measure; empty: all that the models need.
+    only: tuple[str, ...] = ()
     # False: only whole models are timed.
     bricks: bool = True
     # The evaluation that asked for the run, and its requirements that this system does not meet.
@@ -161,6 +163,16 @@ def chosen(sources: Sequence[ModelSource]) -> tuple[ModelChoice, ...]:
 
 
 def write_request(path: Path, request: RunRequest) -> None:
+    try:
+        write_atomically(path, json.dumps(request_document(request), indent=2) + "\n")
+    except OSError as error:
+        raise RunError(
+            f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
+        ) from error
+
+
+def request_document(request: RunRequest) -> dict[str, Any]:
+    """Return a request as JSON values."""
     document = asdict(request)
     document["models"] = _written(request.models)
     document["others"] = [
@@ -168,12 +180,7 @@ def write_request(path: Path, request: RunRequest) -> None:
     ]
     document["suite"] = None if request.suite is None else [str(path) for path in request.suite]
     document["rule"] = {"kind": "adaptive" if isinstance(request.rule, Adaptive) else "fixed", **document["rule"]}
-    try:
-        write_atomically(path, json.dumps({"schema": _SCHEMA, **document}, indent=2) + "\n")
-    except OSError as error:
-        raise RunError(
-            f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
-        ) from error
+    return {"schema": _SCHEMA, **document}
 
 
 def _written(models: Sequence[ModelChoice]) -> list[list[str]]:
@@ -185,7 +192,7 @@ def read_request(path: Path) -> RunRequest:
         document = json.loads(path.read_bytes())
         schema = document["schema"]
         if schema == _SCHEMA:
-            return _request_from(document)
+            return request_from(document)
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}; start a new run") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -193,7 +200,11 @@ def read_request(path: Path) -> RunRequest:
     raise RunError(f"{path} was written with schema {schema!r}; this version reads schema {_SCHEMA}; start a new run")
 
 
-def _request_from(document: Mapping[str, Any]) -> RunRequest:
+def request_from(document: Mapping[str, Any]) -> RunRequest:
+    """Return the request that JSON values stand for.
+
+    Other values raise ValueError, KeyError, TypeError or AttributeError.
+    """
     cutting, rule = document["cutting"], dict(document["rule"])
     budget = document["time_budget_seconds"]
     suite = document["suite"]
@@ -223,6 +234,8 @@ def _request_from(document: Mapping[str, Any]) -> RunRequest:
         method=Method(document["method"]),
         suite=None if suite is None else SuiteChoice(*map(Path, suite)),
         probe_bricks=document.get("probe_bricks"),
+        # Requests of earlier versions measure all bricks.
+        only=tuple(map(str, document.get("only", ()))),
         # Requests of earlier versions have bricks.
         bricks=bool(document.get("bricks", True)),
         # Requests of earlier versions come from no evaluation.

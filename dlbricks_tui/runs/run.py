@@ -61,11 +61,13 @@ def execute(
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
+    with_estimates: bool = True,
     read: Callable[[RunSession], Workload] = read_models,
 ) -> RunOutcome:
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
-    `read` returns the workload of a run that has no models of this host, such as a suite.
+    `read` returns the workload of a run that has no models of this host, such as a suite. A run without estimates ends
+    as soon as it has measured.
     """
     with (
         only_process(folder),
@@ -103,11 +105,12 @@ def execute(
                 workloads = read_parts(sessions, read)
             with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(sessions, workloads, store)
-                if stopped is None:
+                if stopped is None and with_estimates:
                     _train(sessions, workloads, store)
                 estimates = tuple(
                     each
                     for session, workload in zip(sessions, workloads, strict=True)
+                    if with_estimates
                     for each in _estimates(workload.models, store, place.data, session.request.runtime.identity)
                 )
                 if stopped is None:
