@@ -123,13 +123,13 @@ def cut_models(
     with WorkerFramework(request.runtime, log) as framework:
         loader = Loader(cache, framework, framework, ShapeMemory(library.data, tell_given), most_bytes)
         for number, (source, batch_size) in enumerate(sources, start=1):
-            label = _label(source, batch_size, part)
+            label = label_of_model(source, batch_size, part)
             tell(ModelLoading(model=label, number=number, of=len(sources)))
             network = (framework.identity, source.path, batch_size, *source.inputs.items())
             graph = known.get(network)
             if graph is None:
                 try:
-                    graph = _graph(loader, source, batch_size, request, tell)
+                    graph = loaded_graph(loader, source, batch_size, request, tell)
                 except (ModelError, WorkerLostError) as refusal:
                     tell(ModelLeftOut(model=label, reason=str(refusal)))
                     graph = refusal
@@ -146,15 +146,17 @@ def cut_models(
     return tuple(models)
 
 
-def _label(source: ModelSource, batch_size: int | None, part: str) -> str:
+def label_of_model(source: ModelSource, batch_size: int | None, part: str = "") -> str:
+    """Return the name of a model in a run, with its variant where the run measures several."""
     words = [] if batch_size is None else [batch_in_words(batch_size)]
     words += [part] if part else []
     return f"{source.name} ({', '.join(words)})" if words else source.name
 
 
-def _graph(
+def loaded_graph(
     loader: Loader, source: ModelSource, batch_size: int | None, request: RunRequest, tell: Callable[[Event], None]
 ) -> LayerGraph:
+    """Return a model at the requested level, or as `written` where the runtime cannot fuse it, and tell that."""
     runtime = request.runtime
     if source.format is not runtime.traits.format:
         raise WrongRuntimeError(

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dlbricks_tui.bricks.excerpts import Excerpt
-from dlbricks_tui.models.composites import LAYER_ATTRIBUTE
+from dlbricks_tui.models.composites import LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.graph import Layer, LayerGraph, NativeNode, Operator, Origin, ParamValue, TensorType, Wire
 from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP
 from dlbricks_tui.models.mxnet.operators import Schema, parameters, schema
@@ -110,32 +110,51 @@ def packed(alone: Excerpt) -> bytes:
     return _Packer(alone.graph).file()
 
 
+def packed_network(graph: LayerGraph) -> bytes:
+    """Return the symbol file of a whole network, which any program reads as a model; its layers may be repeated."""
+    # The names of weights say their role: whatever reads them would be a data input otherwise.
+    return _Packer(graph, weights_end="_weight").file()
+
+
 class _Packer:
-    def __init__(self, graph: LayerGraph) -> None:
+    def __init__(self, graph: LayerGraph, weights_end: str = "") -> None:
         self._graph = graph
+        self._weights_end = weights_end
         self._nodes: list[dict[str, Any]] = []
         self._counts: dict[str, int] = {}
         self._inputs = [self._variable(DATA, found.type) for found in graph.inputs]
-        self._stored: dict[tuple[str, Hashable], _Entry] = {}
-        # The outputs of each layer.
-        self._results: list[list[_Entry]] = []
+        self._stored: dict[tuple[str, Hashable, int], _Entry] = {}
+        # The outputs of each repetition of each layer.
+        self._results: list[list[list[_Entry]]] = []
 
     def file(self) -> bytes:
         for layer in self._graph.layers:
-            self._results.append(self._layer(layer))
+            self._results.append([self._layer(layer, repetition) for repetition in range(layer.times)])
         heads = [self._inputs[head.output] for head in self._graph.heads if head.layer is None]
-        heads += [self._results[it.layer][it.output] for it in self._graph.heads if it.layer is not None]
+        heads += [self._results[it.layer][-1][it.output] for it in self._graph.heads if it.layer is not None]
+        heads += self._unread()
         return symbol_file(symbol_document(self._nodes, heads))
 
-    def _layer(self, layer: Layer) -> list[_Entry]:
-        sources = [
-            self._inputs[feed.output] if feed.layer is None else self._results[feed.layer][feed.output]
-            for feed in layer.feeds
-        ]
+    def _unread(self) -> list[_Entry]:
+        """Return the results of repetitions that no layer reads, to be outputs: others are left out of the network."""
+        read = {(node, output) for it in self._nodes for node, output, _ in it["inputs"]}
+        repeated = (entry for results in self._results for entries in results[:-1] for entry in entries)
+        return [entry for entry in repeated if (entry.node, entry.output) not in read]
+
+    def _layer(self, layer: Layer, repetition: int) -> list[_Entry]:
+        """Write one repetition, which reads the same repetition of its inputs, or the last if there are fewer."""
+        sources = []
+        for feed in layer.feeds:
+            if feed.layer is None:
+                sources.append(self._inputs[feed.output])
+                continue
+            made_before = self._results[feed.layer]
+            place = repetition if len(made_before) == layer.times else -1
+            sources.append(made_before[place][feed.output])
         role, mark = (WEIGHT, None) if layer.operators else (CONSTANT, layer.index)
         weights = []
         for number, found in enumerate(layer.weights):
-            if (stored := (role, layer.array(number))) not in self._stored:
+            if (stored := (role, layer.array(number), repetition)) not in self._stored:
                 self._stored[stored] = self._variable(role, found, mark)
             weights.append(self._stored[stored])
         made: list[list[_Entry]] = []
@@ -146,10 +165,10 @@ class _Packer:
             return (sources if wire.origin is Origin.DATA else weights)[wire.number]
 
         for operator in layer.operators:
-            made.append(self._operator(operator, [entry(wire) for wire in operator.inputs], layer.index))
+            made.append(self._operator(operator, [entry(wire) for wire in operator.inputs], layer))
         return [entry(wire) for wire in layer.results]
 
-    def _operator(self, operator: Operator, inputs: Sequence[_Entry], layer: int) -> list[_Entry]:
+    def _operator(self, operator: Operator, inputs: Sequence[_Entry], layer: Layer) -> list[_Entry]:
         native = operator.native
         if native.op.startswith(_FUSED_PREFIX):
             return self._unfused(native, inputs, layer)
@@ -157,7 +176,7 @@ class _Packer:
             raise UnsuitableLayersError(f"holds an operator {native.op[:40]!r} with a graph inside")
         return self._node(native.op, dict(native.attributes), inputs, layer, len(operator.outputs))
 
-    def _unfused(self, native: NativeNode, inputs: Sequence[_Entry], layer: int) -> list[_Entry]:
+    def _unfused(self, native: NativeNode, inputs: Sequence[_Entry], layer: Layer) -> list[_Entry]:
         if len(native.subgraphs) != 1:
             raise UnsuitableLayersError(f"holds {native.op[:40]!r}, which does not name its fused operators")
         file = parse_symbol(native.subgraphs[0], native.op)
@@ -175,13 +194,14 @@ class _Packer:
         return [made[source][output] for source, output in file.heads]
 
     def _node(
-        self, op: str, attributes: dict[str, str], inputs: Sequence[_Entry], layer: int, outputs: int
+        self, op: str, attributes: dict[str, str], inputs: Sequence[_Entry], layer: Layer, outputs: int
     ) -> list[_Entry]:
         known = known_operator(op)
+        times = {TIMES_ATTRIBUTE: str(layer.times)} if layer.times > 1 else {}
         node = {
             "op": known.name,
             "name": self._name("op"),
-            "attrs": {**spelled(known, attributes), LAYER_ATTRIBUTE: str(layer)},
+            "attrs": {**spelled(known, attributes), LAYER_ATTRIBUTE: str(layer.index), **times},
             "inputs": [[*source, 0] for source in inputs],
         }
         self._nodes.append(node)
@@ -200,4 +220,4 @@ class _Packer:
 
     def _name(self, role: str) -> str:
         number = self._counts[role] = self._counts.get(role, -1) + 1
-        return f"{role}{number}"
+        return f"{role}{number}{self._weights_end if role == WEIGHT else ''}"
