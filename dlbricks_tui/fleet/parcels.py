@@ -190,3 +190,10 @@ def _parcel(content: bytes, written: LayerGraph, bricks: frozenset[str]) -> Parc
 
 def _suffix(graph: LayerGraph) -> str:
     return ONNX_SUFFIX if graph.format is Format.ONNX else MXNET_SUFFIX
+
+
+def parcel_of(written: LayerGraph, bricks: frozenset[str]) -> Parcel:
+    """Return the carrier of written layers as a parcel, which holds these bricks; raise ParcelError if it cannot be."""
+    carrier = carrier_of(written)
+    graph = written if carrier is None else carrier.graph
+    return _parcel(_content(written.name, graph), written, bricks)

@@ -1,10 +1,8 @@
 """The runtimes of a host, and the one among them that a request means."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 from dlbricks_tui.fleet.errors import HostError
-from dlbricks_tui.fleet.messages import RuntimeReport
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
@@ -26,18 +24,6 @@ def runtime_here(data: DataFolder, requested: Runtime) -> Runtime:
             "install the same version as at home"
         )
     return replace(found, settings=requested.settings)
-
-
-def identity_there(requested: Runtime, reports: Iterable[RuntimeReport]) -> str | None:
-    """Return the identity that the requested runtime has on a host; None if the host lacks its framework or version.
-
-    It differs from that at home if the host has another version of Python.
-    """
-    for report in reports:
-        if (report.framework, report.version) == _names(requested):
-            python = next((it for it in report.identity.split(" ") if it.startswith("python-")), "python-")
-            return replace(requested, python_version=python.removeprefix("python-")).identity
-    return None
 
 
 def _names(runtime: Runtime) -> tuple[str, str]:

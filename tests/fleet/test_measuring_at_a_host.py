@@ -1,0 +1,234 @@
+"""Tasks at a host: measured by a run of its own, sent as they come, and never measured twice."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.fleet.at_host import control
+from dlbricks_tui.fleet.at_host.tasks import run_of
+from dlbricks_tui.fleet.errors import HostError
+from dlbricks_tui.fleet.messages import Parcel, ResultFound, TaskEnded, TaskNote, TaskProgress
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.runs.run_folder import State
+from tests.fleet.fake_hosts import FakeHost, records, small_parcel, task_of
+from tests.runs.killing import PATIENCE_SECONDS, eventually
+from tests.runs.runs import Site
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[FakeHost]:
+    found = FakeHost(Site(tmp_path / "data"))
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def parcel(tmp_path: Path, host: FakeHost) -> Parcel:
+    found = small_parcel(tmp_path)
+    host.receive(found)
+    return found
+
+
+class DiedError(Exception):
+    """The process that follows a run dies."""
+
+
+def test_the_results_of_a_task_are_sent_as_they_come_and_again_at_its_end(host: FakeHost, parcel: Parcel) -> None:
+    messages = host.carry_out(task_of(parcel))
+    assert messages[-1] == TaskEnded(task="task-1", state="finished")
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+    # What a result refers to comes before it.
+    assert [it.record["table"] for it in messages[:2]] == ["systems", "runtimes"]
+    assert {it["system"] for it in records(messages, "measurements")} == {records(messages, "systems")[0]["id"]}
+    assert [it for it in host.told if not isinstance(it, TaskProgress)] == list(messages)
+    last = [it for it in host.told if isinstance(it, TaskProgress)][-1]
+    assert (last.done, last.of) == (len(parcel.bricks),) * 2
+    uuids = [it.record["uuid"] for it in messages if isinstance(it, ResultFound)]
+    assert len(set(uuids)) == len(uuids)
+
+
+def test_a_task_measures_its_bricks_only_and_the_next_one_the_others(host: FakeHost, parcel: Parcel) -> None:
+    one, *others = sorted(parcel.bricks)
+    first = host.carry_out(task_of(parcel, bricks=(one,)))
+    assert {it["brick"] for it in records(first, "measurements")} == {one}
+    assert {it.brick for it in host.site.contents().measurements} == {one}
+    second = host.carry_out(task_of(parcel, "task-2"))
+    assert {it["brick"] for it in records(second, "measurements")} == parcel.bricks
+    assert len(host.site.contents().measurements) == len(records(second, "measurements"))
+    again = {it["uuid"] for it in records(second, "measurements")}
+    assert again > {it["uuid"] for it in records(first, "measurements")}
+    assert len(others) > 1
+
+
+def test_results_of_the_store_are_sent_without_measuring(host: FakeHost, parcel: Parcel) -> None:
+    first = host.carry_out(task_of(parcel))
+    second = host.carry_out(task_of(parcel, "task-2"))
+    assert len(host.started) == 1
+    assert records(second, "measurements") == records(first, "measurements")
+    assert second[-1] == TaskEnded(task="task-2", state="finished")
+
+
+def test_a_task_that_is_given_twice_has_one_run(host: FakeHost, parcel: Parcel) -> None:
+    first = host.carry_out(task_of(parcel))
+    second = host.carry_out(task_of(parcel))
+    assert len(host.started) == 1
+    assert records(second, "measurements") == records(first, "measurements")
+
+
+def test_a_task_to_measure_again_has_new_results_only(host: FakeHost, parcel: Parcel) -> None:
+    first = host.carry_out(task_of(parcel))
+    second = host.carry_out(task_of(parcel, "task-2", again=True))
+    assert {it["brick"] for it in records(second, "measurements")} == parcel.bricks
+    assert {it["uuid"] for it in records(second, "measurements")}.isdisjoint(
+        {it["uuid"] for it in records(first, "measurements")}
+    )
+
+
+def test_bricks_that_are_timed_alone_are_sent_in_their_contexts(host: FakeHost, parcel: Parcel) -> None:
+    messages = host.carry_out(task_of(parcel, method=Method.ALONE))
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+    assert all(it["context"] for it in records(messages, "measurements"))
+
+
+def test_a_task_without_bricks_means_all_of_its_parcels(host: FakeHost, parcel: Parcel) -> None:
+    host.carry_out(task_of(parcel, bricks=tuple(sorted(parcel.bricks))[:2]))
+    messages = host.carry_out(task_of(parcel, "task-2", bricks=()))
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+
+
+def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
+    tmp_path: Path, parcel: Parcel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = FakeHost(Site(tmp_path / "other", manners={"Pooling": "unbuildable"}))
+    host.receive(parcel)
+    for name, value in host.site.environment.items():
+        monkeypatch.setenv(name, value)
+    messages = host.carry_out(task_of(parcel))
+    (failure,) = records(messages, "failures")
+    assert (failure["reason"], failure["message"]) == ("unbuildable", "the operator is unbuildable")
+    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks - {failure["brick"]}
+    again = host.carry_out(task_of(parcel, "task-2"))
+    assert records(again, "failures") == [failure]
+    assert len(host.started) == 1
+
+
+def test_bricks_that_no_parcel_holds_are_counted_in_a_note(host: FakeHost, parcel: Parcel) -> None:
+    messages = host.carry_out(task_of(parcel, bricks=(*sorted(parcel.bricks)[:1], "f" * 64)))
+    (note,) = [it.text for it in messages if isinstance(it, TaskNote)]
+    assert note.startswith("1 of 2 bricks are in no parcel")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"parcels": ("a" * 64,)}, "parcel aaaaaaaaaaaa is not on this host"),
+        ({"parcels": ("../../etc/passwd",)}, "is no hash of a parcel"),
+        ({"parcels": ()}, "names no parcel"),
+        ({"id": "../1"}, "is no id of a task"),
+    ],
+)
+def test_a_task_that_cannot_be_carried_out_fails_with_one_line(
+    host: FakeHost, parcel: Parcel, changes: dict[str, object], reason: str
+) -> None:
+    ended = host.carry_out(replace(task_of(parcel), **changes))[-1]
+    assert (ended.state, host.started) == ("failed", [])
+    assert reason in ended.reason
+    assert "\n" not in ended.reason
+
+
+def test_another_version_of_the_framework_is_refused(host: FakeHost, parcel: Parcel) -> None:
+    task = task_of(parcel)
+    other = replace(task.request.runtime, version="1.8.0")
+    ended = host.carry_out(replace(task, request=replace(task.request, runtime=other)))[-1]
+    assert re.match(r"this host has no mxnet 1\.8\.0; its frameworks are mxnet 1\.9\.1", ended.reason)
+
+
+def test_a_host_whose_disk_cannot_be_written_says_so(host: FakeHost, parcel: Parcel) -> None:
+    host.data.runs.write_text("no folder")
+    ended = host.carry_out(task_of(parcel))[-1]
+    assert ended.state == "failed"
+    assert "cannot write" in ended.reason
+
+
+def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: Path) -> None:
+    host = FakeHost(Site(tmp_path / "data").slow())
+    try:
+        parcel = small_parcel(tmp_path)
+        host.receive(parcel)
+
+        def die() -> None:
+            raise DiedError
+
+        with pytest.raises(DiedError):
+            host.carry_out(task_of(parcel), die, detached=True)
+        run = run_of(host.data, "task-1")
+        assert run is not None
+        eventually(lambda: run.state().state is State.RUNNING)
+
+        waited: list[str] = []
+
+        def hurry() -> None:
+            waits = [it.waits_for for it in host.told if isinstance(it, TaskProgress) and it.waits_for]
+            if waits:
+                waited.append(waits[-1])
+                host.site.hurry()
+
+        messages = host.carry_out(task_of(parcel, "task-2"), hurry, detached=True)
+        assert waited
+        assert run.run in waited[0]
+        assert messages[-1].state == "finished"
+        assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
+        # Each was measured once, by the run of the first task.
+        assert {it["run"] for it in records(messages, "measurements")} == {run.run}
+        assert {it.run for it in host.site.contents().measurements} == {run.run}
+    finally:
+        host.end()
+
+
+def test_a_task_is_paused_resumed_and_cancelled_from_outside(tmp_path: Path) -> None:
+    host = FakeHost(Site(tmp_path / "data").slow())
+    asked: list[str] = []
+
+    def ask(what: str) -> None:
+        asked.append(what)
+        answer = json.loads(control(str(host.data.path), "task-1", what))
+        assert answer["state"]
+
+    def act() -> None:
+        progress = [it for it in host.told if isinstance(it, TaskProgress)][-1]
+        if not asked and host.processes and run_state() is State.RUNNING:
+            ask("pause")
+        elif asked == ["pause"] and progress.paused:
+            ask("resume")
+        elif asked == ["pause", "resume"] and not progress.paused:
+            ask("cancel")
+
+    def run_state() -> State:
+        run = run_of(host.data, "task-1")
+        assert run is not None
+        return run.state().state
+
+    try:
+        parcel = small_parcel(tmp_path)
+        host.receive(parcel)
+        messages = host.carry_out(task_of(parcel), act, detached=True)
+        assert asked == ["pause", "resume", "cancel"]
+        assert messages[-1].state == "cancelled"
+        assert host.processes[0].wait(PATIENCE_SECONDS) == 0
+    finally:
+        host.end()
+
+
+def test_a_task_that_is_cancelled_before_it_has_a_run_gets_none(host: FakeHost, parcel: Parcel) -> None:
+    assert json.loads(control(str(host.data.path), "task-1", "cancel")) == {"state": ""}
+    messages = host.carry_out(task_of(parcel))
+    assert (messages[-1].state, host.started) == ("cancelled", [])
+
+
+def test_a_host_does_what_it_knows_only(host: FakeHost) -> None:
+    with pytest.raises(HostError, match="is none of them"):
+        control(str(host.data.path), "task-1", "explode")
