@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.at_host.measuring import carry_out_task
 from dlbricks_tui.fleet.at_host.receiving import parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task
@@ -79,7 +80,7 @@ class FakeHost:
         self.started.append(folder.run)
         request = read_request(folder.request_file)
         # The outcome is told by events.
-        with suppress(Exception):
+        with suppress(UserError):
             execute(folder, request, self.site.place, self.site.lock, with_estimates=False)
 
     def _detach(self, folder: RunFolder, _: DataFolder) -> None:

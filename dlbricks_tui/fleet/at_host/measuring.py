@@ -65,7 +65,7 @@ def carry_out_task(
     task: Task,
     tell: Tell,
     start: Start,
-    nap: Callable[[], None] = partial(time.sleep, _SECONDS_BETWEEN_LOOKS),
+    nap: Callable[[], None] | None = None,
 ) -> tuple[HostMessage, ...]:
     """Carry out a task, tell what happens, and return all results and notes, and the end of the task as the last."""
     messages: list[HostMessage] = []
@@ -78,11 +78,15 @@ def carry_out_task(
 
     try:
         request = request_here(data, task)
-        ended = _TaskRun(data, task, request, tell_and_keep, nap).carry_out(start)
+        ended = _TaskRun(data, task, request, tell_and_keep, nap or _nap).carry_out(start)
     except (UserError, OSError) as error:
         ended = TaskEnded(task=task.id, state="failed", reason=str(error))
     tell_and_keep(ended)
     return tuple(messages)
+
+
+def _nap() -> None:
+    time.sleep(_SECONDS_BETWEEN_LOOKS)
 
 
 def request_here(data: DataFolder, task: Task) -> RunRequest:
