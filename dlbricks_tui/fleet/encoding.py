@@ -1,4 +1,4 @@
-"""Messages of fleets as JSON text, and back: strictly, as the other side may be damaged, forged or of another version."""
+"""Messages of fleets as JSON text, and back: strictly, as the other side may be damaged or of another version."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping
@@ -65,9 +65,7 @@ def report_from(text: str) -> HostReport:
 def task_text(task: Task) -> str:
     """Return a task as text, without names of the user's models, files and inputs."""
     request = request_document(for_hosts(task.request))
-    return _text(
-        TASK, {"id": task.id, "request": request, "parcels": list(task.parcels), "bricks": list(task.bricks)}
-    )
+    return _text(TASK, {"id": task.id, "request": request, "parcels": list(task.parcels), "bricks": list(task.bricks)})
 
 
 def task_from(text: str) -> Task:

@@ -1,6 +1,6 @@
 """Writes layers as an ONNX file that travels: without names and texts of the model, and without values of its weights.
 
-- A weight is a node that fills an array of its shape with a made-up number. Other programs read the file like any other.
+- A weight is a node that fills an array of its shape with a made-up number. Any program can read the file.
 - Numbers that decide shapes, indices and single numbers beside a tensor are part of layers, and travel.
 - A layer whose attributes hold weights or texts, such as trees of decisions, cannot travel.
 """
@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.bricks.programs import ProgramError, carrier_program
 from dlbricks_tui.fleet.errors import UnfitLayerError
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
-from dlbricks_tui.models.graph import Layer, LayerGraph
+from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType
 from dlbricks_tui.models.onnx.model_file import graphs_inside
 from dlbricks_tui.models.onnx.tensors import declared, dtype_name, is_external
-from dlbricks_tui.models.graph import TensorType
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 # ONNX's own operators, and those that ONNX Runtime has in addition. All others run code of their own.
 _DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
@@ -137,18 +136,18 @@ class _Writer:
 
     def _written_out(self, name: str, data_type: int, shape: Sequence[int]) -> "TensorProto":
         """Return an array that holds the same made-up number everywhere."""
-        import numpy
         from onnx import TensorProto
 
         value = self._value(data_type, shape).tobytes()
-        size = len(value) * prod(shape)
+        count: int = prod(shape)
+        size = len(value) * count
         self._left -= size
         if self._left < 0:
             raise UnfitLayerError(
                 f"it has weights of type {dtype_name(data_type)} for version {self._opsets['']} of ONNX's operators, "
                 "which cannot be described without their values: convert the model to version 9 or newer"
             )
-        return TensorProto(name=name, data_type=data_type, dims=shape, raw_data=value * prod(shape))
+        return TensorProto(name=name, data_type=data_type, dims=shape, raw_data=value * count)
 
     def _value(self, data_type: int, shape: Sequence[int]) -> Any:
         """Return a number for a weight: another one for each, as ONNX Runtime merges layers that are equal.
@@ -169,7 +168,8 @@ class _Writer:
             return numpy.array(1 + self._weights % 100, kind)
         if kind.kind == "b":
             return numpy.array(True, kind)
-        scale = 1 / prod(shape[1:]) if len(shape) > 1 and prod(shape[1:]) else 0.25
+        inputs: int = prod(shape[1:]) if len(shape) > 1 else 4
+        scale = 1 / max(1, inputs)
         steps, step = (1000, 1e-3) if kind.itemsize == 2 else (100_000, 1e-5)
         return numpy.array(scale * (1 + self._weights % steps * step), kind)
 
@@ -232,7 +232,8 @@ class _Writer:
             _clean_type(value.type)
         for node in graph.node:
             self._clean(node, names)
-            node.name = ""
+            node.name = f"inside{self._names}"
+            self._names += 1
             del node.metadata_props[:]
             for tensors in (node.input, node.output):
                 for place, name in enumerate(tensors):

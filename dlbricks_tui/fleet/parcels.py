@@ -1,6 +1,7 @@
 """Parcels: networks that travel to hosts in the place of models, and the bricks that hosts find in them.
 
-A parcel is the carrier of a model: its written layers without repeated modules, as a model file without names and weights.
+A parcel is the carrier of a model: its written layers without repeated modules, as a model file without names and
+weights.
 Each one is read back at home, and only bricks that are the same there are wanted of hosts.
 """
 
@@ -183,9 +184,7 @@ def _content(name: str, graph: LayerGraph) -> bytes:
 
 
 def _parcel(content: bytes, written: LayerGraph, bricks: frozenset[str]) -> Parcel:
-    return Parcel(
-        sha256=hashlib.sha256(content).hexdigest(), suffix=_suffix(written), content=content, bricks=bricks
-    )
+    return Parcel(sha256=hashlib.sha256(content).hexdigest(), suffix=_suffix(written), content=content, bricks=bricks)
 
 
 def _suffix(graph: LayerGraph) -> str:

@@ -74,7 +74,7 @@ MESSAGES: tuple[HostMessage, ...] = (
 )
 
 
-def changed(text: str, **values: Any) -> str:
+def changed(text: str, /, **values: Any) -> str:
     return json.dumps({**json.loads(text), **values})
 
 

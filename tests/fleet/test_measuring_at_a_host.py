@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,7 +133,7 @@ def test_bricks_that_no_parcel_holds_are_counted_in_a_note(host: FakeHost, parce
     ],
 )
 def test_a_task_that_cannot_be_carried_out_fails_with_one_line(
-    host: FakeHost, parcel: Parcel, changes: dict[str, object], reason: str
+    host: FakeHost, parcel: Parcel, changes: dict[str, Any], reason: str
 ) -> None:
     ended = host.carry_out(replace(task_of(parcel), **changes))[-1]
     assert (ended.state, host.started) == ("failed", [])

@@ -106,9 +106,7 @@ def request_here(data: DataFolder, task: Task) -> RunRequest:
 class _TaskRun:
     """A task, its run, and the records that were sent of it."""
 
-    def __init__(
-        self, data: DataFolder, task: Task, request: RunRequest, tell: Tell, nap: Callable[[], None]
-    ) -> None:
+    def __init__(self, data: DataFolder, task: Task, request: RunRequest, tell: Tell, nap: Callable[[], None]) -> None:
         self._data = data
         self._task = task
         self._request = request

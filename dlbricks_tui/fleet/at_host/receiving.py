@@ -1,4 +1,4 @@
-"""Parcels on a host: stored under the hashes of their content, which is checked, and never more than there is room for."""
+"""Parcels on a host: stored under the hashes of their content, which is checked, as far as there is room for them."""
 
 import hashlib
 import os

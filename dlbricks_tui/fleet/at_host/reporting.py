@@ -28,8 +28,10 @@ def host_report(data: DataFolder, lock: HostLock) -> HostReport:
         python=platform.python_version(),
         methods={method.value: method.id for method in Method},
         runtimes=tuple(
-            [RuntimeReport(name=it.name, framework=it.framework, version=it.version, identity=it.identity)
-             for it in runtimes_here(data)]
+            [
+                RuntimeReport(name=it.name, framework=it.framework, version=it.version, identity=it.identity)
+                for it in runtimes_here(data)
+            ]
         ),
         system=to_document(fingerprint()),
         clock=datetime.now(timezone.utc).isoformat(timespec="seconds"),

@@ -1,4 +1,4 @@
-"""The tasks that this host was given: each with the run that carries it out, which may outlive the call of the driver."""
+"""The tasks that this host was given, each with the run that carries it out, which may outlive the call for it."""
 
 import re
 from contextlib import suppress
