@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from dlbricks_tui.fleet.errors import MessageError
 from dlbricks_tui.fleet.messages import (
@@ -18,6 +18,8 @@ from dlbricks_tui.fleet.messages import (
 )
 from dlbricks_tui.runs.request import RunRequest, request_document, request_from
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
+
+Found = TypeVar("Found")
 
 REPORT, TASK, MESSAGE, OUTCOME = "dlbricks-host-report", "dlbricks-task", "dlbricks-host-message", "dlbricks-outcome"
 SCHEMA = 1
@@ -79,8 +81,19 @@ def for_hosts(request: RunRequest) -> RunRequest:
     Shapes, values and batch sizes are part of the parcels.
     """
     runtime = replace(request.runtime, name=request.runtime.framework, python="")
-    own = {"models": (), "others": (), "inputs": (), "values": (), "batch_sizes": (), "suite": None, "only": ()}
-    return replace(request, runtime=runtime, evaluation="", unmet=(), **own)
+    return replace(
+        request,
+        runtime=runtime,
+        models=(),
+        others=(),
+        inputs=(),
+        values=(),
+        batch_sizes=(),
+        suite=None,
+        only=(),
+        evaluation="",
+        unmet=(),
+    )
 
 
 def message_text(message: HostMessage) -> str:
@@ -130,7 +143,7 @@ def _text(format_name: str, document: Mapping[str, Any]) -> str:
     return json.dumps({"format": format_name, "schema": SCHEMA, **document}, separators=(",", ":"), allow_nan=False)
 
 
-def _decoded(text: str, format_name: str, most_bytes: int, read: Callable[[dict[str, Any]], Any]) -> Any:
+def _decoded(text: str, format_name: str, most_bytes: int, read: Callable[[dict[str, Any]], Found]) -> Found:
     try:
         content = text.encode()
         if len(content) > most_bytes:
@@ -189,7 +202,7 @@ def _message(document: Any) -> HostMessage:
     kind = document.pop("kind")
     if kind not in _KINDS:
         raise ValueError(f"is of the unknown kind {kind[:40]!r}")
-    found: HostMessage = _READERS[kind](document)
+    found = _READERS[kind](document)
     _check_texts(found.task)
     return found
 
@@ -230,7 +243,7 @@ def _end(document: dict[str, Any]) -> TaskEnded:
     return TaskEnded(**document)
 
 
-_READERS: Mapping[str, Callable[[dict[str, Any]], Any]] = {
+_READERS: Mapping[str, Callable[[dict[str, Any]], HostMessage]] = {
     "progress": _progress,
     "result": _result,
     "note": _note,
