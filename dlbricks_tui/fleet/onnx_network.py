@@ -1,26 +1,33 @@
-"""Writes layers as an ONNX file that travels: without names and texts of the model, and without values of its weights.
+"""Writes an ONNX model as a file that travels: without its names and texts, and without the values of its weights.
 
+- Nodes and open axes stay: the optimiser of a runtime treats a model of known shapes in another way.
 - A weight is a node that fills an array of its shape with a made-up number. Any program can read the file.
-- Numbers that decide shapes, indices and single numbers beside a tensor are part of layers, and travel.
+- Numbers that decide shapes, indices, and single numbers beside a tensor stay: runtimes recognise layers by them.
 - A layer whose attributes hold weights or texts, such as trees of decisions, cannot travel.
 """
 
 import gzip
 import re
-from base64 import b64decode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.bricks.programs import ProgramError, carrier_program
+from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.fleet.errors import UnfitLayerError
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
-from dlbricks_tui.models.graph import Layer, LayerGraph, TensorType
-from dlbricks_tui.models.onnx.model_file import graphs_inside
-from dlbricks_tui.models.onnx.tensors import declared, dtype_name, is_external
+from dlbricks_tui.models.graph import Feed, LayerGraph
+from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
+from dlbricks_tui.models.onnx.branches import is_if
+from dlbricks_tui.models.onnx.constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS
+from dlbricks_tui.models.onnx.layer_graph import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
+from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, reads
+from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.models.onnx.shape_inputs import shape_places
+from dlbricks_tui.models.onnx.stated_inputs import KEY, stating
+from dlbricks_tui.models.onnx.tensors import dtype_name, is_external
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+    from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
 
 # ONNX's own operators, and those that ONNX Runtime has in addition. All others run code of their own.
 _DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
@@ -31,108 +38,182 @@ _CHOICE = re.compile(r"[A-Za-z0-9_., >()-]{0,64}")
 _LISTS_OF_CHOICES = frozenset({"activations"})
 # Longer lists are weights: no operator has more sizes, axes or factors.
 _LONGEST_LIST = 64
-_INDICES = frozenset({"int64", "int32", "bool"})
-# The types that the filling node has in each version of ONNX's operators that has it.
-_FILLED_SINCE = 9
+# Longer arrays of integers are data.
+_MOST_INDICES = 2**16
+# The versions of ONNX's operators with a node that fills an array, and with one that repeats an array.
+_FILLS, _REPEATS = 9, 6
 _FILLED = frozenset(
     ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 )
-_REPEATED_SINCE = 6
-# Bytes of weights that are written out, which takes hardly any space when packed.
+# Bytes of weights that are written out, which take hardly any space when packed.
 _MOST_WRITTEN_OUT = 1 << 25
 _PACKED_FROM = 1 << 16
+_IR_VERSION = 8
+_ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
 
 
-def onnx_network(graph: LayerGraph) -> bytes:
-    """Return the file of a graph of written layers; raise UnfitLayerError for layers that cannot travel."""
-    from onnx import ModelProto
+def onnx_network(written: LayerGraph, *, short: bool) -> bytes | None:
+    """Return the file of a model, given by its written layers; raise UnfitLayerError for layers that cannot travel.
 
-    try:
-        program, owners = carrier_program(graph)
-    except ProgramError as error:
-        raise UnfitLayerError(str(error)) from None
-    network = program.network
-    model = ModelProto.FromString(b64decode(network.symbol))
-    for node in model.graph.node:
-        layer = owners.get(int(node.name.removeprefix("node"))) if node.name.startswith("node") else None
-        if layer is not None:
-            _annotate(node, graph.layers[layer])
-    for read in model.graph.input:
-        found = network.inputs[read.name]
-        read.type.CopyFrom(declared(TensorType(found.shape, found.dtype)))
-    return _Writer(model).content()
+    A `short` file lacks the repeated modules; None: no module can be left out.
+    """
+    if written.file is None:
+        raise UnfitLayerError("its file is not known")
+    file = parse_onnx(read_onnx(written.file, written.name), written.name)
+    if short:
+        shortened = _shortened(file, written)
+        return None if shortened is None else _Network(shortened, written).content()
+    return _Network(file, written).content()
 
 
-def _annotate(node: "NodeProto", layer: Layer) -> None:
-    """Declare the layer of a node, if it has several nodes or reads no other layer."""
-    if len(layer.operators) == 1 and layer.times == 1 and layer.feeds:
-        return
-    said = {LAYER_ATTRIBUTE: str(layer.index), KIND_ATTRIBUTE: layer.kind.value}
-    if layer.times > 1:
-        said[TIMES_ATTRIBUTE] = str(layer.times)
-    for key, value in said.items():
-        node.metadata_props.add(key=key, value=value)
+def _shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
+    """Return the nodes of the carrier of a model; None if that is the whole model, or if nodes are no layers."""
+    from dataclasses import replace
+
+    carrier = carrier_of(written)
+    if carrier is None or carrier.is_whole or any(map(is_if, file.nodes)):
+        return None
+    if any(len(layer.operators) != 1 or len(layer.nodes) != 1 for layer in written.layers):
+        return None
+
+    def tensor(feed: Feed) -> str:
+        if feed.layer is None:
+            return file.inputs[feed.output].name
+        layer = written.layers[feed.layer]
+        names = [name for name in file.nodes[layer.nodes[0]].output if name]
+        return names[layer.results[feed.output].output]
+
+    def in_model(feed: Feed) -> Feed:
+        return feed if feed.layer is None else Feed(carrier.origin[feed.layer], feed.output)
+
+    # The tensors that kept layers read in the place of those of layers that are left out.
+    instead: dict[str, str] = {}
+    for place, index in enumerate(carrier.origin):
+        feeds = zip(written.layers[index].feeds, carrier.graph.layers[place].feeds, strict=True)
+        instead.update((tensor(old), tensor(in_model(new))) for old, new in feeds if old != in_model(new))
+    left_out = {layer.nodes[0] for layer in written.layers if layer.index not in set(carrier.origin)}
+    outputs = tuple(dict.fromkeys(tensor(in_model(head)) for head in carrier.graph.heads))
+    writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
+    needed: set[int] = set()
+    waiting = [instead.get(name, name) for name in outputs]
+    while waiting:
+        number = writers.get(waiting.pop())
+        if number is None or number in needed:
+            continue
+        if number in left_out:
+            return None
+        needed.add(number)
+        waiting += [instead.get(name, name) for name in reads(file.nodes[number])]
+    nodes = []
+    for number in sorted(needed):
+        node = file.nodes[number]
+        if any(name in instead for name in reads(node)):
+            if any(True for _ in graphs_inside(node)):
+                return None
+            for place, name in enumerate(node.input):
+                node.input[place] = instead.get(name, name)
+        nodes.append(node)
+    return replace(file, nodes=tuple(nodes), outputs=outputs)
 
 
-class _Writer:
-    """Replaces everything in a model that may not travel."""
+class _Network:
+    """A model whose names, texts and weights are replaced."""
 
-    def __init__(self, model: "ModelProto") -> None:
-        self._model = model
-        self._opsets = {it.domain: it.version for it in model.opset_import}
-        self._weights = 0
-        self._names = 0
+    def __init__(self, file: OnnxFile, written: LayerGraph) -> None:
+        self._file = file
+        self._written = written
+        self._opsets = {**file.opsets, "": file.opsets.get("", 1)}
+        self._weights = self._names = 0
         self._left = _MOST_WRITTEN_OUT
+        self._tensors: dict[str, str] = {}
+        self._axes: dict[str, str] = {}
+        self._layers: dict[str, str] = {}
 
     def content(self) -> bytes:
         """Return the file."""
-        graph = self._model.graph
-        for node in graph.node:
-            self._clean(node)
-        self._declare_domains(graph)
-        fillers: list[NodeProto] = []
-        kept: list[TensorProto] = []
-        for array in graph.initializer:
-            if is_external(array):
-                self._fill(array, fillers, kept)
-            else:
-                kept.append(self._parameter(array))
-        nodes = [*fillers, *graph.node]
-        del graph.node[:], graph.initializer[:]
-        graph.node.extend(nodes)
-        graph.initializer.extend(kept)
-        content: bytes = self._model.SerializeToString(deterministic=True)
+        from onnx import GraphProto, ModelProto, ValueInfoProto
+        from onnx.helper import make_opsetid
+
+        file = self._file
+        nodes = [node for node in file.nodes if not _is_constant(node)]
+        stored = {array.name: array for array in (*file.weights, *map(_array_of, filter(_is_constant, file.nodes)))}
+        used = {name for node in nodes for name in reads(node)}.union(file.outputs)
+        for number, given in enumerate(file.inputs):
+            self._tensors[given.name] = f"input{number}"
+        for number, name in enumerate(name for name in stored if name in used):
+            self._tensors[name] = f"weight{number}"
+        for number, node in enumerate(nodes):
+            for place, name in enumerate(node.output):
+                if name:
+                    self._tensors[name] = f"t{number}_{place}"
+        kept = _Kept(nodes)
+        graph = GraphProto(name="layers", input=map(self._input, file.inputs))
+        arrays: list[TensorProto] = []
+        has_graphs = any(True for node in nodes for _ in graphs_inside(node))
+        for name, array in stored.items():
+            if name in used:
+                if kept.keeps(array):
+                    arrays.append(self._as_it_is(array, self._tensors[name]))
+                elif kept.is_zero_point(array):
+                    arrays.append(self._zero_points(array, self._tensors[name]))
+                elif has_graphs:
+                    # In a model with loops, the optimiser orders nodes in another way if it has to fill arrays.
+                    arrays.append(self._written_out(self._tensors[name], array.data_type, tuple(array.dims)))
+                else:
+                    self._fill(array, self._tensors[name], graph.node, arrays)
+        for number, node in enumerate(nodes):
+            self._clean(node, self._tensors)
+            self._annotate(node)
+            node.name = f"node{number}"
+            graph.node.append(node)
+        graph.initializer.extend(arrays)
+        graph.output.extend(ValueInfoProto(name=self._tensors[name]) for name in file.outputs)
+        domains = {node.domain for node in _all_nodes(graph)} | {""}
+        model = ModelProto(
+            ir_version=_IR_VERSION,
+            graph=graph,
+            opset_import=[make_opsetid(domain, self._opsets.get(domain, 1)) for domain in sorted(domains)],
+        )
+        inputs = {self._tensors[given.name]: given for given in self._written.inputs if given.name in self._tensors}
+        model.metadata_props.add(key=KEY, value=stating(inputs))
+        content: bytes = model.SerializeToString(deterministic=True)
         return gzip.compress(content, mtime=0) if len(content) > _PACKED_FROM else content
 
-    def _declare_domains(self, graph: "GraphProto") -> None:
-        """Declare the operator sets of nodes inside of nodes."""
-        for domain in {node.domain for node in _all_nodes(graph)} - self._opsets.keys():
-            self._opsets[domain] = 1
-            self._model.opset_import.add(domain=domain, version=1)
+    def _input(self, given: "ValueInfoProto") -> "ValueInfoProto":
+        from onnx import ValueInfoProto
 
-    def _fill(self, array: "TensorProto", fillers: "list[NodeProto]", kept: "list[TensorProto]") -> None:
+        found = ValueInfoProto(name=self._tensors[given.name], type=given.type)
+        self._clean_type(found.type)
+        return found
+
+    def _annotate(self, node: "NodeProto") -> None:
+        """Keep what says that several nodes are one layer, without its name."""
+        said = {it.key: it.value for it in node.metadata_props if it.key in _ANNOTATIONS}
+        del node.metadata_props[:]
+        for key, value in said.items():
+            if key == LAYER_ATTRIBUTE:
+                value = self._layers.setdefault(value, f"layer{len(self._layers)}")
+            elif not _WORD.fullmatch(value) and not value.isdecimal():
+                raise UnfitLayerError("its metadata holds texts")
+            node.metadata_props.add(key=key, value=value)
+
+    def _fill(self, array: "TensorProto", name: str, nodes: Any, arrays: "list[TensorProto]") -> None:
         """Write a weight without its values."""
+        import numpy
         from onnx.helper import make_node
         from onnx.numpy_helper import from_array
 
         shape, dtype = tuple(array.dims), dtype_name(array.data_type)
-        if prod(shape) < 2 or not self._can_fill(dtype):
-            kept.append(self._written_out(array.name, array.data_type, shape))
+        if prod(shape) < 2 or dtype not in _FILLED or self._opsets[""] < _REPEATS:
+            arrays.append(self._written_out(name, array.data_type, shape))
             return
-        import numpy
-
-        sizes, value = f"{array.name}_sizes", self._value(array.data_type, shape)
-        kept.append(from_array(numpy.array(shape, "int64"), sizes))
-        if self._opsets[""] >= _FILLED_SINCE:
-            filled = from_array(value.reshape(1))
-            fillers.append(make_node("ConstantOfShape", [sizes], [array.name], value=filled))
+        sizes, value = f"{name}_sizes", self._value(array.data_type, shape)
+        arrays.append(from_array(numpy.array(shape, "int64"), sizes))
+        if self._opsets[""] >= _FILLS:
+            nodes.append(make_node("ConstantOfShape", [sizes], [name], name, value=from_array(value.reshape(1))))
         else:
-            single = f"{array.name}_value"
-            kept.append(from_array(value.reshape((1,) * len(shape)), single))
-            fillers.append(make_node("Tile", [single, sizes], [array.name]))
-
-    def _can_fill(self, dtype: str) -> bool:
-        return dtype in _FILLED and self._opsets[""] >= _REPEATED_SINCE
+            arrays.append(from_array(value.reshape((1,) * len(shape)), f"{name}_value"))
+            nodes.append(make_node("Tile", [f"{name}_value", sizes], [name], name))
 
     def _written_out(self, name: str, data_type: int, shape: Sequence[int]) -> "TensorProto":
         """Return an array that holds the same made-up number everywhere."""
@@ -140,12 +221,11 @@ class _Writer:
 
         value = self._value(data_type, shape).tobytes()
         count: int = prod(shape)
-        size = len(value) * count
-        self._left -= size
+        self._left -= len(value) * count
         if self._left < 0:
             raise UnfitLayerError(
-                f"it has weights of type {dtype_name(data_type)} for version {self._opsets['']} of ONNX's operators, "
-                "which cannot be described without their values: convert the model to version 9 or newer"
+                f"it has {_MOST_WRITTEN_OUT >> 20} MiB of weights that cannot be described without values, such as "
+                f"{dtype_name(data_type)} in version {self._opsets['']} of ONNX's operators"
             )
         return TensorProto(name=name, data_type=data_type, dims=shape, raw_data=value * count)
 
@@ -163,108 +243,198 @@ class _Writer:
         except (KeyError, TypeError):
             raise UnfitLayerError(f"it has a weight of the unknown data type {data_type}") from None
         if kind.kind in "OSU":
-            raise UnfitLayerError("it has a weight that consists of texts")
+            raise UnfitLayerError("it has an array of texts")
         if kind.kind in "iu":
-            return numpy.array(1 + self._weights % 100, kind)
+            # Larger ones may be indices, which have to stay in their range.
+            return numpy.array(1 + self._weights % 100 if kind.itemsize == 1 else 0, kind)
         if kind.kind == "b":
             return numpy.array(True, kind)
         inputs: int = prod(shape[1:]) if len(shape) > 1 else 4
-        scale = 1 / max(1, inputs)
         steps, step = (1000, 1e-3) if kind.itemsize == 2 else (100_000, 1e-5)
-        return numpy.array(scale * (1 + self._weights % steps * step), kind)
+        return numpy.array(1 / max(1, inputs) * (1 + self._weights % steps * step), kind)
 
-    def _clean(self, node: "NodeProto", names: "dict[str, str] | None" = None) -> None:
-        """Remove the texts of a node, and check its attributes; `names` are those of tensors inside of a graph."""
+    def _as_it_is(self, array: "TensorProto", name: str) -> "TensorProto":
+        from onnx.numpy_helper import from_array, to_array
+
+        if is_external(array):
+            raise UnfitLayerError("its sizes are in another file")
+        return from_array(to_array(array), name)
+
+    def _zero_points(self, array: "TensorProto", name: str) -> "TensorProto":
+        """Return the zero points of several channels: only the difference between zeros and others counts."""
+        import numpy
+        from onnx.numpy_helper import from_array, to_array
+
+        values = to_array(array)
+        return from_array(numpy.full_like(values, 1) if values.any() else values, name)
+
+    def _clean(self, node: "NodeProto", names: Mapping[str, str]) -> None:
+        """Give the tensors of a node other names, remove its texts, and check its attributes."""
         if node.domain not in _DOMAINS or not _WORD.fullmatch(node.op_type):
             where = f"{node.domain}." if node.domain else ""
             raise UnfitLayerError(f"{where}{node.op_type}"[:80] + " is no operator of ONNX or ONNX Runtime")
         known = _declared_attributes(node, self._opsets)
-        node.doc_string = ""
+        node.doc_string = node.overload = ""
         for attribute in node.attribute:
             if known is not None and attribute.name not in known:
                 raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
             self._check(attribute, node)
             attribute.doc_string = attribute.ref_attr_name = ""
         for inner in graphs_inside(node):
-            self._clean_graph(inner, names or {})
+            self._clean_graph(inner, names)
+        for tensors in (node.input, node.output):
+            for place, name in enumerate(tensors):
+                tensors[place] = names[name] if name else ""
 
     def _check(self, attribute: "AttributeProto", node: "NodeProto") -> None:
         if not _WORD.fullmatch(attribute.name):
             raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
         texts = [attribute.s] if attribute.s else []
         texts += attribute.strings if attribute.name in _LISTS_OF_CHOICES else []
-        is_text = attribute.strings and attribute.name not in _LISTS_OF_CHOICES
-        if is_text or not all(_CHOICE.fullmatch(text.decode(errors="replace")) for text in texts):
+        has_list = attribute.strings and attribute.name not in _LISTS_OF_CHOICES
+        if has_list or not all(_CHOICE.fullmatch(text.decode(errors="replace")) for text in texts):
             raise UnfitLayerError(f"its {node.op_type} holds texts of the model")
         lists = (attribute.floats, attribute.ints, attribute.strings)
-        of_trained = node.domain == "ai.onnx.ml" or node.op_type == "Constant"
-        if any(len(each) > _LONGEST_LIST for each in lists) or (of_trained and len(attribute.floats) > 1):
+        is_trained = node.domain == "ai.onnx.ml" and len(attribute.floats) > 1
+        if is_trained or any(len(each) > _LONGEST_LIST for each in lists):
             raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-        arrays = [*attribute.tensors, *([attribute.t] if attribute.HasField("t") else [])]
-        if attribute.sparse_tensors or attribute.HasField("sparse_tensor"):
+        if attribute.sparse_tensors or attribute.HasField("sparse_tensor") or attribute.tensors:
             raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-        for array in arrays:
-            if prod(array.dims) > 1 and dtype_name(array.data_type) not in _INDICES:
-                raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-            _refuse_texts(array)
-            array.name = array.doc_string = ""
+        if attribute.HasField("t"):
+            array = attribute.t
+            if prod(array.dims) > 1 and not _is_short_list_of_indices(array):
+                if node.op_type != "Constant":
+                    raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
+                attribute.t.CopyFrom(self._written_out("", array.data_type, tuple(array.dims)))
+            else:
+                attribute.t.CopyFrom(self._as_it_is(array, ""))
         for its in (*attribute.type_protos, *([attribute.tp] if attribute.HasField("tp") else [])):
-            _clean_type(its)
+            self._clean_type(its)
 
-    def _clean_graph(self, graph: "GraphProto", outer: dict[str, str]) -> None:
-        """Give everything inside of a node neutral names, and replace the weights there."""
+    def _clean_graph(self, graph: "GraphProto", outer: Mapping[str, str]) -> None:
+        """Give everything inside of a node other names, and replace the weights there."""
         if graph.sparse_initializer:
             raise UnfitLayerError("it has sparse weights inside of a loop or a branch")
         names = dict(outer)
         own = [it.name for it in (*graph.input, *graph.initializer)]
         own += [name for node in graph.node for name in node.output if name]
         for name in own:
-            names[name] = f"inside{self._names}"
-            self._names += 1
+            names[name] = self._fresh()
         graph.name, graph.doc_string = "inside", ""
         del graph.value_info[:], graph.quantization_annotation[:], graph.metadata_props[:]
-        kept = [self._inner_array(array, names) for array in graph.initializer]
+        arrays = [self._inner_array(array, names[array.name]) for array in graph.initializer]
         del graph.initializer[:]
-        graph.initializer.extend(kept)
+        graph.initializer.extend(arrays)
         for value in (*graph.input, *graph.output):
-            value.name, value.doc_string = names.get(value.name, value.name), ""
+            value.name, value.doc_string = names[value.name], ""
             del value.metadata_props[:]
-            _clean_type(value.type)
+            self._clean_type(value.type)
         for node in graph.node:
             self._clean(node, names)
-            node.name = f"inside{self._names}"
-            self._names += 1
+            node.name = self._fresh()
             del node.metadata_props[:]
-            for tensors in (node.input, node.output):
-                for place, name in enumerate(tensors):
-                    tensors[place] = names.get(name, name)
 
-    def _inner_array(self, array: "TensorProto", names: dict[str, str]) -> "TensorProto":
-        name = names[array.name]
-        if prod(array.dims) > 1 and dtype_name(array.data_type) not in _INDICES:
-            return self._written_out(name, array.data_type, tuple(array.dims))
-        if is_external(array):
-            raise UnfitLayerError("it has indices inside of a loop or a branch that are in another file")
-        _refuse_texts(array)
-        array.name, array.doc_string = name, ""
-        return array
+    def _fresh(self) -> str:
+        self._names += 1
+        return f"inside{self._names}"
 
-    def _parameter(self, array: "TensorProto") -> "TensorProto":
-        """Return an array that is part of a layer."""
-        import numpy
-        from onnx.numpy_helper import from_array, to_array
+    def _inner_array(self, array: "TensorProto", name: str) -> "TensorProto":
+        if prod(array.dims) < 2 or _is_short_list_of_indices(array):
+            return self._as_it_is(array, name)
+        return self._written_out(name, array.data_type, tuple(array.dims))
 
-        _refuse_texts(array)
-        array.doc_string = ""
-        del array.metadata_props[:]
-        # Zero points of several channels: only the difference between zeros and others counts.
-        if dtype_name(array.data_type) in ("int8", "uint8") and prod(array.dims) > 1:
-            values = to_array(array)
-            return from_array(numpy.full_like(values, 1), array.name) if values.any() else array
-        return array
+    def _clean_type(self, found: "TypeProto") -> None:
+        """Give the axes of a type other names, which say the same about batches and lengths."""
+        found.denotation = ""
+        if found.HasField("tensor_type"):
+            for axis in found.tensor_type.shape.dim:
+                axis.denotation = ""
+                if axis.dim_param:
+                    axis.dim_param = self._axis(axis.dim_param)
+        elif found.HasField("sequence_type"):
+            self._clean_type(found.sequence_type.elem_type)
+        elif found.HasField("optional_type"):
+            self._clean_type(found.optional_type.elem_type)
+        elif found.HasField("map_type"):
+            self._clean_type(found.map_type.value_type)
+
+    def _axis(self, name: str) -> str:
+        if name not in self._axes:
+            what = "batch" if names_a_batch(name) else "length" if names_a_length(name) else "axis"
+            self._axes[name] = f"{what}{len(self._axes)}"
+        return self._axes[name]
 
 
-def _declared_attributes(node: "NodeProto", opsets: "dict[str, int]") -> "frozenset[str] | None":
+class _Kept:
+    """The stored arrays whose values are part of layers."""
+
+    def __init__(self, nodes: "Sequence[NodeProto]") -> None:
+        self._readers: dict[str, list[tuple[NodeProto, int]]] = {}
+        for node in nodes:
+            for place, name in enumerate(reads(node)):
+                if name:
+                    self._readers.setdefault(name, []).append((node, place))
+        # The tensors from which shapes, and single numbers beside a tensor, are computed.
+        self._deciding: set[str] = set()
+        self._beside: set[str] = set()
+        for node in reversed(nodes):
+            places = shape_places(node.op_type) | SHAPE_FLOATS.get(node.op_type, frozenset())
+            self._deciding.update(name for place, name in enumerate(node.input) if place in places and name)
+            if node.op_type in BESIDE_SCALARS:
+                self._beside.update(node.input)
+            if node.op_type in COMPUTED and not node.domain:
+                for found in (self._deciding, self._beside):
+                    if found.intersection(node.output):
+                        found.update(filter(None, node.input))
+
+    def keeps(self, array: "TensorProto") -> bool:
+        """Return true if the values of an array travel."""
+        size, dtype = prod(array.dims), dtype_name(array.data_type)
+        is_quantised = all(QUANTISED.match(node.op_type) for node, _ in self._readers.get(array.name, ()))
+        if dtype in INDEX_DTYPES and dtype != "object":
+            return size <= _MOST_INDICES and not (is_quantised and size > 1)
+        if dtype in ZERO_POINTS:
+            return size < 2
+        return (size <= _LONGEST_LIST and array.name in self._deciding) or (size < 2 and array.name in self._beside)
+
+    def is_zero_point(self, array: "TensorProto") -> bool:
+        """Return true for zero points of several channels."""
+        return dtype_name(array.data_type) in ZERO_POINTS and len(array.dims) < 2 and not is_external(array)
+
+
+def _is_constant(node: "NodeProto") -> bool:
+    return bool(node.op_type == "Constant") and not node.domain
+
+
+def _array_of(node: "NodeProto") -> "TensorProto":
+    """Return the array of a node that holds one."""
+    import numpy
+    from onnx import TensorProto
+    from onnx.numpy_helper import from_array
+
+    name = node.output[0]
+    for attribute in node.attribute:
+        if attribute.HasField("t"):
+            found = TensorProto()
+            found.CopyFrom(attribute.t)
+            found.name = name
+            return found
+        for field, dtype in (("value_float", "float32"), ("value_int", "int64")):
+            if attribute.name == field:
+                return from_array(numpy.array(attribute.f if dtype == "float32" else attribute.i, dtype), name)
+        for field, dtype in (("value_floats", "float32"), ("value_ints", "int64")):
+            if attribute.name == field:
+                values = attribute.floats if dtype == "float32" else attribute.ints
+                return from_array(numpy.array(values, dtype), name)
+    raise UnfitLayerError("it holds texts or sparse arrays")
+
+
+def _is_short_list_of_indices(array: "TensorProto") -> bool:
+    dtype = dtype_name(array.data_type)
+    return dtype in INDEX_DTYPES and dtype != "object" and prod(array.dims) <= _MOST_INDICES and not is_external(array)
+
+
+def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozenset[str] | None:
     """Return the attributes that ONNX declares for an operator; None for operators of ONNX Runtime."""
     from onnx import defs
 
@@ -274,25 +444,6 @@ def _declared_attributes(node: "NodeProto", opsets: "dict[str, int]") -> "frozen
         return frozenset(defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain).attributes)
     except defs.SchemaError:
         raise UnfitLayerError(f"{node.op_type[:40]} is no operator of the installed onnx") from None
-
-
-def _refuse_texts(array: "TensorProto") -> None:
-    if array.string_data or dtype_name(array.data_type) == "object":
-        raise UnfitLayerError("it holds texts in its arrays")
-
-
-def _clean_type(found: "TypeProto") -> None:
-    """Remove the names of axes from a type."""
-    found.denotation = ""
-    if found.HasField("tensor_type"):
-        for axis in found.tensor_type.shape.dim:
-            axis.denotation = ""
-            if axis.HasField("dim_param"):
-                axis.ClearField("dim_param")
-    elif found.HasField("sequence_type"):
-        _clean_type(found.sequence_type.elem_type)
-    elif found.HasField("optional_type"):
-        _clean_type(found.optional_type.elem_type)
 
 
 def _all_nodes(graph: "GraphProto") -> "Iterator[NodeProto]":

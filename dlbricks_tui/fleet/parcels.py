@@ -134,12 +134,15 @@ class _Packing:
         return keys_of((model,), method=self._request.method)
 
     def _contents(self, name: str, written: LayerGraph) -> Iterator[bytes]:
-        """Yield the carrier of a model, then the whole model, if that is longer."""
-        carrier = carrier_of(written)
+        """Yield the model without its repeated modules, if it has any, then the whole model."""
         # Bricks that are timed alone have contexts, which depend on everything in the model.
-        if self._request.method is Method.INSIDE and carrier is not None and not carrier.is_whole:
-            yield _content(name, carrier.graph)
-        yield _content(name, written)
+        if self._request.method is Method.INSIDE:
+            shortened = _content(name, written, short=True)
+            if shortened is not None:
+                yield shortened
+        content = _content(name, written, short=False)
+        if content is not None:
+            yield content
 
     def _held_in(self, content: bytes, written: LayerGraph) -> tuple[JobKey, ...]:
         """Return the keys of the bricks that a host with this runtime and processor finds in a network."""
@@ -160,22 +163,28 @@ class _Packing:
         return Loader(self._cache, worker, worker, self._memory, most_bytes)
 
 
-def network_of(graph: LayerGraph) -> bytes:
-    """Return written layers as a model file of their format; raise UnfitLayerError if they cannot travel."""
-    if graph.format is Format.ONNX:
-        return onnx_network(graph)
+def network_of(written: LayerGraph, *, short: bool = False) -> bytes | None:
+    """Return written layers as a model file of their format; raise UnfitLayerError if they cannot travel.
+
+    A `short` file lacks the repeated modules; None: no module can be left out.
+    """
+    if written.format is Format.ONNX:
+        return onnx_network(written, short=short)
+    carrier = carrier_of(written) if short else None
+    if short and (carrier is None or carrier.is_whole):
+        return None
     try:
-        return packed_network(graph)
+        return packed_network(written if carrier is None else carrier.graph)
     except UnsuitableLayersError as error:
         raise UnfitLayerError(f"it {error}") from None
 
 
-def _content(name: str, graph: LayerGraph) -> bytes:
+def _content(name: str, written: LayerGraph, *, short: bool) -> bytes | None:
     try:
-        content = network_of(graph)
+        content = network_of(written, short=short)
     except UnfitLayerError as error:
         raise ParcelError(f"{name} cannot travel to other hosts: {error}") from None
-    if len(content) > MOST_BYTES:
+    if content is not None and len(content) > MOST_BYTES:
         raise ParcelError(
             f"{name} cannot travel to other hosts: without weights it has {len(content) / 2**20:.0f} MiB, and "
             f"{MOST_BYTES >> 20} MiB are the most"
@@ -193,6 +202,5 @@ def _suffix(graph: LayerGraph) -> str:
 
 def parcel_of(written: LayerGraph, bricks: frozenset[str]) -> Parcel:
     """Return the carrier of written layers as a parcel, which holds these bricks; raise ParcelError if it cannot be."""
-    carrier = carrier_of(written)
-    graph = written if carrier is None else carrier.graph
-    return _parcel(_content(written.name, graph), written, bricks)
+    content = _content(written.name, written, short=True) or _content(written.name, written, short=False) or b""
+    return _parcel(content, written, bricks)

@@ -99,8 +99,8 @@ class Loader:
         if self._optimiser is not None and self._optimiser.precision is Precision.INT8 and source.format is Format.ONNX:
             written = self._read(source, Level.WRITTEN, given, values)
             source = quantised_copy(source, self._onnx.read(source), written, self._folder, self._optimiser)
-            # The copy has all shapes.
-            given = {}
+            # The copy has all shapes, and states no values.
+            given, values = {}, {**{it.name: it.value for it in written.inputs if it.value}, **values}
         if batch_size is None:
             return self._read(source, level, given, values)
         usual = self._read(source, Level.WRITTEN, given, values)

@@ -45,13 +45,13 @@ _STORED = frozenset({"Constant", "ConstantOfShape"})
 _ONLY_THE_SHAPE = frozenset({"Shape", "Size"})
 # Operators that are evaluated: those with which models compute shapes, axes and indices. Each takes time in proportion
 # to the size of its inputs and outputs.
-_COMPUTED_NAMES = """
+_NAMES_OF_COMPUTED = """
 Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape CumSum Div Equal Exp Expand Flatten Floor Gather
 Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pad Pow Range Reciprocal ReduceMax
 ReduceMean ReduceMin ReduceProd ReduceSum Reshape Round Shape Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose
 Trilu Unsqueeze Where Xor
 """
-_COMPUTED = frozenset(_COMPUTED_NAMES.split())
+COMPUTED = frozenset(_NAMES_OF_COMPUTED.split())
 # Errors of the reference evaluator for missing operators and inconsistent inputs. It is written in Python and checks
 # little.
 _EVALUATOR_ERRORS = (
@@ -230,7 +230,7 @@ class _Pass:
         if _is_of_known_shape(node, analysis):
             return (_shape_value(node, analysis.type_of(node.input[0])),)
         types = [analysis.type_of(name) for name in outputs]
-        if node.op_type not in _COMPUTED or not all(map(_is_small, types)):
+        if node.op_type not in COMPUTED or not all(map(_is_small, types)):
             return ()
         if any(name not in analysis.values for name in node.input if name):
             return ()

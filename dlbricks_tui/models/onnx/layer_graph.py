@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto
 
 # Float inputs whose values set the shape of the result, by operator and place.
-_SHAPE_FLOATS: Mapping[str, frozenset[int]] = {
+SHAPE_FLOATS: Mapping[str, frozenset[int]] = {
     "Clip": frozenset({1, 2}),
     "Dropout": frozenset({1}),
     "OneHot": frozenset({2}),
@@ -46,12 +46,12 @@ _SHAPE_FLOATS: Mapping[str, frozenset[int]] = {
 }
 # Single numbers that these operators read are kept, as runtimes treat some of them specially. They are not part of
 # keys.
-_BESIDE_SCALARS = frozenset(
+BESIDE_SCALARS = frozenset(
     ["Add", "Sub", "Mul", "Div", "Max", "Min", "Where", "Greater", "Less", "Equal", "GreaterOrEqual", "LessOrEqual"]
 )
 # Operators on quantised numbers. Their integer inputs are weights, except for zero points: kernels for zero points of
 # zero are faster, and some kernels require equal ones.
-_QUANTISED = re.compile(r"Q[A-Z]|.*(Integer|[Qq]uantize)")
+QUANTISED = re.compile(r"Q[A-Z]|.*(Integer|[Qq]uantize)")
 # Operators that make sequences or maps, which have no shape, and those that read some.
 _MAKE_SEQUENCES = frozenset(["SequenceConstruct", "SequenceEmpty", "SplitToSequence", "ZipMap"])
 _READ_SEQUENCES = frozenset(
@@ -199,15 +199,15 @@ class _Builder:
     def _fact(self, node: "NodeProto", place: int, name: str, value: "TensorProto") -> ParamValue:
         """Return the parameter that a stored value becomes; None for a weight."""
         found = self._analysis.type_of(name)
-        says_where = found.dtype in INDEX_DTYPES and not _QUANTISED.match(node.op_type)
-        if says_where or place in _SHAPE_FLOATS.get(node.op_type, ()):
+        says_where = found.dtype in INDEX_DTYPES and not QUANTISED.match(node.op_type)
+        if says_where or place in SHAPE_FLOATS.get(node.op_type, ()):
             if name not in self._values:
                 self._values[name] = value_of(value)
             return self._values[name]
-        if found.dtype in ZERO_POINTS and not is_matrix(found) and _QUANTISED.match(node.op_type):
+        if found.dtype in ZERO_POINTS and not is_matrix(found) and QUANTISED.match(node.op_type):
             return f"{found.dtype} {found.shape}{'' if array_of(value).any() else ' of zeros'}"
         single = found.shape is not None and all(size == 1 for size in found.shape)
-        return f"{found.dtype} {found.shape}" if single and node.op_type in _BESIDE_SCALARS else None
+        return f"{found.dtype} {found.shape}" if single and node.op_type in BESIDE_SCALARS else None
 
     def _wire(self, name: str, taken: _Reads) -> Wire:
         found = self._analysis.type_of(name)

@@ -27,6 +27,7 @@ from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.recording import TellsTypes, Tensors, conditions_in_a_run, tensors_of
 from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
+from dlbricks_tui.models.onnx.stated_inputs import stated_inputs
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
 from dlbricks_tui.models.onnx.tensors import DamagedValueError, is_external, type_of_weight
 from dlbricks_tui.models.onnx.writer import whole_model
@@ -128,7 +129,9 @@ class OnnxLoader:
             refuse_too_many_parts(content, name)
             file = parse_onnx(content, name)
             beside = checked_array_file_sizes(file, path, name)
-            inputs, batch = input_types(file.inputs, given, source.inputs, values, batch_size, name)
+            stated = stated_inputs(file.metadata)
+            values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
+            inputs, batch = input_types(file.inputs, given, known, values, batch_size, name)
             refuse_unfit(values, inputs, name)
             model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values}, batch)
             found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)

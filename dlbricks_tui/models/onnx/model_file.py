@@ -1,7 +1,7 @@
 """Parses ONNX files, checks them, and orders their nodes."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.models.content import LONGEST_NAME
@@ -36,6 +36,8 @@ class OnnxFile:
     outputs: tuple[str, ...]
     # The version of each operator set by domain; ONNX's own domain is "".
     opsets: Mapping[str, int]
+    # Texts by name.
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_onnx(content: bytes, where: str) -> OnnxFile:
@@ -45,7 +47,8 @@ def parse_onnx(content: bytes, where: str) -> OnnxFile:
         opsets = _opsets(model)
         if model.functions:
             model = _without_functions(model)
-        return _graph(model.graph, opsets)
+        metadata = {it.key: it.value for it in model.metadata_props}
+        return replace(_graph(model.graph, opsets), metadata=metadata)
     except _FlawError as flaw:
         raise UnreadableModelError(f"{where}: {flaw}") from None
 
