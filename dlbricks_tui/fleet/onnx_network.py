@@ -46,7 +46,7 @@ _FILLED = frozenset(
     ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
 )
 # Bytes of weights that are written out, which take hardly any space when packed.
-_MOST_WRITTEN_OUT = 1 << 25
+_MOST_WRITTEN_OUT = 1 << 26
 _PACKED_FROM = 1 << 16
 _IR_VERSION = 8
 _ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
@@ -149,15 +149,14 @@ class _Network:
         kept = _Kept(nodes)
         graph = GraphProto(name="layers", input=map(self._input, file.inputs))
         arrays: list[TensorProto] = []
-        has_graphs = any(True for node in nodes for _ in graphs_inside(node))
+        written_out = self._is_written_out(nodes, (stored[name] for name in stored if name in used))
         for name, array in stored.items():
             if name in used:
                 if kept.keeps(array):
                     arrays.append(self._as_it_is(array, self._tensors[name]))
                 elif kept.is_zero_point(array):
                     arrays.append(self._zero_points(array, self._tensors[name]))
-                elif has_graphs:
-                    # In a model with loops, the optimiser orders nodes in another way if it has to fill arrays.
+                elif written_out:
                     arrays.append(self._written_out(self._tensors[name], array.data_type, tuple(array.dims)))
                 else:
                     self._fill(array, self._tensors[name], graph.node, arrays)
@@ -214,6 +213,15 @@ class _Network:
         else:
             arrays.append(from_array(value.reshape((1,) * len(shape)), f"{name}_value"))
             nodes.append(make_node("Tile", [f"{name}_value", sizes], [name], name))
+
+    def _is_written_out(self, nodes: "Sequence[NodeProto]", arrays: "Iterable[TensorProto]") -> bool:
+        """Return true if weights are written out, as far as they are not too many.
+
+        The optimiser treats loops, and operators between quantised tensors, in another way if it has to fill arrays first.
+        """
+        is_sensitive = any(QUANTISED.match(node.op_type) or any(graphs_inside(node)) for node in nodes)
+        # No number takes more than 8 bytes.
+        return is_sensitive and sum(prod(array.dims) for array in arrays) * 8 <= _MOST_WRITTEN_OUT
 
     def _written_out(self, name: str, data_type: int, shape: Sequence[int]) -> "TensorProto":
         """Return an array that holds the same made-up number everywhere."""
@@ -274,12 +282,15 @@ class _Network:
             where = f"{node.domain}." if node.domain else ""
             raise UnfitLayerError(f"{where}{node.op_type}"[:80] + " is no operator of ONNX or ONNX Runtime")
         known = _declared_attributes(node, self._opsets)
-        node.doc_string = node.overload = ""
+        for field in ("doc_string", "overload"):
+            node.ClearField(field)
         for attribute in node.attribute:
             if known is not None and attribute.name not in known:
                 raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
             self._check(attribute, node)
-            attribute.doc_string = attribute.ref_attr_name = ""
+            # An empty text would be a reference to an attribute without a name.
+            for field in ("doc_string", "ref_attr_name"):
+                attribute.ClearField(field)
         for inner in graphs_inside(node):
             self._clean_graph(inner, names)
         for tensors in (node.input, node.output):
