@@ -52,18 +52,21 @@ _IR_VERSION = 8
 _ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
 
 
-def onnx_network(written: LayerGraph, *, short: bool) -> bytes | None:
-    """Return the file of a model, given by its written layers; raise UnfitLayerError for layers that cannot travel.
+def onnx_network(written: LayerGraph) -> bytes:
+    """Return the file of a model, given by its written layers; raise UnfitLayerError for layers that cannot travel."""
+    return _Network(_file_of(written), written).content()
 
-    A `short` file lacks the repeated modules; None: no module can be left out.
-    """
+
+def short_onnx_network(written: LayerGraph) -> bytes | None:
+    """Return the file of a model without its repeated modules; None if no module can be left out."""
+    shortened = _shortened(_file_of(written), written)
+    return None if shortened is None else _Network(shortened, written).content()
+
+
+def _file_of(written: LayerGraph) -> OnnxFile:
     if written.file is None:
         raise UnfitLayerError("its file is not known")
-    file = parse_onnx(read_onnx(written.file, written.name), written.name)
-    if short:
-        shortened = _shortened(file, written)
-        return None if shortened is None else _Network(shortened, written).content()
-    return _Network(file, written).content()
+    return parse_onnx(read_onnx(written.file, written.name), written.name)
 
 
 def _shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
@@ -81,7 +84,7 @@ def _shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
             return file.inputs[feed.output].name
         layer = written.layers[feed.layer]
         names = [name for name in file.nodes[layer.nodes[0]].output if name]
-        return names[layer.results[feed.output].output]
+        return str(names[layer.results[feed.output].output])
 
     def in_model(feed: Feed) -> Feed:
         return feed if feed.layer is None else Feed(carrier.origin[feed.layer], feed.output)
@@ -128,6 +131,7 @@ class _Network:
         self._tensors: dict[str, str] = {}
         self._axes: dict[str, str] = {}
         self._layers: dict[str, str] = {}
+        self._scales = _made_up_scales(file.nodes)
 
     def content(self) -> bytes:
         """Return the file."""
@@ -157,10 +161,11 @@ class _Network:
                 elif kept.is_zero_point(array):
                     arrays.append(self._zero_points(array, self._tensors[name]))
                 elif written_out:
-                    arrays.append(self._written_out(self._tensors[name], array.data_type, tuple(array.dims)))
+                    arrays.append(self._written_out(array, self._tensors[name]))
                 else:
                     self._fill(array, self._tensors[name], graph.node, arrays)
         for number, node in enumerate(nodes):
+            self._change_filled_scale(node)
             self._clean(node, self._tensors)
             self._annotate(node)
             node.name = f"node{number}"
@@ -177,6 +182,15 @@ class _Network:
         model.metadata_props.add(key=KEY, value=stating(inputs))
         content: bytes = model.SerializeToString(deterministic=True)
         return gzip.compress(content, mtime=0) if len(content) > _PACKED_FROM else content
+
+    def _change_filled_scale(self, node: "NodeProto") -> None:
+        """Replace the number in a node that fills the scales of a quantised tensor."""
+        from onnx import TensorProto
+
+        if node.op_type == "ConstantOfShape" and node.output[0] in self._scales:
+            for attribute in node.attribute:
+                filled = TensorProto(name=node.output[0], data_type=attribute.t.data_type, dims=[1])
+                attribute.t.CopyFrom(self._written_out(filled, ""))
 
     def _input(self, given: "ValueInfoProto") -> "ValueInfoProto":
         from onnx import ValueInfoProto
@@ -204,9 +218,9 @@ class _Network:
 
         shape, dtype = tuple(array.dims), dtype_name(array.data_type)
         if prod(shape) < 2 or dtype not in _FILLED or self._opsets[""] < _REPEATS:
-            arrays.append(self._written_out(name, array.data_type, shape))
+            arrays.append(self._written_out(array, name))
             return
-        sizes, value = f"{name}_sizes", self._value(array.data_type, shape)
+        sizes, value = f"{name}_sizes", self._value(array)
         arrays.append(from_array(numpy.array(shape, "int64"), sizes))
         if self._opsets[""] >= _FILLS:
             nodes.append(make_node("ConstantOfShape", [sizes], [name], name, value=from_array(value.reshape(1))))
@@ -214,30 +228,30 @@ class _Network:
             arrays.append(from_array(value.reshape((1,) * len(shape)), f"{name}_value"))
             nodes.append(make_node("Tile", [f"{name}_value", sizes], [name], name))
 
-    def _is_written_out(self, nodes: "Sequence[NodeProto]", arrays: "Iterable[TensorProto]") -> bool:
+    def _is_written_out(self, nodes: "Sequence[NodeProto]", arrays: "Iterator[TensorProto]") -> bool:
         """Return true if weights are written out, as far as they are not too many.
 
-        The optimiser treats loops, and operators between quantised tensors, in another way if it has to fill arrays first.
+        The optimiser treats loops and quantised tensors in another way if it has to fill arrays first.
         """
         is_sensitive = any(QUANTISED.match(node.op_type) or any(graphs_inside(node)) for node in nodes)
         # No number takes more than 8 bytes.
         return is_sensitive and sum(prod(array.dims) for array in arrays) * 8 <= _MOST_WRITTEN_OUT
 
-    def _written_out(self, name: str, data_type: int, shape: Sequence[int]) -> "TensorProto":
+    def _written_out(self, array: "TensorProto", name: str) -> "TensorProto":
         """Return an array that holds the same made-up number everywhere."""
         from onnx import TensorProto
 
-        value = self._value(data_type, shape).tobytes()
-        count: int = prod(shape)
+        value = self._value(array).tobytes()
+        count: int = prod(array.dims)
         self._left -= len(value) * count
         if self._left < 0:
             raise UnfitLayerError(
                 f"it has {_MOST_WRITTEN_OUT >> 20} MiB of weights that cannot be described without values, such as "
-                f"{dtype_name(data_type)} in version {self._opsets['']} of ONNX's operators"
+                f"{dtype_name(array.data_type)} in version {self._opsets['']} of ONNX's operators"
             )
-        return TensorProto(name=name, data_type=data_type, dims=shape, raw_data=value * count)
+        return TensorProto(name=name, data_type=array.data_type, dims=array.dims, raw_data=value * count)
 
-    def _value(self, data_type: int, shape: Sequence[int]) -> Any:
+    def _value(self, array: "TensorProto") -> Any:
         """Return a number for a weight: another one for each, as ONNX Runtime merges layers that are equal.
 
         Activations keep a normal size from layer to layer.
@@ -247,9 +261,11 @@ class _Network:
 
         self._weights += 1
         try:
-            kind = numpy.dtype(tensor_dtype_to_np_dtype(data_type))
+            kind = numpy.dtype(tensor_dtype_to_np_dtype(array.data_type))
         except (KeyError, TypeError):
-            raise UnfitLayerError(f"it has a weight of the unknown data type {data_type}") from None
+            raise UnfitLayerError(f"it has a weight of the unknown data type {array.data_type}") from None
+        if array.name in self._scales and kind.kind not in "OSUiub":
+            return numpy.array(self._scales[array.name], kind)
         if kind.kind in "OSU":
             raise UnfitLayerError("it has an array of texts")
         if kind.kind in "iu":
@@ -257,7 +273,7 @@ class _Network:
             return numpy.array(1 + self._weights % 100 if kind.itemsize == 1 else 0, kind)
         if kind.kind == "b":
             return numpy.array(True, kind)
-        inputs: int = prod(shape[1:]) if len(shape) > 1 else 4
+        inputs: int = prod(array.dims[1:]) if len(array.dims) > 1 else 4
         steps, step = (1000, 1e-3) if kind.itemsize == 2 else (100_000, 1e-5)
         return numpy.array(1 / max(1, inputs) * (1 + self._weights % steps * step), kind)
 
@@ -316,7 +332,7 @@ class _Network:
             if prod(array.dims) > 1 and not _is_short_list_of_indices(array):
                 if node.op_type != "Constant":
                     raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-                attribute.t.CopyFrom(self._written_out("", array.data_type, tuple(array.dims)))
+                attribute.t.CopyFrom(self._written_out(array, ""))
             else:
                 attribute.t.CopyFrom(self._as_it_is(array, ""))
         for its in (*attribute.type_protos, *([attribute.tp] if attribute.HasField("tp") else [])):
@@ -352,7 +368,7 @@ class _Network:
     def _inner_array(self, array: "TensorProto", name: str) -> "TensorProto":
         if prod(array.dims) < 2 or _is_short_list_of_indices(array):
             return self._as_it_is(array, name)
-        return self._written_out(name, array.data_type, tuple(array.dims))
+        return self._written_out(array, name)
 
     def _clean_type(self, found: "TypeProto") -> None:
         """Give the axes of a type other names, which say the same about batches and lengths."""
@@ -403,14 +419,39 @@ class _Kept:
         size, dtype = prod(array.dims), dtype_name(array.data_type)
         is_quantised = all(QUANTISED.match(node.op_type) for node, _ in self._readers.get(array.name, ()))
         if dtype in INDEX_DTYPES and dtype != "object":
-            return size <= _MOST_INDICES and not (is_quantised and size > 1)
+            return bool(size <= _MOST_INDICES and not (is_quantised and size > 1))
         if dtype in ZERO_POINTS:
-            return size < 2
-        return (size <= _LONGEST_LIST and array.name in self._deciding) or (size < 2 and array.name in self._beside)
+            return bool(size < 2)
+        is_deciding = size <= _LONGEST_LIST and array.name in self._deciding
+        return bool(is_deciding or (size < 2 and array.name in self._beside))
 
     def is_zero_point(self, array: "TensorProto") -> bool:
         """Return true for zero points of several channels."""
         return dtype_name(array.data_type) in ZERO_POINTS and len(array.dims) < 2 and not is_external(array)
+
+
+_QUANTISE, _DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
+
+
+def _made_up_scales(nodes: "Sequence[NodeProto]") -> dict[str, float]:
+    """Return a scale for each array of scales, another one for each.
+
+    Optimisers expect of a bias that its scale is the product of those of the data and the weight.
+    """
+    import numpy
+
+    found: dict[str, float] = {}
+    scale_of: dict[str, str] = {}
+    for node in nodes:
+        if node.op_type in (_QUANTISE, _DEQUANTISE) and len(node.input) > 1:
+            found.setdefault(node.input[1], float(numpy.float32(0.02 * (1 + len(found) % 1000 * 1e-3))))
+            scale_of[node.output[0]] = node.input[1]
+    for node in nodes:
+        scales = [scale_of.get(name, "") for name in node.input]
+        if node.op_type not in (_QUANTISE, _DEQUANTISE) and len(scales) == 3 and all(scales):
+            data, weight, bias = scales
+            found[bias] = float(numpy.float32(found[data]) * numpy.float32(found[weight]))
+    return found
 
 
 def _is_constant(node: "NodeProto") -> bool:
@@ -442,7 +483,8 @@ def _array_of(node: "NodeProto") -> "TensorProto":
 
 def _is_short_list_of_indices(array: "TensorProto") -> bool:
     dtype = dtype_name(array.data_type)
-    return dtype in INDEX_DTYPES and dtype != "object" and prod(array.dims) <= _MOST_INDICES and not is_external(array)
+    is_index = dtype in INDEX_DTYPES and dtype != "object" and not is_external(array)
+    return is_index and bool(prod(array.dims) <= _MOST_INDICES)
 
 
 def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozenset[str] | None:

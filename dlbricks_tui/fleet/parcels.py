@@ -17,7 +17,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.errors import ParcelError, UnfitLayerError
 from dlbricks_tui.fleet.messages import Parcel
-from dlbricks_tui.fleet.onnx_network import onnx_network
+from dlbricks_tui.fleet.onnx_network import onnx_network, short_onnx_network
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
@@ -163,25 +163,29 @@ class _Packing:
         return Loader(self._cache, worker, worker, self._memory, most_bytes)
 
 
-def network_of(written: LayerGraph, *, short: bool = False) -> bytes | None:
-    """Return written layers as a model file of their format; raise UnfitLayerError if they cannot travel.
+def network_of(written: LayerGraph) -> bytes:
+    """Return written layers as a model file of their format; raise UnfitLayerError if they cannot travel."""
+    return onnx_network(written) if written.format is Format.ONNX else _symbol(written)
 
-    A `short` file lacks the repeated modules; None: no module can be left out.
-    """
+
+def short_network_of(written: LayerGraph) -> bytes | None:
+    """Return the same without repeated modules; None if no module can be left out."""
     if written.format is Format.ONNX:
-        return onnx_network(written, short=short)
-    carrier = carrier_of(written) if short else None
-    if short and (carrier is None or carrier.is_whole):
-        return None
+        return short_onnx_network(written)
+    carrier = carrier_of(written)
+    return None if carrier is None or carrier.is_whole else _symbol(carrier.graph)
+
+
+def _symbol(graph: LayerGraph) -> bytes:
     try:
-        return packed_network(written if carrier is None else carrier.graph)
+        return packed_network(graph)
     except UnsuitableLayersError as error:
         raise UnfitLayerError(f"it {error}") from None
 
 
 def _content(name: str, written: LayerGraph, *, short: bool) -> bytes | None:
     try:
-        content = network_of(written, short=short)
+        content = short_network_of(written) if short else network_of(written)
     except UnfitLayerError as error:
         raise ParcelError(f"{name} cannot travel to other hosts: {error}") from None
     if content is not None and len(content) > MOST_BYTES:
