@@ -18,6 +18,8 @@ class HostState(str, Enum):
     # It is there and has nothing to do.
     IDLE = "idle"
     DONE = "done"
+    # Its user wanted it to end.
+    CANCELLED = "cancelled"
     # It went away; it continues when it returns.
     LOST = "lost"
     # It lacks something, such as the right version; it gets no work.
@@ -59,6 +61,14 @@ class HostChanged(Event):
     # The id and the name of its system, once it has reported.
     system: str = ""
     system_name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskGiven(Event):
+    """A host was given a task; its run on the host may outlive the driver."""
+
+    host: str
+    task: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +149,7 @@ class FleetEnded(Event):
 EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
-        *(FleetStarted, ModelLeftOut, HostChanged, HostProgress, ResultStored, HostBrickFailed, HostEstimate),
-        *(OrderFound, FleetEnded),
+        *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, HostProgress, ResultStored),
+        *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
     )
 }

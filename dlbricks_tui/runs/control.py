@@ -282,7 +282,7 @@ def _lock(file: int, folder: RunFolder) -> None:
         state = folder.state()
         if state.active or time.monotonic() > give_up:
             raise RunError(
-                f"process {state.process.pid} works on run {folder.run} already; "
-                f"`dlbricks runs watch {folder.run}` shows how it gets on"
+                f"process {state.process.pid} works on {folder.noun} {folder.run} already; "
+                f"`{folder.watched_by} {folder.run}` shows how it gets on"
             )
         time.sleep(_NAP_BEFORE_LEAVING_SECONDS)

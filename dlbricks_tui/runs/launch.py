@@ -54,13 +54,15 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
                 start_new_session=True,
             )
     except OSError as error:
-        raise RunError(f"cannot start run {folder.run}: {error.strerror}") from error
+        raise RunError(f"cannot start {folder.noun} {folder.run}: {error.strerror}") from error
     give_up = time.monotonic() + _SECONDS_TO_START
     while folder.state().process.pid != process.pid:
         # The run may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
             lines = folder.output_file.read_text(errors="replace").splitlines() or ["it printed nothing"]
-            raise RunError(f"run {folder.run} did not start: {lines[-1]}")
+            raise RunError(f"{folder.noun} {folder.run} did not start: {lines[-1]}")
         if time.monotonic() > give_up:
-            raise RunError(f"run {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}")
+            raise RunError(
+                f"{folder.noun} {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}"
+            )
         time.sleep(_NAP_SECONDS)

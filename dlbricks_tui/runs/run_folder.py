@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
@@ -80,6 +80,11 @@ class RunState:
 class RunFolder:
     """The files of a run, whose id is the name of their folder."""
 
+    # The word for it in messages, and the commands that list and show those there are.
+    noun = "run"
+    listed_by = "dlbricks runs list"
+    watched_by = "dlbricks runs watch"
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.run = path.name
@@ -127,35 +132,42 @@ class RunFolder:
         except ProcessLookupError:
             return
         except PermissionError:
-            raise RunError(f"run {self.run} belongs to another user, process {process.pid}; ask them") from None
+            raise RunError(f"{self.noun} {self.run} belongs to another user, process {process.pid}; ask them") from None
 
     def _require_active(self, what: str) -> RunState:
         state = self.state()
         if not state.active:
-            raise RunError(f"run {self.run} is {state.state.value}: there is nothing to {what}")
+            raise RunError(f"{self.noun} {self.run} is {state.state.value}: there is nothing to {what}")
         return state
 
     def _stored_state(self) -> RunState:
         try:
             return _state_from(json.loads(self._state_file.read_bytes()))
         except FileNotFoundError:
-            raise RunError(f"there is no run {self.run} here; `dlbricks runs list` shows those there are") from None
+            raise RunError(
+                f"there is no {self.noun} {self.run} here; `{self.listed_by}` shows those there are"
+            ) from None
         except OSError as error:
             raise RunError(f"cannot read {self._state_file}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{self._state_file} is no state of a run ({error!r}); remove its folder") from error
+            raise RunError(f"{self._state_file} is no state of a {self.noun} ({error!r}); remove its folder") from error
 
 
-class RunFolders:
-    """The folders of all runs of a data folder."""
+AnyFolder = TypeVar("AnyFolder", bound=RunFolder)
+
+
+class FolderList(Generic[AnyFolder]):
+    """The folders of all runs of one kind in a data folder."""
+
+    kind: type[AnyFolder]
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def create(self, models: tuple[str, ...]) -> RunFolder:
+    def create(self, models: tuple[str, ...]) -> AnyFolder:
         """Create the folder of a new run."""
         now = datetime.now(timezone.utc)
-        folder = RunFolder(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
+        folder = self.kind(self._path / f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}")
         with _writing(folder.path):
             folder.path.mkdir(parents=True)
         # This process owns the run until another one executes it.
@@ -167,7 +179,7 @@ class RunFolders:
         """Return the states of all runs, the newest last."""
         return tuple(sorted((folder.state() for folder in self._folders()), key=lambda state: state.started))
 
-    def find(self, wanted: str) -> RunFolder:
+    def find(self, wanted: str) -> AnyFolder:
         """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
         folders = self._folders()
         if wanted == "last" and folders:
@@ -175,17 +187,23 @@ class RunFolders:
         found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
         if len(found) == 1 and wanted:
             return found[0]
-        what = f"{len(found)} runs begin with" if found else "no run is called"
-        raise RunError(f"{what} {wanted[:80]!r}; `dlbricks runs list` shows those there are")
+        what = f"{len(found)} {self.kind.noun}s begin with" if found else f"no {self.kind.noun} is called"
+        raise RunError(f"{what} {wanted[:80]!r}; `{self.kind.listed_by}` shows those there are")
 
-    def _folders(self) -> list[RunFolder]:
+    def _folders(self) -> list[AnyFolder]:
         try:
             found = sorted(path for path in self._path.iterdir() if (path / "state.json").is_file())
         except FileNotFoundError:
             return []
         except OSError as error:
             raise RunError(f"cannot read {self._path}: {error.strerror}") from error
-        return [RunFolder(path) for path in found]
+        return [self.kind(path) for path in found]
+
+
+class RunFolders(FolderList[RunFolder]):
+    """The folders of all runs of a data folder."""
+
+    kind = RunFolder
 
 
 def _state_from(document: dict[str, Any]) -> RunState:

@@ -4,10 +4,10 @@ The file names bricks by the ids of the suite; the owner's key says what they st
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.folders import DataFolder
@@ -17,12 +17,13 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.key_file import SuiteKey
 from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
 from dlbricks_tui.share.suite import is_id, sha256
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import BrokenDocumentError, to_document, to_record
+from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
@@ -31,9 +32,6 @@ FORMAT = "dlbricks-suite-results"
 SCHEMA = 1
 MOST_BYTES = 1 << 28
 _MOST_CALIBRATIONS = 100
-_LONGEST_TEXT = 1000
-
-Kind = TypeVar("Kind", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,7 @@ def _results(
         system,
         runtime,
         measured,
-        {name: reason[:_LONGEST_TEXT] for name, reason in reasons.items()},
+        {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()},
         tuple(sorted(calibrations, key=lambda each: each.when)[-_MOST_CALIBRATIONS:]),
     )
 
@@ -134,11 +132,11 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
         raise ValueError("does not agree with its hash: it was damaged or changed")
     if not all(map(is_id, (document["suite"], *document["measured"], *document["failed"]))):
         raise ValueError("has results for an id that no suite has")
-    system, runtime = _record(System, document["system"]), _record(Runtime, document["runtime"])
+    system, runtime = checked_record(System, document["system"]), checked_record(Runtime, document["runtime"])
     if len(document["calibrations"]) > _MOST_CALIBRATIONS:
         raise ValueError(f"has more than {_MOST_CALIBRATIONS} calibrations")
-    calibrations = tuple(_record(Calibration, each) for each in document["calibrations"])
-    measured = {name: _record(Measurement, each) for name, each in document["measured"].items()}
+    calibrations = tuple(checked_record(Calibration, each) for each in document["calibrations"])
+    measured = {name: checked_record(Measurement, each) for name, each in document["measured"].items()}
     for name, measurement in measured.items():
         if (measurement.brick, measurement.context) != (name, ""):
             raise ValueError(f"has a result of brick {name} that names another brick")
@@ -149,7 +147,7 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
     results: list[Measurement | Calibration] = [*measured.values(), *calibrations]
     for result in results:
         _check_way(result, system, runtime)
-    if not all(isinstance(reason, str) and len(reason) <= _LONGEST_TEXT for reason in document["failed"].values()):
+    if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in document["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
     return SuiteResults(
         document["suite"],
@@ -160,30 +158,6 @@ def _checked(document: dict[str, Any]) -> SuiteResults:
         document["failed"],
         calibrations,
     )
-
-
-def _record(kind: type[Kind], document: Any) -> Kind:
-    if not isinstance(document, dict):
-        raise ValueError(f"has a {kind.__name__} that is not an object")
-    record = to_record(document)
-    if not isinstance(record, kind):
-        raise ValueError(f"has a {type(record).__name__} where a {kind.__name__} belongs")
-    texts = [text for text in _texts(to_document(record)) if len(text) > _LONGEST_TEXT]
-    if texts:
-        raise ValueError(f"has a {kind.__name__} with a text of {len(texts[0]):,} letters")
-    return record
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for name, each in value.items():
-            yield name
-            yield from _texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
 
 
 def _check_way(record: Measurement | Calibration, system: System, runtime: Runtime) -> None:

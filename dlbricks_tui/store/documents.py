@@ -71,7 +71,8 @@ def record_of(table: str, document: Mapping[str, Any]) -> Record:
         return kind(**_read_fields(kind, document))
     except KeyError as error:
         raise BrokenDocumentError(f"lacks {error}") from error
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
+        # A whole number may be too large for a latency.
         raise BrokenDocumentError(f"has a wrong value: {error}") from error
 
 

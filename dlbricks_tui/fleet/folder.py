@@ -1,0 +1,203 @@
+"""The folder of a fleet run: its request, state, events, and the commands of its user to the driver."""
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.events import EVENTS, TaskGiven
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.progress import FleetProgress
+from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.events import EventReader, EventWriter
+from dlbricks_tui.runs.request import request_document, request_from
+from dlbricks_tui.runs.run_folder import FolderList, RunFolder
+from dlbricks_tui.store.database import ResultsDatabase
+
+_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostPaused(Event):
+    """A command: the host gets no work, and what it measures is paused."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUnpaused(Event):
+    """A command: the host goes on."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostCancelled(Event):
+    """A command: the host ends what it measures, and gets no more work."""
+
+    host: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostAdded(Event):
+    """A command: one more host takes part. The fields are those of its entry in the hosts file."""
+
+    name: str
+    address: str = ""
+    port: int | None = None
+    user: str = ""
+    key: str = ""
+    jump: str = ""
+    folder: str = ""
+    python: str = ""
+    price_per_hour: float | None = None
+
+    @property
+    def entry(self) -> HostEntry:
+        """The host."""
+        values = asdict(self)
+        del values["when"]
+        return HostEntry(**values)
+
+
+COMMANDS: Mapping[str, type[Event]] = {
+    kind.__name__: kind for kind in (HostPaused, HostUnpaused, HostCancelled, HostAdded)
+}
+
+
+class FleetFolder(RunFolder):
+    """The files of a fleet run, whose id is the name of their folder."""
+
+    noun = "fleet run"
+    listed_by = "dlbricks fleet list"
+    watched_by = "dlbricks fleet status"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        # Commands about single hosts, one a line; the driver reads those that are new.
+        self.commands_file = path / "commands.jsonl"
+
+    def pause_host(self, host: str) -> None:
+        """Ask the driver to pause a host."""
+        self._require_active("pause")
+        self._command(HostPaused(host=self._known(host)))
+
+    def unpause_host(self, host: str) -> None:
+        """Ask the driver to let a host go on."""
+        self._require_active("resume")
+        self._command(HostUnpaused(host=self._known(host)))
+
+    def cancel_host(self, host: str) -> None:
+        """Ask the driver to end the work of a host; what it has measured is kept."""
+        self._require_active("cancel")
+        self._command(HostCancelled(host=self._known(host)))
+
+    def add_hosts(self, entries: Iterable[HostEntry]) -> None:
+        """Ask the driver to take in more hosts. A fleet run that is resumed later takes them in, too."""
+        entries = tuple(entries)
+        known = self.host_names()
+        twice = [entry.name for entry in entries if entry.name in known]
+        if twice:
+            raise FleetError(f"fleet run {self.run} has a host {twice[0]} already; give the new one another name")
+        self._command(*[HostAdded(**asdict(entry)) for entry in entries])
+
+    def added_hosts(self) -> tuple[HostEntry, ...]:
+        """Return the hosts that were added so far."""
+        commands = EventReader(self.commands_file, COMMANDS).new()
+        return tuple(command.entry for command in commands if isinstance(command, HostAdded))
+
+    def host_names(self) -> tuple[str, ...]:
+        """Return the names of all hosts that are known so far."""
+        requested = (entry.name for entry in read_fleet_request(self.request_file).hosts)
+        added = (entry.name for entry in self.added_hosts())
+        return tuple(dict.fromkeys((*requested, *added, *self.progress().hosts)))
+
+    def progress(self) -> FleetProgress:
+        """Return the progress of the fleet run, as its events tell."""
+        found = FleetProgress()
+        for event in EventReader(self.events_file, EVENTS).new():
+            found.take(event)
+        return found
+
+    def given_tasks(self) -> Mapping[str, str]:
+        """Return the last task that each host was given."""
+        events = EventReader(self.events_file, EVENTS).new()
+        return {event.host: event.task for event in events if isinstance(event, TaskGiven)}
+
+    def _known(self, host: str) -> str:
+        names = self.host_names()
+        if host not in names:
+            raise FleetError(f"fleet run {self.run} has no host {host[:80]!r}; its hosts are {', '.join(names)}")
+        return host
+
+    def _command(self, *commands: Event) -> None:
+        with closing(EventWriter(self.commands_file)) as writer:
+            for command in commands:
+                writer.tell(command)
+
+
+class FleetFolders(FolderList[FleetFolder]):
+    """The folders of all fleet runs of a data folder."""
+
+    kind = FleetFolder
+
+
+def create_fleet(request: FleetRequest, data: DataFolder) -> FleetFolder:
+    """Create a fleet run that a process can drive."""
+    with ResultsDatabase(data.store):
+        # A store that cannot be used is refused before there is a fleet run.
+        folder = FleetFolders(data.fleets).create(request.run.model_names)
+    write_fleet_request(folder.request_file, request)
+    return folder
+
+
+def write_fleet_request(path: Path, request: FleetRequest) -> None:
+    """Write the request of a fleet run, from which any process can resume it."""
+    document = {
+        "schema": _SCHEMA,
+        "run": request_document(request.run),
+        "hosts": [asdict(entry) for entry in request.hosts],
+        "scheduler": request.scheduler,
+        "question": request.question.value,
+        "probe_seconds": request.probe_seconds,
+        "allow_plain": request.allow_plain,
+    }
+    try:
+        write_atomically(path, json.dumps(document, indent=2) + "\n")
+    except OSError as error:
+        raise FleetError(
+            f"cannot write {path}: {error.strerror}; make it writable, or choose another data folder"
+        ) from error
+
+
+def read_fleet_request(path: Path) -> FleetRequest:
+    """Return the request of a fleet run."""
+    try:
+        document = json.loads(path.read_bytes())
+        schema = document["schema"]
+        if schema == _SCHEMA:
+            return _request_from(document)
+    except OSError as error:
+        raise FleetError(f"cannot read {path}: {error.strerror}; start a new fleet run") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FleetError(f"{path} is no request of a fleet run ({error!r}); start a new one") from error
+    raise FleetError(
+        f"{path} was written with schema {schema!r}; this version reads schema {_SCHEMA}; start a new fleet run"
+    )
+
+
+def _request_from(document: Mapping[str, Any]) -> FleetRequest:
+    return FleetRequest(
+        run=request_from(document["run"]),
+        hosts=tuple(HostEntry(**entry) for entry in document["hosts"]),
+        scheduler=str(document["scheduler"]),
+        question=Question(document["question"]),
+        probe_seconds=float(document["probe_seconds"]),
+        allow_plain=bool(document["allow_plain"]),
+    )
