@@ -1,0 +1,100 @@
+"""A dask scheduler and workers as processes that speak over TLS on loopback; each worker is a host of its own."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
+from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.runs.run_folder import RunFolders
+
+ROOT = Path(__file__).parents[2]
+SEAT = Path(__file__).parent / "seat"
+PATIENCE_SECONDS = 240.0
+
+
+def eventually(happens: Callable[[], object]) -> None:
+    """Wait until something is true."""
+    give_up = time.monotonic() + PATIENCE_SECONDS
+    while not happens():
+        assert time.monotonic() < give_up, "it does not happen"
+        time.sleep(0.05)
+
+
+@dataclass
+class Cluster:
+    """A scheduler, and workers by the name of their host."""
+
+    path: Path
+    certificates: Certificates
+    processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    cores: dict[str, int] = field(default_factory=dict)
+
+    def start(self, hosts: int) -> None:
+        """Start everything."""
+        file = self.path / "scheduler.json"
+        options = ["--host", "127.0.0.1", "--protocol", "tls", "--port", "0", "--scheduler-file", str(file)]
+        self._start("", ["distributed.cli.dask_scheduler", *options, "--no-dashboard"], {})
+        eventually(lambda: file.exists() and file.read_text().endswith("}"))
+        self.address = json.loads(file.read_text())["address"]
+        for number, name in enumerate(("one", "two", "three")[:hosts], start=1):
+            self.cores[name] = number
+            self.start_worker(name)
+
+    def start_worker(self, name: str) -> None:
+        """Start the worker of a host."""
+        folder = self.path / name
+        folder.mkdir(exist_ok=True)
+        environment = {
+            DATA_FOLDER_VARIABLE: str(self.data_of(name).path),
+            HOST_LOCK_VARIABLE: str(folder / "host.lock"),
+            "DLBRICKS_TEST_CORES": str(self.cores[name]),
+            "PYTHONPATH": str(SEAT),
+        }
+        options = ["--nthreads", "1", "--resources", "host=1", "--name", name, "--no-nanny", "--no-dashboard"]
+        folders = ["--local-directory", str(folder / "dask")]
+        self._start(name, ["distributed.cli.dask_worker", self.address, *options, *folders], environment)
+
+    def data_of(self, name: str) -> DataFolder:
+        """Return the data folder of a host."""
+        return DataFolder(self.path / name / "data")
+
+    def kill_host(self, name: str) -> None:
+        """Kill everything that runs on a host, as a power cut does."""
+        self.processes[name].kill()
+        self.processes[name].wait()
+        for state in RunFolders(self.data_of(name).runs).states():
+            if state.active:
+                # Its process leads a session of its own.
+                with suppress(ProcessLookupError):
+                    os.killpg(state.process.pid, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End everything."""
+        for name in self.processes:
+            if name:
+                self.kill_host(name)
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+    def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> None:
+        authority, certificate, key = self.certificates.of_hosts
+        secure = ["--tls-ca-file", str(authority), "--tls-cert", str(certificate), "--tls-key", str(key)]
+        with (self.path / f"{name or 'scheduler'}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [sys.executable, "-m", *arguments, *secure],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+                env={**os.environ, **environment},
+            )

@@ -1,0 +1,243 @@
+"""An engine whose hosts are objects: they measure a brick each time the driver waits, and lie on demand."""
+
+import itertools
+import json
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from queue import Empty
+from typing import Any
+
+from dlbricks_tui import __version__
+from dlbricks_tui.fleet.encoding import message_from, message_text, outcome_text, report_text, task_from
+from dlbricks_tui.fleet.engine_events import Answered, EngineEvent, HostJoined, HostLeft, HostSaid
+from dlbricks_tui.fleet.messages import (
+    HostReport,
+    Parcel,
+    ResultFound,
+    RuntimeReport,
+    Task,
+    TaskEnded,
+    TaskProgress,
+)
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.store.documents import to_document
+from dlbricks_tui.store.records import Measurement, Record, System, utc_now
+from tests.runs.runs import FAKE
+from tests.store.samples import measurement, system
+
+# A lie: returns the texts that a host sends in the place of an honest message.
+Lie = Callable[["FakeHost", Task, str], Sequence[str]]
+
+
+@dataclass(slots=True)
+class FakeHost:
+    """A host with a store of its own, which outlives its tasks and its driver."""
+
+    name: str
+    system: System
+    latency_ms: float = 1.0
+    lie: Lie | None = None
+    # Fields of its report that are not as they should be.
+    changes: dict[str, Any] = field(default_factory=dict)
+    # The bricks that it cannot tell anything about, and those during which it goes away.
+    unknown: frozenset[str] = frozenset()
+    deadly: frozenset[str] = frozenset()
+    # The reason why it cannot carry out tasks.
+    fault: str = ""
+    store: dict[str, Measurement] = field(default_factory=dict)
+    parcels: list[str] = field(default_factory=list)
+    tasks: list[Task] = field(default_factory=list)
+    task: Task | None = None
+    call: str = ""
+    waiting: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+    is_there: bool = True
+    is_paused: bool = False
+
+    def report(self) -> str:
+        """Return what it says of itself."""
+        honest = HostReport(
+            dlbricks=__version__,
+            python="3.11.0",
+            methods={method.value: method.id for method in Method},
+            runtimes=(RuntimeReport(name="fake", framework="mxnet", version="1.9.1", identity=FAKE.identity),),
+            system=to_document(self.system),
+            clock=utc_now(),
+            free_bytes=1 << 40,
+        )
+        return report_text(replace(honest, **self.changes))
+
+    def measured(self, brick: str) -> Measurement:
+        """Return its result of a brick, the same whenever it is asked for."""
+        if brick not in self.store:
+            self.store[brick] = self.result(brick)
+        return self.store[brick]
+
+    def result(self, brick: str, **changes: Any) -> Measurement:
+        """Return a new result of a brick."""
+        way = {"system": self.system.id, "runtime": FAKE.identity, "protocol": Method.INSIDE.id}
+        about = {"brick": brick, "context": "", "level": Level.WRITTEN, "run": f"run on {self.name}"}
+        return measurement(self.latency_ms, **{**way, **about, **changes})
+
+
+def record_text(task: Task, record: Record) -> str:
+    """Return the message that sends a record."""
+    return message_text(ResultFound(task=task.id, record=to_document(record)))
+
+
+class FakeEvents:
+    """A queue of events. Waiting for it takes no time: it lets the hosts work."""
+
+    def __init__(self, work: Callable[[float], object]) -> None:
+        self._work = work
+        self._waiting: deque[EngineEvent] = deque()
+
+    def put(self, event: EngineEvent) -> None:
+        """Add an event."""
+        self._waiting.append(event)
+
+    def get(self, block: bool = True, timeout: float | None = None) -> EngineEvent:
+        """Return the next event, after some work of the hosts if there is none."""
+        if not self._waiting:
+            self._work(timeout or 0.0)
+        return self.get_nowait()
+
+    def get_nowait(self) -> EngineEvent:
+        """Return the next event."""
+        if not self._waiting:
+            raise Empty
+        return self._waiting.popleft()
+
+
+class FakeEngine:
+    """Speaks as the engine does; time passes when the driver waits."""
+
+    def __init__(self, hosts: Iterable[FakeHost]) -> None:
+        self.hosts = {host.name: host for host in hosts}
+        self.now = 0.0
+        self.events: Any = FakeEvents(self._work)
+        # Called before each step of all hosts.
+        self.before_step: Callable[[int], object] = lambda _: None
+        self.is_closed = False
+        self._steps = itertools.count()
+        self._calls = itertools.count()
+
+    def clock(self) -> float:
+        """Return the time of the driver."""
+        return self.now
+
+    def start(self) -> None:
+        """Let the hosts join."""
+        self.is_closed = False
+        for host in self.hosts.values():
+            if host.is_there:
+                self.events.put(HostJoined(host.name))
+
+    def close(self) -> None:
+        """Forget the tasks; the stores of the hosts stay."""
+        self.is_closed = True
+        self.events = FakeEvents(self._work)
+        for host in self.hosts.values():
+            host.task = None
+
+    def join(self, host: FakeHost) -> None:
+        """Let one more host join."""
+        self.hosts[host.name] = host
+        self.events.put(HostJoined(host.name))
+
+    def report(self, host: str) -> str:
+        return self._answer(host, json.loads(self.hosts[host].report()))
+
+    def missing(self, host: str, hashes: list[str]) -> str:
+        return self._answer(host, [it for it in hashes if it not in self.hosts[host].parcels])
+
+    def send(self, host: str, parcel: Parcel) -> str:
+        assert parcel.sha256 not in self.hosts[host].parcels, "a parcel travels once to each host"
+        self.hosts[host].parcels.append(parcel.sha256)
+        return self._answer(host, None)
+
+    def carry_out(self, host: str, task: str) -> str:
+        it, call, given = self.hosts[host], f"call {next(self._calls)}", task_from(task)
+        if it.fault:
+            self.events.put(Answered(host, call, error=it.fault))
+            return call
+        assert it.task is None, "a host has one task at a time"
+        assert set(given.parcels) <= set(it.parcels), "parcels come before the task"
+        it.task, it.call, it.sent, it.waiting = given, call, [], list(given.bricks)
+        it.tasks.append(given)
+        return call
+
+    def control(self, host: str, task: str, what: str) -> None:
+        it = self.hosts[host]
+        if it.task is None or it.task.id != task:
+            return
+        if what == "cancel":
+            self._end(it, it.task, "cancelled")
+        else:
+            it.is_paused = what == "pause"
+
+    def lose(self, name: str) -> None:
+        """Let a host go away."""
+        host = self.hosts[name]
+        if host.task is not None:
+            self.events.put(Answered(name, host.call, error="the host went away", lost=True))
+        host.is_there, host.is_paused, host.task = False, False, None
+        self.events.put(HostLeft(name))
+
+    def bring_back(self, name: str) -> None:
+        """Let a host return."""
+        self.hosts[name].is_there = True
+        self.events.put(HostJoined(name))
+
+    def _answer(self, host: str, answer: object) -> str:
+        call = f"call {next(self._calls)}"
+        self.events.put(Answered(host, call, text=json.dumps(answer)))
+        return call
+
+    def _work(self, seconds: float) -> None:
+        """Let time pass: each host measures a brick."""
+        self.now += seconds
+        self.before_step(next(self._steps))
+        for host in self.hosts.values():
+            if host.is_there and host.task is not None and not host.is_paused:
+                self._step(host, host.task)
+
+    def _step(self, host: FakeHost, task: Task) -> None:
+        if not host.waiting:
+            self._end(host, task, "finished")
+            return
+        brick = host.waiting.pop(0)
+        if brick in host.deadly:
+            self.lose(host.name)
+            return
+        if brick in host.unknown:
+            return
+        honest = record_text(task, host.measured(brick))
+        for text in [honest] if host.lie is None else host.lie(host, task, brick):
+            self._say(host, text)
+        done, of = len(task.bricks) - len(host.waiting), len(task.bricks)
+        self._say(host, message_text(progress(task, done, of)))
+
+    def _say(self, host: FakeHost, text: str) -> None:
+        host.sent.append(text)
+        self.events.put(HostSaid(host.name, host.call, text))
+
+    def _end(self, host: FakeHost, task: Task, state: str) -> None:
+        host.task, host.is_paused = None, False
+        # A host that lies does so once.
+        sent = [message_from(text) for text in host.sent] if host.lie is None else []
+        outcome = outcome_text([*sent, TaskEnded(task=task.id, state=state)])
+        self.events.put(Answered(host.name, host.call, text=outcome))
+
+
+def progress(task: Task, done: int, of: int, **fields: Any) -> TaskProgress:
+    """Return the progress of a task on a quiet host."""
+    told = {"seconds_left": 1.0, "disturbed_rounds": 0, "disturbed_seconds": 0.0}
+    return TaskProgress(task=task.id, done=done, of=of, **{**told, **fields})
+
+
+def another_system(name: str) -> System:
+    """Return the system of a host."""
+    return replace(system(f"{name}-4c"), name=name)
