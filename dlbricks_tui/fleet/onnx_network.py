@@ -7,49 +7,23 @@
 """
 
 import gzip
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from math import prod
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.fleet.errors import UnfitLayerError
-from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
-from dlbricks_tui.models.graph import Feed, LayerGraph
-from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
-from dlbricks_tui.models.onnx.branches import is_if
-from dlbricks_tui.models.onnx.constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS
-from dlbricks_tui.models.onnx.layer_graph import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
+from dlbricks_tui.fleet.onnx_shortening import shortened
+from dlbricks_tui.fleet.onnx_texts import Cleaner
+from dlbricks_tui.fleet.onnx_weights import KeptArrays, Weights, as_it_is, is_written_out, zero_points
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, reads
 from dlbricks_tui.models.onnx.reading import read_onnx
-from dlbricks_tui.models.onnx.shape_inputs import shape_places
 from dlbricks_tui.models.onnx.stated_inputs import KEY, stating
-from dlbricks_tui.models.onnx.tensors import dtype_name, is_external
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+    from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
 
-# ONNX's own operators, and those that ONNX Runtime has in addition. All others run code of their own.
-_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
-# Values of attributes such as `mode`, and the equations of Einsum.
-_CHOICE = re.compile(r"[A-Za-z0-9_., >()-]{0,64}")
-# The only lists of texts among the attributes of networks.
-_LISTS_OF_CHOICES = frozenset({"activations"})
-# Longer lists are weights: no operator has more sizes, axes or factors.
-_LONGEST_LIST = 64
-# Longer arrays of integers are data.
-_MOST_INDICES = 2**16
-# The versions of ONNX's operators with a node that fills an array, and with one that repeats an array.
-_FILLS, _REPEATS = 9, 6
-_FILLED = frozenset(
-    ["float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"]
-)
-# Bytes of weights that are written out, which take hardly any space when packed.
-_MOST_WRITTEN_OUT = 1 << 26
 _PACKED_FROM = 1 << 16
 _IR_VERSION = 8
-_ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
 
 
 def onnx_network(written: LayerGraph) -> bytes:
@@ -59,64 +33,14 @@ def onnx_network(written: LayerGraph) -> bytes:
 
 def short_onnx_network(written: LayerGraph) -> bytes | None:
     """Return the file of a model without its repeated modules; None if no module can be left out."""
-    shortened = _shortened(_file_of(written), written)
-    return None if shortened is None else _Network(shortened, written).content()
+    short = shortened(_file_of(written), written)
+    return None if short is None else _Network(short, written).content()
 
 
 def _file_of(written: LayerGraph) -> OnnxFile:
     if written.file is None:
         raise UnfitLayerError("its file is not known")
     return parse_onnx(read_onnx(written.file, written.name), written.name)
-
-
-def _shortened(file: OnnxFile, written: LayerGraph) -> OnnxFile | None:
-    """Return the nodes of the carrier of a model; None if that is the whole model, or if nodes are no layers."""
-    from dataclasses import replace
-
-    carrier = carrier_of(written)
-    if carrier is None or carrier.is_whole or any(map(is_if, file.nodes)):
-        return None
-    if any(len(layer.operators) != 1 or len(layer.nodes) != 1 for layer in written.layers):
-        return None
-
-    def tensor(feed: Feed) -> str:
-        if feed.layer is None:
-            return file.inputs[feed.output].name
-        layer = written.layers[feed.layer]
-        names = [name for name in file.nodes[layer.nodes[0]].output if name]
-        return str(names[layer.results[feed.output].output])
-
-    def in_model(feed: Feed) -> Feed:
-        return feed if feed.layer is None else Feed(carrier.origin[feed.layer], feed.output)
-
-    # The tensors that kept layers read in the place of those of layers that are left out.
-    instead: dict[str, str] = {}
-    for place, index in enumerate(carrier.origin):
-        feeds = zip(written.layers[index].feeds, carrier.graph.layers[place].feeds, strict=True)
-        instead.update((tensor(old), tensor(in_model(new))) for old, new in feeds if old != in_model(new))
-    left_out = {layer.nodes[0] for layer in written.layers if layer.index not in set(carrier.origin)}
-    outputs = tuple(dict.fromkeys(tensor(in_model(head)) for head in carrier.graph.heads))
-    writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
-    needed: set[int] = set()
-    waiting = [instead.get(name, name) for name in outputs]
-    while waiting:
-        number = writers.get(waiting.pop())
-        if number is None or number in needed:
-            continue
-        if number in left_out:
-            return None
-        needed.add(number)
-        waiting += [instead.get(name, name) for name in reads(file.nodes[number])]
-    nodes = []
-    for number in sorted(needed):
-        node = file.nodes[number]
-        if any(name in instead for name in reads(node)):
-            if any(True for _ in graphs_inside(node)):
-                return None
-            for place, name in enumerate(node.input):
-                node.input[place] = instead.get(name, name)
-        nodes.append(node)
-    return replace(file, nodes=tuple(nodes), outputs=outputs)
 
 
 class _Network:
@@ -126,12 +50,9 @@ class _Network:
         self._file = file
         self._written = written
         self._opsets = {**file.opsets, "": file.opsets.get("", 1)}
-        self._weights = self._names = 0
-        self._left = _MOST_WRITTEN_OUT
         self._tensors: dict[str, str] = {}
-        self._axes: dict[str, str] = {}
-        self._layers: dict[str, str] = {}
-        self._scales = _made_up_scales(file.nodes)
+        self._weights = Weights(file.nodes, self._opsets[""])
+        self._cleaner = Cleaner(self._opsets, self._weights)
 
     def content(self) -> bytes:
         """Return the file."""
@@ -150,24 +71,24 @@ class _Network:
             for place, name in enumerate(node.output):
                 if name:
                     self._tensors[name] = f"t{number}_{place}"
-        kept = _Kept(nodes)
+        kept = KeptArrays(nodes)
         graph = GraphProto(name="layers", input=map(self._input, file.inputs))
         arrays: list[TensorProto] = []
-        written_out = self._is_written_out(nodes, (stored[name] for name in stored if name in used))
+        written_out = is_written_out(nodes, (stored[name] for name in stored if name in used))
         for name, array in stored.items():
             if name in used:
                 if kept.keeps(array):
-                    arrays.append(self._as_it_is(array, self._tensors[name]))
+                    arrays.append(as_it_is(array, self._tensors[name]))
                 elif kept.is_zero_point(array):
-                    arrays.append(self._zero_points(array, self._tensors[name]))
+                    arrays.append(zero_points(array, self._tensors[name]))
                 elif written_out:
-                    arrays.append(self._written_out(array, self._tensors[name]))
+                    arrays.append(self._weights.written_out(array, self._tensors[name]))
                 else:
-                    self._fill(array, self._tensors[name], graph.node, arrays)
+                    self._weights.fill(array, self._tensors[name], graph.node, arrays)
         for number, node in enumerate(nodes):
-            self._change_filled_scale(node)
-            self._clean(node, self._tensors)
-            self._annotate(node)
+            self._weights.change_filled_scale(node)
+            self._cleaner.clean(node, self._tensors)
+            self._cleaner.annotate(node)
             node.name = f"node{number}"
             graph.node.append(node)
         graph.initializer.extend(arrays)
@@ -183,275 +104,12 @@ class _Network:
         content: bytes = model.SerializeToString(deterministic=True)
         return gzip.compress(content, mtime=0) if len(content) > _PACKED_FROM else content
 
-    def _change_filled_scale(self, node: "NodeProto") -> None:
-        """Replace the number in a node that fills the scales of a quantised tensor."""
-        from onnx import TensorProto
-
-        if node.op_type == "ConstantOfShape" and node.output[0] in self._scales:
-            for attribute in node.attribute:
-                filled = TensorProto(name=node.output[0], data_type=attribute.t.data_type, dims=[1])
-                attribute.t.CopyFrom(self._written_out(filled, ""))
-
     def _input(self, given: "ValueInfoProto") -> "ValueInfoProto":
         from onnx import ValueInfoProto
 
         found = ValueInfoProto(name=self._tensors[given.name], type=given.type)
-        self._clean_type(found.type)
+        self._cleaner.clean_type(found.type)
         return found
-
-    def _annotate(self, node: "NodeProto") -> None:
-        """Keep what says that several nodes are one layer, without its name."""
-        said = {it.key: it.value for it in node.metadata_props if it.key in _ANNOTATIONS}
-        del node.metadata_props[:]
-        for key, value in said.items():
-            if key == LAYER_ATTRIBUTE:
-                value = self._layers.setdefault(value, f"layer{len(self._layers)}")
-            elif not _WORD.fullmatch(value) and not value.isdecimal():
-                raise UnfitLayerError("its metadata holds texts")
-            node.metadata_props.add(key=key, value=value)
-
-    def _fill(self, array: "TensorProto", name: str, nodes: Any, arrays: "list[TensorProto]") -> None:
-        """Write a weight without its values."""
-        import numpy
-        from onnx.helper import make_node
-        from onnx.numpy_helper import from_array
-
-        shape, dtype = tuple(array.dims), dtype_name(array.data_type)
-        if prod(shape) < 2 or dtype not in _FILLED or self._opsets[""] < _REPEATS:
-            arrays.append(self._written_out(array, name))
-            return
-        sizes, value = f"{name}_sizes", self._value(array)
-        arrays.append(from_array(numpy.array(shape, "int64"), sizes))
-        if self._opsets[""] >= _FILLS:
-            nodes.append(make_node("ConstantOfShape", [sizes], [name], name, value=from_array(value.reshape(1))))
-        else:
-            arrays.append(from_array(value.reshape((1,) * len(shape)), f"{name}_value"))
-            nodes.append(make_node("Tile", [f"{name}_value", sizes], [name], name))
-
-    def _is_written_out(self, nodes: "Sequence[NodeProto]", arrays: "Iterator[TensorProto]") -> bool:
-        """Return true if weights are written out, as far as they are not too many.
-
-        The optimiser treats loops and quantised tensors in another way if it has to fill arrays first.
-        """
-        is_sensitive = any(QUANTISED.match(node.op_type) or any(graphs_inside(node)) for node in nodes)
-        # No number takes more than 8 bytes.
-        return is_sensitive and sum(prod(array.dims) for array in arrays) * 8 <= _MOST_WRITTEN_OUT
-
-    def _written_out(self, array: "TensorProto", name: str) -> "TensorProto":
-        """Return an array that holds the same made-up number everywhere."""
-        from onnx import TensorProto
-
-        value = self._value(array).tobytes()
-        count: int = prod(array.dims)
-        self._left -= len(value) * count
-        if self._left < 0:
-            raise UnfitLayerError(
-                f"it has {_MOST_WRITTEN_OUT >> 20} MiB of weights that cannot be described without values, such as "
-                f"{dtype_name(array.data_type)} in version {self._opsets['']} of ONNX's operators"
-            )
-        return TensorProto(name=name, data_type=array.data_type, dims=array.dims, raw_data=value * count)
-
-    def _value(self, array: "TensorProto") -> Any:
-        """Return a number for a weight: another one for each, as ONNX Runtime merges layers that are equal.
-
-        Activations keep a normal size from layer to layer.
-        """
-        import numpy
-        from onnx.helper import tensor_dtype_to_np_dtype
-
-        self._weights += 1
-        try:
-            kind = numpy.dtype(tensor_dtype_to_np_dtype(array.data_type))
-        except (KeyError, TypeError):
-            raise UnfitLayerError(f"it has a weight of the unknown data type {array.data_type}") from None
-        if array.name in self._scales and kind.kind not in "OSUiub":
-            return numpy.array(self._scales[array.name], kind)
-        if kind.kind in "OSU":
-            raise UnfitLayerError("it has an array of texts")
-        if kind.kind in "iu":
-            # Larger ones may be indices, which have to stay in their range.
-            return numpy.array(1 + self._weights % 100 if kind.itemsize == 1 else 0, kind)
-        if kind.kind == "b":
-            return numpy.array(True, kind)
-        inputs: int = prod(array.dims[1:]) if len(array.dims) > 1 else 4
-        steps, step = (1000, 1e-3) if kind.itemsize == 2 else (100_000, 1e-5)
-        return numpy.array(1 / max(1, inputs) * (1 + self._weights % steps * step), kind)
-
-    def _as_it_is(self, array: "TensorProto", name: str) -> "TensorProto":
-        from onnx.numpy_helper import from_array, to_array
-
-        if is_external(array):
-            raise UnfitLayerError("its sizes are in another file")
-        return from_array(to_array(array), name)
-
-    def _zero_points(self, array: "TensorProto", name: str) -> "TensorProto":
-        """Return the zero points of several channels: only the difference between zeros and others counts."""
-        import numpy
-        from onnx.numpy_helper import from_array, to_array
-
-        values = to_array(array)
-        return from_array(numpy.full_like(values, 1) if values.any() else values, name)
-
-    def _clean(self, node: "NodeProto", names: Mapping[str, str]) -> None:
-        """Give the tensors of a node other names, remove its texts, and check its attributes."""
-        if node.domain not in _DOMAINS or not _WORD.fullmatch(node.op_type):
-            where = f"{node.domain}." if node.domain else ""
-            raise UnfitLayerError(f"{where}{node.op_type}"[:80] + " is no operator of ONNX or ONNX Runtime")
-        known = _declared_attributes(node, self._opsets)
-        for field in ("doc_string", "overload"):
-            node.ClearField(field)
-        for attribute in node.attribute:
-            if known is not None and attribute.name not in known:
-                raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
-            self._check(attribute, node)
-            # An empty text would be a reference to an attribute without a name.
-            for field in ("doc_string", "ref_attr_name"):
-                attribute.ClearField(field)
-        for inner in graphs_inside(node):
-            self._clean_graph(inner, names)
-        for tensors in (node.input, node.output):
-            for place, name in enumerate(tensors):
-                tensors[place] = names[name] if name else ""
-
-    def _check(self, attribute: "AttributeProto", node: "NodeProto") -> None:
-        if not _WORD.fullmatch(attribute.name):
-            raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
-        texts = [attribute.s] if attribute.s else []
-        texts += attribute.strings if attribute.name in _LISTS_OF_CHOICES else []
-        has_list = attribute.strings and attribute.name not in _LISTS_OF_CHOICES
-        if has_list or not all(_CHOICE.fullmatch(text.decode(errors="replace")) for text in texts):
-            raise UnfitLayerError(f"its {node.op_type} holds texts of the model")
-        lists = (attribute.floats, attribute.ints, attribute.strings)
-        is_trained = node.domain == "ai.onnx.ml" and len(attribute.floats) > 1
-        if is_trained or any(len(each) > _LONGEST_LIST for each in lists):
-            raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-        if attribute.sparse_tensors or attribute.HasField("sparse_tensor") or attribute.tensors:
-            raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-        if attribute.HasField("t"):
-            array = attribute.t
-            if prod(array.dims) > 1 and not _is_short_list_of_indices(array):
-                if node.op_type != "Constant":
-                    raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
-                attribute.t.CopyFrom(self._written_out(array, ""))
-            else:
-                attribute.t.CopyFrom(self._as_it_is(array, ""))
-        for its in (*attribute.type_protos, *([attribute.tp] if attribute.HasField("tp") else [])):
-            self._clean_type(its)
-
-    def _clean_graph(self, graph: "GraphProto", outer: Mapping[str, str]) -> None:
-        """Give everything inside of a node other names, and replace the weights there."""
-        if graph.sparse_initializer:
-            raise UnfitLayerError("it has sparse weights inside of a loop or a branch")
-        names = dict(outer)
-        own = [it.name for it in (*graph.input, *graph.initializer)]
-        own += [name for node in graph.node for name in node.output if name]
-        for name in own:
-            names[name] = self._fresh()
-        graph.name, graph.doc_string = "inside", ""
-        del graph.value_info[:], graph.quantization_annotation[:], graph.metadata_props[:]
-        arrays = [self._inner_array(array, names[array.name]) for array in graph.initializer]
-        del graph.initializer[:]
-        graph.initializer.extend(arrays)
-        for value in (*graph.input, *graph.output):
-            value.name, value.doc_string = names[value.name], ""
-            del value.metadata_props[:]
-            self._clean_type(value.type)
-        for node in graph.node:
-            self._clean(node, names)
-            node.name = self._fresh()
-            del node.metadata_props[:]
-
-    def _fresh(self) -> str:
-        self._names += 1
-        return f"inside{self._names}"
-
-    def _inner_array(self, array: "TensorProto", name: str) -> "TensorProto":
-        if prod(array.dims) < 2 or _is_short_list_of_indices(array):
-            return self._as_it_is(array, name)
-        return self._written_out(array, name)
-
-    def _clean_type(self, found: "TypeProto") -> None:
-        """Give the axes of a type other names, which say the same about batches and lengths."""
-        found.denotation = ""
-        if found.HasField("tensor_type"):
-            for axis in found.tensor_type.shape.dim:
-                axis.denotation = ""
-                if axis.dim_param:
-                    axis.dim_param = self._axis(axis.dim_param)
-        elif found.HasField("sequence_type"):
-            self._clean_type(found.sequence_type.elem_type)
-        elif found.HasField("optional_type"):
-            self._clean_type(found.optional_type.elem_type)
-        elif found.HasField("map_type"):
-            self._clean_type(found.map_type.value_type)
-
-    def _axis(self, name: str) -> str:
-        if name not in self._axes:
-            what = "batch" if names_a_batch(name) else "length" if names_a_length(name) else "axis"
-            self._axes[name] = f"{what}{len(self._axes)}"
-        return self._axes[name]
-
-
-class _Kept:
-    """The stored arrays whose values are part of layers."""
-
-    def __init__(self, nodes: "Sequence[NodeProto]") -> None:
-        self._readers: dict[str, list[tuple[NodeProto, int]]] = {}
-        for node in nodes:
-            for place, name in enumerate(reads(node)):
-                if name:
-                    self._readers.setdefault(name, []).append((node, place))
-        # The tensors from which shapes, and single numbers beside a tensor, are computed.
-        self._deciding: set[str] = set()
-        self._beside: set[str] = set()
-        for node in reversed(nodes):
-            places = shape_places(node.op_type) | SHAPE_FLOATS.get(node.op_type, frozenset())
-            self._deciding.update(name for place, name in enumerate(node.input) if place in places and name)
-            if node.op_type in BESIDE_SCALARS:
-                self._beside.update(node.input)
-            if node.op_type in COMPUTED and not node.domain:
-                for found in (self._deciding, self._beside):
-                    if found.intersection(node.output):
-                        found.update(filter(None, node.input))
-
-    def keeps(self, array: "TensorProto") -> bool:
-        """Return true if the values of an array travel."""
-        size, dtype = prod(array.dims), dtype_name(array.data_type)
-        is_quantised = all(QUANTISED.match(node.op_type) for node, _ in self._readers.get(array.name, ()))
-        if dtype in INDEX_DTYPES and dtype != "object":
-            return bool(size <= _MOST_INDICES and not (is_quantised and size > 1))
-        if dtype in ZERO_POINTS:
-            return bool(size < 2)
-        is_deciding = size <= _LONGEST_LIST and array.name in self._deciding
-        return bool(is_deciding or (size < 2 and array.name in self._beside))
-
-    def is_zero_point(self, array: "TensorProto") -> bool:
-        """Return true for zero points of several channels."""
-        return dtype_name(array.data_type) in ZERO_POINTS and len(array.dims) < 2 and not is_external(array)
-
-
-_QUANTISE, _DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
-
-
-def _made_up_scales(nodes: "Sequence[NodeProto]") -> dict[str, float]:
-    """Return a scale for each array of scales, another one for each.
-
-    Optimisers expect of a bias that its scale is the product of those of the data and the weight.
-    """
-    import numpy
-
-    found: dict[str, float] = {}
-    scale_of: dict[str, str] = {}
-    for node in nodes:
-        if node.op_type in (_QUANTISE, _DEQUANTISE) and len(node.input) > 1:
-            found.setdefault(node.input[1], float(numpy.float32(0.02 * (1 + len(found) % 1000 * 1e-3))))
-            scale_of[node.output[0]] = node.input[1]
-    for node in nodes:
-        scales = [scale_of.get(name, "") for name in node.input]
-        if node.op_type not in (_QUANTISE, _DEQUANTISE) and len(scales) == 3 and all(scales):
-            data, weight, bias = scales
-            found[bias] = float(numpy.float32(found[data]) * numpy.float32(found[weight]))
-    return found
 
 
 def _is_constant(node: "NodeProto") -> bool:
@@ -479,24 +137,6 @@ def _array_of(node: "NodeProto") -> "TensorProto":
                 values = attribute.floats if dtype == "float32" else attribute.ints
                 return from_array(numpy.array(values, dtype), name)
     raise UnfitLayerError("it holds texts or sparse arrays")
-
-
-def _is_short_list_of_indices(array: "TensorProto") -> bool:
-    dtype = dtype_name(array.data_type)
-    is_index = dtype in INDEX_DTYPES and dtype != "object" and not is_external(array)
-    return is_index and bool(prod(array.dims) <= _MOST_INDICES)
-
-
-def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozenset[str] | None:
-    """Return the attributes that ONNX declares for an operator; None for operators of ONNX Runtime."""
-    from onnx import defs
-
-    if node.domain == "com.microsoft":
-        return None
-    try:
-        return frozenset(defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain).attributes)
-    except defs.SchemaError:
-        raise UnfitLayerError(f"{node.op_type[:40]} is no operator of the installed onnx") from None
 
 
 def _all_nodes(graph: "GraphProto") -> "Iterator[NodeProto]":
