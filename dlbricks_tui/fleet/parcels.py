@@ -202,9 +202,3 @@ def _parcel(content: bytes, written: LayerGraph, bricks: frozenset[str]) -> Parc
 
 def _suffix(graph: LayerGraph) -> str:
     return ONNX_SUFFIX if graph.format is Format.ONNX else MXNET_SUFFIX
-
-
-def parcel_of(written: LayerGraph, bricks: frozenset[str]) -> Parcel:
-    """Return the carrier of written layers as a parcel, which holds these bricks; raise ParcelError if it cannot be."""
-    content = _content(written.name, written, short=True) or _content(written.name, written, short=False) or b""
-    return _parcel(content, written, bricks)

@@ -67,7 +67,7 @@ def execute(
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the workload of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured.
+    as soon as it has measured: another host makes use of its results.
     """
     with (
         only_process(folder),
@@ -113,7 +113,7 @@ def execute(
                     if with_estimates
                     for each in _estimates(workload.models, store, place.data, session.request.runtime.identity)
                 )
-                if stopped is None:
+                if stopped is None and with_estimates:
                     _find_versions(sessions, store)
         except RunStopped as early:
             stopped = early

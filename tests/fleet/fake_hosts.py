@@ -1,5 +1,6 @@
 """Hosts of a fleet for tests: they carry out tasks with the fake worker, in this process or in one of their own."""
 
+import hashlib
 import subprocess
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.fleet.at_host.measuring import carry_out_task
 from dlbricks_tui.fleet.at_host.receiving import parcel_file, take
 from dlbricks_tui.fleet.messages import HostMessage, Parcel, ResultFound, Task
-from dlbricks_tui.fleet.parcels import parcel_of
+from dlbricks_tui.fleet.parcels import MXNET_SUFFIX, network_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.method import Method
@@ -24,7 +25,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder
-from tests.models.symbols import content, small_network
+from tests.models import symbols
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site
 
@@ -35,7 +36,7 @@ SHAPE = {"data": (1, 3, 16, 16)}
 def written(folder: Path, file: bytes | None = None) -> LayerGraph:
     """Return the written layers of a small network, or of another file."""
     path = folder / "net-symbol.json"
-    path.write_bytes(file or content(small_network()))
+    path.write_bytes(file or symbols.content(symbols.small_network()))
     return Loader(folder / "cache", TableFramework()).load(source_of(path), Level.WRITTEN, SHAPE)
 
 
@@ -111,4 +112,6 @@ def task_of(parcel: Parcel, name: str = "task-1", **changes: Any) -> Task:
 def small_parcel(folder: Path) -> Parcel:
     """Return the parcel of a small network."""
     graph = written(folder)
-    return parcel_of(graph, frozenset(bricks_of(graph)))
+    content = network_of(graph)
+    sha256 = hashlib.sha256(content).hexdigest()
+    return Parcel(sha256=sha256, suffix=MXNET_SUFFIX, content=content, bricks=frozenset(bricks_of(graph)))

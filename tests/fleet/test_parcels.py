@@ -12,9 +12,9 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
-from dlbricks_tui.fleet.errors import ParcelError
+from dlbricks_tui.fleet.errors import ParcelError, UnfitLayerError
 from dlbricks_tui.fleet.messages import Parcel
-from dlbricks_tui.fleet.parcels import PackedModel, network_of, pack, parcel_of
+from dlbricks_tui.fleet.parcels import PackedModel, network_of, pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
@@ -299,8 +299,8 @@ def with_words() -> ModelProto:
     ],
 )
 def test_layers_that_hold_weights_or_texts_do_not_travel(tmp_path: Path, made: ModelProto, reason: str) -> None:
-    with pytest.raises(ParcelError, match=f"net cannot travel to other hosts: {reason}"):
-        parcel_of(loaded(tmp_path, made), frozenset())
+    with pytest.raises(UnfitLayerError, match=reason):
+        network_of(loaded(tmp_path, made))
 
 
 def test_a_model_that_cannot_travel_is_left_out_with_the_reason_and_others_are_packed(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ class _TaskRun:
             task=self._task.id,
             done=known if self._task.bricks else progress.done,
             of=len(self._task.bricks) or progress.total,
-            seconds_left=progress.seconds_left,
+            seconds_left=None if progress.seconds_left is None else round(progress.seconds_left, 1),
             disturbed_rounds=progress.disturbances.rounds,
             disturbed_seconds=progress.disturbances.seconds,
             paused=progress.state is State.PAUSED,
