@@ -7,6 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from dlbricks_tui import __version__
+from dlbricks_tui.fleet.own_wheel import write_wheel
 from dlbricks_tui.folders import SAMPLE_MODELS, THEMES
 
 ROOT = Path(__file__).parent.parent
@@ -53,3 +54,13 @@ def test_the_installed_command_works_from_any_folder(installed: Path, tmp_path: 
         [installed / "bin" / "dlbricks", "--version"], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
     assert version.stdout == f"dlbricks {__version__}\n"
+
+
+def test_the_wheel_for_hosts_of_a_fleet_has_the_content_of_the_built_one(wheel: Path, tmp_path: Path) -> None:
+    with ZipFile(wheel) as built, ZipFile(write_wheel(tmp_path)) as sent:
+        # Each builder of wheels signs with its name.
+        names = {name for name in built.namelist() if not name.endswith((".dist-info/RECORD", ".dist-info/WHEEL"))}
+        assert names == {name for name in sent.namelist() if not name.endswith((".dist-info/RECORD", ".dist-info/WHEEL"))}
+        differing = [name for name in names if built.read(name) != sent.read(name)]
+    # The metadata is that of the installation, which may be older than the README of a checkout.
+    assert set(differing) <= {f"dlbricks_tui-{__version__}.dist-info/METADATA"}

@@ -10,7 +10,7 @@ from dlbricks_tui.fleet.connection import Connect, Connection, Finished
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.findings import Examination, HostFinding, Readiness, Verdict, Wanted
 from dlbricks_tui.fleet.host_check import ENVIRONMENT
-from dlbricks_tui.fleet.host_facts import HostFacts, facts_from, facts_script
+from dlbricks_tui.fleet.host_facts import HostFacts, answer_in, facts_from, facts_script
 from dlbricks_tui.fleet.hosts import USUAL_PYTHON, HostEntry
 from dlbricks_tui.fleet.judging import NEWEST_PYTHON, OLDEST_PYTHON, PYTHONS, judged
 from dlbricks_tui.fleet.self_check import SelfCheck, self_check_command, self_check_from
@@ -87,7 +87,7 @@ async def examine(host: HostEntry, connection: Connection, wanted: Wanted) -> Ex
     )
     if asked.status:
         return _examination(host, (*found, _not_started(facts, asked)), facts)
-    checked = self_check_from(asked.out)
+    checked = self_check_from(answer_in(asked.out))
     return _examination(host, (*found, *_frameworks(checked, facts, wanted)), facts, checked)
 
 

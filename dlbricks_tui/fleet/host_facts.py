@@ -73,15 +73,20 @@ def script(module: Any, function: str, *arguments: object, **options: object) ->
     return (Path(module.__file__).read_text(encoding="utf-8") + f"\n\n{function}({called})\n").encode()
 
 
+def answer_in(output: bytes) -> bytes:
+    """Return the last line of what a program has printed; the files of a shell may print others before it."""
+    return output.strip().rpartition(b"\n")[2]
+
+
 def facts_script(folder: str, packages: Sequence[str]) -> bytes:
     """Return the program that prints the facts about a host."""
     return script(host_check, "tell", folder, list(packages))
 
 
-def facts_from(content: bytes) -> HostFacts:
+def facts_from(output: bytes) -> HostFacts:
     """Return the facts that a host has printed; raise FleetError unless they are what the program prints."""
     try:
-        document = parsed_document(content, host_check.FORMAT, host_check.SCHEMA)
+        document = parsed_document(answer_in(output), host_check.FORMAT, host_check.SCHEMA)
         check_fields(document, _FIELDS)
         for name, value in document.items():
             document[name] = _checked(name, value)

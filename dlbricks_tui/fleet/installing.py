@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.connection import Connect, Connection
 from dlbricks_tui.fleet.doctor import examine, for_each, last_line, shell_path
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.findings import Examination, HostFinding, Readiness, Verdict, Wanted
-from dlbricks_tui.fleet.host_facts import script
+from dlbricks_tui.fleet.host_facts import answer_in, script
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.own_wheel import write_wheel
 from dlbricks_tui.printable import printable
@@ -118,7 +118,7 @@ async def _call(
     program = script(host_install, function, *arguments, **options)
     asked = await connection.run(f"{shell_path(host.python_there)} -I -", program, seconds=seconds)
     try:
-        return parsed_document(asked.out, host_install.FORMAT, host_install.SCHEMA)
+        return parsed_document(answer_in(asked.out), host_install.FORMAT, host_install.SCHEMA)
     except ValueError:
         reason = last_line(asked.err) or f"it ended with status {asked.status}"
         raise InstallError(f"the installer failed there: {reason}") from None

@@ -1,0 +1,60 @@
+"""Facts about hosts that lack nothing, and what such hosts need."""
+
+from dataclasses import replace
+from typing import Any
+
+from dlbricks_tui.fleet.findings import HostFinding, Wanted, WantedPackage
+from dlbricks_tui.fleet.host_facts import HostFacts
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.judging import judged
+
+HOST = HostEntry(name="big")
+WANTED = Wanted(
+    dlbricks="0.2.0",
+    content="c" * 64,
+    packages=(
+        WantedPackage(name="onnxruntime", version="1.32.0", pythons=">=3.11"),
+        WantedPackage(name="mxnet", version="1.9.1", condition="python_version < '3.13'"),
+        WantedPackage(name="distributed", version="2026.8.0", pythons=">=3.10", condition="extra == 'fleet'"),
+    ),
+    extras=("fleet",),
+    frameworks=("onnxruntime", "mxnet"),
+    python="3.11",
+)
+READY = HostFacts(
+    python="3.11.2",
+    implementation="CPython",
+    executable="/usr/bin/python3",
+    others=("python3.11",),
+    makes_environments=True,
+    operating_system="Linux",
+    machine="x86_64",
+    libc="glibc 2.36",
+    cpu="A processor",
+    cores=8,
+    vectors="avx2",
+    governors=("performance",),
+    busy=0.01,
+    stolen=0.0,
+    free_memory=16 << 30,
+    measuring="",
+    folder="/home/me/.local/share/dlbricks",
+    obstacle="",
+    free_disk=100 << 30,
+    replaceable=True,
+    interpreter="/home/me/.local/share/dlbricks/venvs/3.11.2-0/bin/python",
+    environment_python="3.11.2",
+    dlbricks="0.2.0",
+    content="c" * 64,
+    packages={"onnxruntime": "1.32.0", "mxnet": "1.9.1", "distributed": "2026.8.0"},
+    clock_first=1_000_000,
+    clock_last=1_000_500,
+)
+# A host on which nothing was installed yet.
+BARE = replace(READY, interpreter="", environment_python="", dlbricks="", content="", packages={})
+
+
+def found(facts: HostFacts, subject: str, clock_seconds: float = 0.0, **changes: Any) -> HostFinding:
+    """Return the finding on a subject."""
+    (finding,) = [it for it in judged(HOST, replace(facts, **changes), clock_seconds, WANTED) if it.subject == subject]
+    return finding

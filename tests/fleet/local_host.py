@@ -1,0 +1,57 @@
+"""This machine as a host of a fleet: commands run in a shell here, with another home folder."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dlbricks_tui.fleet.connection import MOST_OUTPUT_BYTES, Connect, Connection, Finished
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.hosts import HostEntry
+
+
+@dataclass
+class LocalHost:
+    """A connection to a host that is this machine; it keeps what was run and sent."""
+
+    home: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    commands: list[str] = field(default_factory=list)
+    sent: list[str] = field(default_factory=list)
+
+    async def run(
+        self, command: str, given: bytes = b"", *, seconds: float, most_bytes: int = MOST_OUTPUT_BYTES
+    ) -> Finished:
+        self.commands.append(command)
+        process = await asyncio.create_subprocess_shell(
+            command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            cwd=self.home,
+            env={**os.environ, "HOME": str(self.home), **self.variables},
+        )
+        out, err = await asyncio.wait_for(process.communicate(given), seconds)
+        assert process.returncode is not None
+        if len(out) > most_bytes:
+            raise FleetError("it prints too much")
+        return Finished(process.returncode, out, err)
+
+    async def send(self, source: Path, target: str) -> None:
+        self.sent.append(target)
+        shutil.copyfile(source, target)
+
+
+def connecting(hosts: Mapping[str, Connection]) -> Connect:
+    """Return how connections to these hosts are opened, by name; no other host can be reached."""
+
+    @asynccontextmanager
+    async def connect(host: HostEntry) -> AsyncIterator[Connection]:
+        if host.name not in hosts:
+            raise FleetError(f"{host.name} cannot be reached: no route to host; is it running?")
+        yield hosts[host.name]
+
+    return connect
