@@ -60,7 +60,9 @@ def test_the_wheel_for_hosts_of_a_fleet_has_the_content_of_the_built_one(wheel: 
     with ZipFile(wheel) as built, ZipFile(write_wheel(tmp_path)) as sent:
         # Each builder of wheels signs with its name.
         names = {name for name in built.namelist() if not name.endswith((".dist-info/RECORD", ".dist-info/WHEEL"))}
-        assert names == {name for name in sent.namelist() if not name.endswith((".dist-info/RECORD", ".dist-info/WHEEL"))}
+        assert names == {
+            name for name in sent.namelist() if not name.endswith((".dist-info/RECORD", ".dist-info/WHEEL"))
+        }
         differing = [name for name in names if built.read(name) != sent.read(name)]
     # The metadata is that of the installation, which may be older than the README of a checkout.
     assert set(differing) <= {f"dlbricks_tui-{__version__}.dist-info/METADATA"}

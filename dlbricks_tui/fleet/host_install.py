@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -25,10 +24,12 @@ ENVIRONMENT = "venv"
 ENVIRONMENTS = "venvs"
 # Files on their way to the host.
 INCOMING = "incoming"
-# In an environment that is complete.
+# In an environment that is complete; it tells what is in it.
 COMPLETE = "complete"
 
 _LOCK = "lock"
+_BEGUN = "begun"
+_SECONDS_TO_SEND = 24 * 3600
 _SECONDS_BETWEEN_TRIES = 0.5
 _MOST_CHARACTERS = 20000
 # Variables that lead pip or the interpreter to another place.
@@ -40,8 +41,9 @@ _PIP = ("-m", "pip", "--no-input", "--disable-pip-version-check", "--retries", "
 def prepare(folder: str, token: str) -> None:
     """Make the folder that files are sent to, which only this user can read."""
     try:
-        incoming = Path(folder).expanduser().absolute() / INCOMING / token
+        incoming = _resolved(folder) / INCOMING / token
         incoming.mkdir(mode=0o700, parents=True)
+        (incoming / _BEGUN).touch()
     except OSError as error:
         _tell("failed", step="folder", output=str(error), is_full=_is_full(error))
     else:
@@ -57,32 +59,34 @@ def install(
     versions: dict[str, str],
     *,
     all_wheels: bool,
-    seconds: float,
+    seconds_to_wait: float,
 ) -> None:
     """Make an environment with the wheel that was sent, its extras, and packages of these versions, and use it.
 
     `content` tells wheels of the same version apart. With `all_wheels`, nothing but the wheels that were sent is used.
     """
-    place = Path(folder).expanduser().absolute()
+    place = _resolved(folder)
     incoming = place / INCOMING / token
-    name = _name([content, extras, versions])
-    what = f"{incoming / wheel}[{','.join(extras)}]"
-    constraints = incoming / "versions.txt"
     source = ["--no-index", "--find-links", str(incoming)] if all_wheels else []
-    options = ["--no-cache-dir", *source, "--constraint", str(constraints), what]
+    packages = [f"{package}=={version}" for package, version in sorted(versions.items())]
+    options = ["--no-cache-dir", *source, f"{incoming / wheel}[{','.join(extras)}]", *packages]
     try:
-        constraints.write_text("".join(f"{name}=={version}\n" for name, version in sorted(versions.items())))
         (place / ENVIRONMENTS).mkdir(exist_ok=True)
         with (place / ENVIRONMENTS / _LOCK).open("ab") as lock:
             # Hosts may share the folder.
-            if _taken(lock.fileno(), seconds):
-                _make(place, incoming, name, options)
+            if _taken(lock.fileno(), seconds_to_wait):
+                _make(place, incoming, json.dumps([content, extras, versions], sort_keys=True), options)
             else:
                 _tell("failed", step="lock")
     except OSError as error:
         _tell("failed", step="folder", output=str(error), is_full=_is_full(error))
     finally:
         shutil.rmtree(str(incoming), ignore_errors=True)
+
+
+def _resolved(folder: str) -> Path:
+    # Commands of processes name an environment by this path.
+    return Path(os.path.realpath(str(Path(folder).expanduser())))
 
 
 def _taken(lock: int, seconds: float) -> bool:
@@ -97,29 +101,33 @@ def _taken(lock: int, seconds: float) -> bool:
             time.sleep(_SECONDS_BETWEEN_TRIES)
 
 
-def _make(place: Path, incoming: Path, name: str, options: list[str]) -> None:
-    link, target = place / ENVIRONMENT, place / ENVIRONMENTS / name
+def _make(place: Path, incoming: Path, content: str, options: list[str]) -> None:
+    link, target = place / ENVIRONMENT, place / ENVIRONMENTS / f"{platform.python_version()}-{incoming.name}"
+    before = Path(os.path.realpath(str(link)))
     if link.exists() and not link.is_symlink():
         return _tell("failed", step="link")
-    if not (target / COMPLETE).exists():
-        # What an earlier attempt left there.
-        shutil.rmtree(str(target), ignore_errors=True)
-        pip = [str(target / "bin" / "python"), *_PIP, "install", *options]
-        for step, command in (("venv", [sys.executable, "-m", "venv", str(target)]), ("pip", pip)):
-            output = _failure_of(command, incoming)
-            if output is not None:
-                shutil.rmtree(str(target), ignore_errors=True)
-                return _tell("failed", step=step, output=output, is_full=_says_full(output))
-        (target / COMPLETE).touch()
-    before = Path(os.path.realpath(str(link)))
+    if _made_meanwhile(before, incoming, content):
+        return _tell("done", environment=str(before))
+    pip = [str(target / "bin" / "python"), *_PIP, "install", *options]
+    for step, command in (("venv", [sys.executable, "-m", "venv", str(target)]), ("pip", pip)):
+        output = _failure_of(command, incoming)
+        if output is not None:
+            shutil.rmtree(str(target), ignore_errors=True)
+            return _tell("failed", step=step, output=output, is_full=_says_full(output))
+    (target / COMPLETE).write_text(content)
     _lead(link, target)
-    return _tell("done", environment=str(target), removed=_remove_others(target.parent, (target, before)))
+    _remove_others(target.parent, (target, before))
+    _remove_stranded(incoming.parent)
+    return _tell("done", environment=str(target))
 
 
-def _name(deciding: list[object]) -> str:
-    """Return the name of the environment, which follows from all that decides what is in it."""
-    facts = json.dumps([*deciding, platform.python_version(), platform.machine()], sort_keys=True)
-    return f"{platform.python_version()}-{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
+def _made_meanwhile(environment: Path, incoming: Path, content: str) -> bool:
+    """True if another host that shares the folder has made the same environment since this one began."""
+    try:
+        complete, begun = environment / COMPLETE, incoming / _BEGUN
+        return complete.read_text() == content and complete.stat().st_mtime >= begun.stat().st_mtime
+    except OSError:
+        return False
 
 
 def _failure_of(command: list[str], temporary: Path) -> str | None:
@@ -137,18 +145,24 @@ def _lead(link: Path, target: Path) -> None:
     """Let the link lead to an environment, in one step."""
     draft = link.with_name(f"{ENVIRONMENT}.{os.getpid()}.new")
     draft.symlink_to(Path(ENVIRONMENTS) / target.name)
-    os.replace(str(draft), str(link))
+    draft.replace(link)
 
 
-def _remove_others(environments: Path, kept: tuple[Path, ...]) -> int:
-    """Remove the environments that no process uses any more.
+def _remove_others(environments: Path, kept: tuple[Path, ...]) -> None:
+    """Remove the environments that no process uses any more, and what interrupted installations left.
 
     The last one is kept, too: another host that shares the folder may use it.
     """
-    others = [it for it in environments.iterdir() if it.is_dir() and it not in kept and not _in_use(it)]
-    for folder in others:
-        shutil.rmtree(str(folder), ignore_errors=True)
-    return len(others)
+    for folder in environments.iterdir():
+        if folder.is_dir() and folder not in kept and not _in_use(folder):
+            shutil.rmtree(str(folder), ignore_errors=True)
+
+
+def _remove_stranded(incoming: Path) -> None:
+    """Remove the files of installations whose connection was lost long ago."""
+    for folder in incoming.iterdir():
+        if folder.stat().st_mtime < time.time() - _SECONDS_TO_SEND:
+            shutil.rmtree(str(folder), ignore_errors=True)
 
 
 def _in_use(folder: Path) -> bool:

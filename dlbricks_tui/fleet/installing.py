@@ -23,6 +23,7 @@ from dlbricks_tui.untrusted_json import parsed_document
 SECONDS_TO_INSTALL = 1800.0
 _SECONDS_TO_PREPARE = 60.0
 _MOST_CHARACTERS = 300
+_MOST_IN_A_PATH = 4096
 _NO_NETWORK = re.compile(
     "Failed to establish a new connection|NewConnectionError|ConnectTimeout|ReadTimeout|name resolution|ProxyError|"
     "Network is unreachable|Max retries exceeded|SSLError"
@@ -106,7 +107,7 @@ async def _install(
     step("installing")
     versions = {it.name: it.version for it in wanted.packages}
     chosen = (host.folder_there, token, wheels.own.name, wanted.content, list(wanted.extras), versions)
-    options = {"all_wheels": bool(wheels.others), "seconds": SECONDS_TO_INSTALL / 2}
+    options = {"all_wheels": bool(wheels.others), "seconds_to_wait": SECONDS_TO_INSTALL / 2}
     done = await _call(host, connection, "install", SECONDS_TO_INSTALL, *chosen, **options)
     return _answer(done, "environment", host, wheels)
 
@@ -127,7 +128,7 @@ async def _call(
 def _answer(document: dict[str, Any], name: str, host: HostEntry, wheels: Wheels) -> str:
     """Return a path from the installer's answer, or raise InstallError with its reason."""
     found = document.get(name)
-    if isinstance(found, str) and found.startswith("/") and found.isprintable():
+    if isinstance(found, str) and found.startswith("/") and found.isprintable() and len(found) <= _MOST_IN_A_PATH:
         return found
     step, output = str(document.get("step", "")), str(document.get("output", ""))
     raise InstallError(reason(step, output, host, wheels, is_full=document.get("is_full") is True))
@@ -173,7 +174,9 @@ def _wheels_in(folder: Path) -> tuple[Path, ...]:
     # The one that is made here is sent instead.
     others = tuple(it for it in found if not it.name.startswith("dlbricks_tui-"))
     if not others:
-        raise InstallError(f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it")
+        raise InstallError(
+            f"{folder} holds no wheels: pip download --only-binary :all: -d {folder} PACKAGE... fills it"
+        )
     return others
 
 

@@ -54,7 +54,7 @@ def _python(host: HostEntry, facts: HostFacts, wanted: Wanted, must_install: boo
     state = f"{python} ({place})"
     if facts.implementation != "CPython":
         yield _lack("Python", f"{facts.implementation} {state}", f"{_ANOTHER_PYTHON}: CPython", blocks=True)
-    elif not OLDEST_PYTHON <= _numbers(python) <= NEWEST_PYTHON:
+    elif not OLDEST_PYTHON <= _numbers(python)[:2] <= NEWEST_PYTHON:
         yield _lack("Python", f"{state}, and {PYTHONS} are needed", _other_python(facts, wanted), blocks=True)
     elif misfit := _misfit(facts, python, wanted):
         text = f"{state}, which {misfit.name} {misfit.version} is not made for"
@@ -84,13 +84,13 @@ def _misfit(facts: HostFacts, python: str, wanted: Wanted) -> WantedPackage | No
 
 
 def _fits(package: WantedPackage, facts: HostFacts, python: str, extras: tuple[str, ...]) -> bool:
-    if package.pythons and not SpecifierSet(package.pythons).contains(python, prereleases=True):
+    if package.pythons and not SpecifierSet(package.pythons).contains(_release(python)):
         return False
     if not package.condition:
         return True
     place = {
         "python_version": _minor(python),
-        "python_full_version": python,
+        "python_full_version": _release(python),
         "platform_machine": facts.machine,
         "platform_system": facts.operating_system,
         "sys_platform": _PLATFORMS.get(facts.operating_system, facts.operating_system.lower()),
@@ -104,6 +104,9 @@ def _to_install(host: HostEntry, facts: HostFacts) -> Iterator[HostFinding]:
         package = f"python{_minor(facts.python)}-venv"
         cure = f"sudo apt install {package} (elsewhere: the package with ensurepip), or {_ANOTHER_PYTHON}"
         yield _lack("ensurepip", f"{host.python_there} cannot make environments with pip", cure, blocks=True)
+    if facts.operating_system == "Linux" and not facts.libc.startswith("glibc"):
+        cure = "use a system with glibc, such as Debian, Ubuntu, Fedora or Amazon Linux"
+        yield _lack("C library", f"{facts.libc or 'no glibc'}: frameworks have no wheels for it", cure, blocks=True)
     if facts.obstacle:
         cure = "make it writable, or name another folder in the hosts file"
         yield _lack("folder", f"{facts.folder}: {facts.obstacle}", cure, blocks=True)
@@ -195,14 +198,19 @@ def _measuring(facts: HostFacts) -> HostFinding:
 
 
 def _numbers(python: str) -> tuple[int, ...]:
+    """Return the numbers of a version of Python; its builds between versions end in a plus sign."""
     try:
-        return Version(python).release[:2]
+        return Version(python.rstrip("+")).release
     except InvalidVersion:
-        return (0, 0)
+        return (0,)
+
+
+def _release(python: str) -> str:
+    return ".".join(map(str, _numbers(python)))
 
 
 def _minor(python: str) -> str:
-    return ".".join(map(str, _numbers(python)))
+    return ".".join(map(str, _numbers(python)[:2]))
 
 
 def _size(size: int) -> str:
@@ -217,9 +225,7 @@ def _note(subject: str, state: str, cure: str) -> HostFinding:
     return HostFinding(subject=subject, state=state, verdict=Verdict.NOTE, cure=cure)
 
 
-def _lack(
-    subject: str, state: str, cure: str, *, installable: bool = False, blocks: bool = False
-) -> HostFinding:
+def _lack(subject: str, state: str, cure: str, *, installable: bool = False, blocks: bool = False) -> HostFinding:
     return HostFinding(
         subject=subject,
         state=state,

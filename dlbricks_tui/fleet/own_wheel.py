@@ -21,7 +21,7 @@ from dlbricks_tui.runtime.traits import traits_of
 
 DISTRIBUTION = "dlbricks-tui"
 _FLEET = "fleet"
-# What both sides must have in one version: the engine, whose messages change between versions, and the reader of models.
+# What both sides must have in one version: the engine, whose messages change with it, and the reader of models.
 _ALWAYS = ("distributed", "dask", "onnx")
 _FOLDER = Path(dlbricks_tui.__file__).parent
 # In a checkout only; a wheel leaves them out.
@@ -79,7 +79,9 @@ def write_wheel(folder: Path) -> Path:
 def _licenses(found: metadata.Distribution) -> dict[str, bytes]:
     """Return the license files by their names beside the metadata, which names them."""
     listed = found.files or []
-    paths = [it for it in listed if len(it.parts) > 2 and it.parts[-3].endswith(".dist-info") and it.parts[-2] == "licenses"]
+    paths = [
+        it for it in listed if len(it.parts) > 2 and it.parts[-3].endswith(".dist-info") and it.parts[-2] == "licenses"
+    ]
     return {f"licenses/{it.name}": Path(str(found.locate_file(it))).read_bytes() for it in paths}
 
 
@@ -89,7 +91,9 @@ def _digest(content: bytes) -> str:
 
 def _distribution() -> metadata.Distribution:
     """Return the installed metadata of the dlbricks that runs; refuse that of another version."""
-    cure = f"install it here again: pip install '{DISTRIBUTION}[{_FLEET}]', or pip install -e '.[{_FLEET}]' in a checkout"
+    cure = (
+        f"install it here again: pip install '{DISTRIBUTION}[{_FLEET}]', or pip install -e '.[{_FLEET}]' in a checkout"
+    )
     try:
         found = metadata.distribution(DISTRIBUTION)
     except metadata.PackageNotFoundError as error:
@@ -123,8 +127,9 @@ def _version(package: str) -> str | None:
 
 
 def _wanted_package(ours: metadata.Distribution, name: str, version: str) -> WantedPackage:
-    pythons = metadata.metadata(name).get("Requires-Python", "") if _version(name) == version else ""
-    return WantedPackage(name=name, version=version, pythons=pythons or "", condition=_condition(ours, name))
+    stated = metadata.metadata(name).get_all("Requires-Python") if _version(name) == version else None
+    pythons = stated[0] if stated else ""
+    return WantedPackage(name=name, version=version, pythons=pythons, condition=_condition(ours, name))
 
 
 def _condition(ours: metadata.Distribution, name: str) -> str:

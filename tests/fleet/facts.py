@@ -54,7 +54,7 @@ READY = HostFacts(
 BARE = replace(READY, interpreter="", environment_python="", dlbricks="", content="", packages={})
 
 
-def found(facts: HostFacts, subject: str, clock_seconds: float = 0.0, **changes: Any) -> HostFinding:
-    """Return the finding on a subject."""
-    (finding,) = [it for it in judged(HOST, replace(facts, **changes), clock_seconds, WANTED) if it.subject == subject]
+def found(facts: HostFacts, subject: str, **changes: Any) -> HostFinding:
+    """Return the finding on a subject, with some facts changed."""
+    (finding,) = [it for it in judged(HOST, replace(facts, **changes), 0.0, WANTED) if it.subject == subject]
     return finding

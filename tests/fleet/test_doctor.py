@@ -33,7 +33,9 @@ def test_a_bare_host_is_reachable_and_lacks_its_environment(tmp_path: Path) -> N
 
 def test_a_host_that_cannot_be_reached_keeps_no_other_from_being_examined(tmp_path: Path) -> None:
     gone, told = replace(HERE, name="gone"), list[str]()
-    found = examine_hosts([gone, HERE], WANTED, connecting({"here": LocalHost(tmp_path)}), lambda it: told.append(it.host))
+    found = examine_hosts(
+        [gone, HERE], WANTED, connecting({"here": LocalHost(tmp_path)}), lambda it: told.append(it.host)
+    )
     assert [it.state for it in found] == [Readiness.UNREACHABLE, Readiness.LACKING]
     assert "no route to host" in found[0].refusal
     assert told == ["gone", "here"]
@@ -55,7 +57,8 @@ def test_a_python_that_is_too_old_for_the_doctor_is_named(tmp_path: Path) -> Non
 
 def test_an_interpreter_that_fails_is_quoted_in_one_line(tmp_path: Path) -> None:
     broken = script(
-        tmp_path / "broken", 'if [ "$1" = -V ]; then echo Python 3.11.2; exit; fi; printf "a\\nno \\033memory\\n" >&2; exit 1'
+        tmp_path / "broken",
+        'if [ "$1" = -V ]; then echo Python 3.11.2; exit; fi; printf "a\\nno \\033memory\\n" >&2; exit 1',
     )
     (python,) = examined(tmp_path, replace(HERE, python=broken)).lacks
     assert python.state == f"{broken} cannot run the doctor: no \\x1bmemory"
@@ -77,5 +80,3 @@ def test_the_last_line_is_short_and_printable() -> None:
     assert last_line(b"first\nlast \x1b[2J\n\n") == "last \\x1b[2J"
     assert len(last_line(b"x" * 10000)) == 300
     assert last_line(b"") == ""
-
-

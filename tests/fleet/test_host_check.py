@@ -11,7 +11,7 @@ from dlbricks_tui.fleet import host_check, host_install
 from dlbricks_tui.fleet.host_facts import HostFacts, facts_from, facts_script
 from dlbricks_tui.host import host_lock
 
-SENT = [Path(it.__file__) for it in (host_check, host_install)]
+SENT = [Path(str(it.__file__)) for it in (host_check, host_install)]
 
 
 def facts(home: Path, packages: tuple[str, ...] = (), **variables: str) -> HostFacts:

@@ -16,7 +16,7 @@ ANSWER: dict[str, Any] = {
     **dict.fromkeys(("dlbricks", "content"), ""),
     **dict.fromkeys(("cores", "busy_permille", "stolen_permille", "free_memory", "free_disk"), 5),
     **dict.fromkeys(("clock_first", "clock_last"), 5),
-    **dict.fromkeys(("others", "governors"), ["a"]),
+    **{key: ["a"] for key in ("others", "governors")},
     **dict.fromkeys(("makes_environments", "replaceable"), True),
     "packages": {"onnx": "1.0"},
 }

@@ -1,6 +1,7 @@
 """Environments are made for real, from a wheel that needs no other package."""
 
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -111,7 +112,16 @@ def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing
     again, host = set_up(home, small.wanted, wheels)
     assert (again.state, again.installed, host.sent) == (Readiness.READY, "", [])
 
-    # Another content of the same version is another environment; the one before stays for processes that run in it.
+
+@pytest.mark.soak
+def test_each_content_gets_its_environment_and_a_failure_changes_nothing(
+    small: SmallDlbricks, wheels: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    found, _ = set_up(home, small.wanted, wheels)
+
+    # The environment before stays for processes that run in it.
     small.text = "one = 2\n"
     newer, _ = set_up(home, small.wanted, wheels)
     assert newer.state is Readiness.READY and newer.interpreter != found.interpreter
@@ -126,6 +136,14 @@ def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing
     assert (home / "there" / "venv").resolve() == Path(newer.interpreter).parents[1]
     environments = [it.name for it in (home / "there" / "venvs").iterdir() if it.is_dir()]
     assert set(environments) == {Path(it.interpreter).parents[1].name for it in (found, newer)}
+
+    # Something was removed from an environment: it is made again, and not in its place.
+    write_small_wheel(wheels, "small_engine", "1.5", {"small_engine.py": ""})
+    small.text = "one = 2\n"
+    (damaged,) = Path(newer.interpreter).parents[1].glob("lib/python*/site-packages/small_engine-1.5.dist-info")
+    shutil.rmtree(damaged)
+    mended, _ = set_up(home, small.wanted, wheels)
+    assert mended.state is Readiness.READY and mended.interpreter != newer.interpreter
 
 
 def test_a_host_without_ensurepip_is_left_as_it_is(small: SmallDlbricks, wheels: Path, tmp_path: Path) -> None:
@@ -165,7 +183,11 @@ def test_a_folder_without_wheels_is_refused_before_any_host_is_reached(files: Se
 @pytest.mark.parametrize(
     ("output", "wheels", "said"),
     [
-        ("Failed to establish a new connection\nERROR: No matching distribution found for textual", OWN, "--wheels DIR"),
+        (
+            "Failed to establish a new connection\nERROR: No matching distribution found for textual",
+            OWN,
+            "--wheels DIR",
+        ),
         ("ERROR: No matching distribution found for onnx==1.99 (from x)", OWN, "has no onnx==1.99"),
         ("ERROR: No matching distribution found for onnx==1.99", SENT, "-d /wheels 'onnx==1.99'"),
         ("ERROR: first\nERROR: the \x1blast\nmore", OWN, r"pip failed: the \x1blast"),
@@ -181,7 +203,12 @@ def test_what_pip_says_becomes_one_line_with_a_cure(output: str, wheels: Wheels,
 
 @pytest.mark.parametrize(
     ("step", "said"),
-    [("venv", "sudo apt install python3-venv"), ("lock", "try again"), ("link", "move it away"), ("folder", "writable")],
+    [
+        ("venv", "sudo apt install python3-venv"),
+        ("lock", "try again"),
+        ("link", "move it away"),
+        ("folder", "writable"),
+    ],
 )
 def test_each_step_that_fails_says_what_to_do(step: str, said: str) -> None:
     assert said in reason(step, "oh", HERE, OWN, is_full=False)

@@ -42,6 +42,14 @@ def test_a_python_that_a_framework_is_not_made_for_is_refused(python: str, packa
     assert package in misfit.state and misfit.cure == 'write python = "python3.11" for it in the hosts file'
 
 
+def test_a_build_between_versions_counts_as_its_version() -> None:
+    assert found(BARE, "Python", python="3.11.9+").verdict is Verdict.FINE
+
+
+def test_a_host_without_glibc_is_refused() -> None:
+    assert found(BARE, "C library", libc="musl 1.2").blocks_installing
+
+
 def test_a_python_that_no_version_of_python_is_called_like_is_refused() -> None:
     assert found(BARE, "Python", python="new").verdict is Verdict.LACKS
 
@@ -94,11 +102,10 @@ def test_a_small_disk_keeps_from_installing_and_a_full_one_from_measuring() -> N
     assert full.verdict is Verdict.LACKS and "256 MiB" in full.cure
 
 
-@pytest.mark.parametrize(
-    ("seconds", "verdict"), [(1.0, Verdict.FINE), (-30.0, Verdict.NOTE), (4000.0, Verdict.LACKS)]
-)
+@pytest.mark.parametrize(("seconds", "verdict"), [(1.0, Verdict.FINE), (-30.0, Verdict.NOTE), (4000.0, Verdict.LACKS)])
 def test_a_wrong_clock_is_a_note_and_refused_when_certificates_suffer(seconds: float, verdict: Verdict) -> None:
-    assert found(READY, "clock", seconds).verdict is verdict
+    (clock,) = [it for it in judged(HOST, READY, seconds, WANTED) if it.subject == "clock"]
+    assert clock.verdict is verdict
 
 
 @pytest.mark.parametrize(

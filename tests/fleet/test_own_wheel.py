@@ -32,7 +32,9 @@ def test_the_wheel_has_the_files_that_run_here(wheel: Path, tmp_path: Path) -> N
 
 def test_the_record_names_each_file_with_its_hash(wheel: Path) -> None:
     with ZipFile(wheel) as opened:
-        rows = {name: digest for name, digest, _ in csv.reader(opened.read(f"{DIST_INFO}/RECORD").decode().splitlines())}
+        rows = {
+            name: digest for name, digest, _ in csv.reader(opened.read(f"{DIST_INFO}/RECORD").decode().splitlines())
+        }
         assert rows.keys() == set(opened.namelist())
         for name, digest in rows.items():
             if digest:
@@ -73,7 +75,7 @@ def test_a_dlbricks_that_was_never_installed_says_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(own_wheel, "DISTRIBUTION", "dlbricks-tui-of-nobody")
-    with pytest.raises(FleetError, match="never installed.*pip install"):
+    with pytest.raises(FleetError, match=r"never installed.*pip install"):
         write_wheel(tmp_path)
 
 
