@@ -1,4 +1,4 @@
-"""An engine whose hosts are objects: they measure a brick each time the driver waits, and lie on demand."""
+"""An engine whose hosts are objects: they measure a few bricks each time the driver waits, and lie on demand."""
 
 import itertools
 import json
@@ -27,6 +27,7 @@ from dlbricks_tui.store.records import Measurement, Record, System, utc_now
 from tests.runs.runs import FAKE
 from tests.store.samples import measurement, system
 
+BRICKS_PER_STEP = 3
 # A lie: returns the texts that a host sends in the place of an honest message.
 Lie = Callable[["FakeHost", Task, str], Sequence[str]]
 
@@ -197,12 +198,13 @@ class FakeEngine:
         return call
 
     def _work(self, seconds: float) -> None:
-        """Let time pass: each host measures a brick."""
+        """Let time pass: each host measures a few bricks."""
         self.now += seconds
         self.before_step(next(self._steps))
         for host in self.hosts.values():
-            if host.is_there and host.task is not None and not host.is_paused:
-                self._step(host, host.task)
+            for _ in range(BRICKS_PER_STEP):
+                if host.is_there and host.task is not None and not host.is_paused:
+                    self._step(host, host.task)
 
     def _step(self, host: FakeHost, task: Task) -> None:
         if not host.waiting:

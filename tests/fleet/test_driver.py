@@ -37,6 +37,7 @@ from dlbricks_tui.runs.probing import PROBE_RULE
 from dlbricks_tui.runs.run_folder import RunState, State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import NoRoomError
+from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement, Provenance, Record
 from tests.fleet.fake_engine import FakeEngine, FakeHost, Lie, another_system, progress, record_text
 from tests.runs.runs import Site
@@ -47,8 +48,18 @@ MODELS = ("alexnet", "vgg11")
 @pytest.fixture(scope="module")
 def workload(tmp_path_factory: pytest.TempPathFactory) -> FleetWorkload:
     """Two models, cut once for all tests."""
-    site = Site(tmp_path_factory.mktemp("models"))
-    request = site.request(*MODELS, method=Method.INSIDE)
+    return workload_of(tmp_path_factory.mktemp("models"), *MODELS)
+
+
+@pytest.fixture(scope="module")
+def small_workload(tmp_path_factory: pytest.TempPathFactory) -> FleetWorkload:
+    """A model, for tests that need no second one."""
+    return workload_of(tmp_path_factory.mktemp("model"), MODELS[0])
+
+
+def workload_of(path: Path, *names: str) -> FleetWorkload:
+    site = Site(path)
+    request = site.request(*names, method=Method.INSIDE)
     library = Library(SAMPLE_MODELS, site.path, request.runtime.traits.format)
     models = cut_models(request, library, site.data.cache, site.path / "log", lambda _: None)
     parcels = {
@@ -146,15 +157,16 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
 ) -> None:
     fleet = fleet_of(tmp_path, workload, honest("one"), honest("two", latency_ms=2.0))
 
-    def is_stored(event: Event) -> None:
-        if isinstance(event, ResultStored):
-            with ResultsDatabase(fleet.site.data.store) as store:
-                system = fleet.engine.hosts[event.host].system.id
-                found = [it for it in store.records(Measurement) if (it.system, it.brick) == (system, event.brick)]
-            assert len(found) == 1
+    with ResultsDatabase(fleet.site.data.store) as store:
 
-    fleet.watch = is_stored
-    state = fleet.drive()
+        def is_stored(event: Event) -> None:
+            if isinstance(event, ResultStored):
+                store.refresh()
+                system = fleet.engine.hosts[event.host].system.id
+                assert len(store.records(Measurement, equal(system=system, brick=event.brick))) == 1
+
+        fleet.watch = is_stored
+        state = fleet.drive()
     assert (state.state, state.message) == (State.FINISHED, "")
     assert (state.bricks.total, state.bricks.measured) == (2 * fleet.bricks, 2 * fleet.bricks)
     assert_everything_once(fleet, "one", "two")
@@ -168,8 +180,10 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
         assert last["one", model].missing_layers == 0
 
 
-def test_results_name_the_fleet_run_and_the_host_that_they_come_from(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"))
+def test_results_name_the_fleet_run_and_the_host_that_they_come_from(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
     fleet.drive()
     with ResultsDatabase(fleet.site.data.store) as store:
         (found,) = store.records(Provenance)
@@ -218,9 +232,11 @@ def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, 
     assert len(fleet.measured()) == fleet.bricks - 1
 
 
-def test_a_brick_without_a_result_is_asked_for_twice_and_then_given_up(tmp_path: Path, workload: FleetWorkload) -> None:
-    lacking = sorted(job.key.brick for job in workload.parts[0].jobs.values())[0]
-    fleet = fleet_of(tmp_path, workload, honest("one", unknown=frozenset([lacking])))
+def test_a_brick_without_a_result_is_asked_for_twice_and_then_given_up(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
+    lacking = sorted(job.key.brick for job in small_workload.parts[0].jobs.values())[0]
+    fleet = fleet_of(tmp_path, small_workload, honest("one", unknown=frozenset([lacking])))
     fleet.drive()
     assert [it.brick for it in fleet.told(HostBrickFailed)] == [lacking]
     assert sum(lacking in task.bricks for task in fleet.engine.hosts["one"].tasks) == 2
@@ -251,11 +267,13 @@ def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(tmp_path: Pa
         assert not asked & {brick for system, brick in stored if system == host.system.id}
 
 
-def test_a_host_that_measured_for_another_driver_sends_what_it_has(tmp_path: Path, workload: FleetWorkload) -> None:
+def test_a_host_that_measured_for_another_driver_sends_what_it_has(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
     host = honest("one")
-    fleet_of(tmp_path / "first", workload, host).drive()
+    fleet_of(tmp_path / "first", small_workload, host).drive()
     kept = dict(host.store)
-    again = fleet_of(tmp_path / "second", workload, host)
+    again = fleet_of(tmp_path / "second", small_workload, host)
     again.drive()
     assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
 
@@ -294,8 +312,8 @@ def test_a_paused_fleet_run_pauses_all_hosts(tmp_path: Path, workload: FleetWork
     assert_everything_once(fleet, "one", "two")
 
 
-def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two"))
+def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
     at_step(fleet.engine, {3: lambda: fleet.folder.cancel_host("one")})
     state = fleet.drive()
     assert state.state is State.FINISHED
@@ -369,10 +387,10 @@ LIES = {
 
 @pytest.mark.parametrize("name", LIES)
 def test_a_host_that_lies_is_distrusted_in_a_line_and_the_others_continue(
-    tmp_path: Path, workload: FleetWorkload, name: str
+    tmp_path: Path, small_workload: FleetWorkload, name: str
 ) -> None:
     texts, reason = LIES[name]
-    fleet = fleet_of(tmp_path, workload, honest("one", lie=lying(texts)), honest("two"))
+    fleet = fleet_of(tmp_path, small_workload, honest("one", lie=lying(texts)), honest("two"))
     state = fleet.drive()
     assert state.state is State.FINISHED
     assert fleet.states() == {"one": HostState.DISTRUSTED, "two": HostState.DONE}
@@ -386,13 +404,13 @@ def test_a_host_that_lies_is_distrusted_in_a_line_and_the_others_continue(
     assert sum(it.system == fleet.engine.hosts["two"].system.id for it in stored) == fleet.bricks
 
 
-def test_a_result_with_the_identity_of_another_one_is_a_lie(tmp_path: Path, workload: FleetWorkload) -> None:
+def test_a_result_with_the_identity_of_another_one_is_a_lie(tmp_path: Path, small_workload: FleetWorkload) -> None:
     two = honest("two")
 
     def stolen(host: FakeHost, task: Task, brick: str) -> Iterable[str]:
         return [record_text(task, host.result(brick, uuid=next(iter(two.store.values())).uuid))]
 
-    fleet = fleet_of(tmp_path, workload, two, honest("one", lie=lying(stolen)))
+    fleet = fleet_of(tmp_path, small_workload, two, honest("one", lie=lying(stolen)))
     fleet.drive()
     assert fleet.states() == {"two": HostState.DONE, "one": HostState.DISTRUSTED}
     assert len([it for it in fleet.site.contents().measurements if it.system == two.system.id]) == fleet.bricks
@@ -411,10 +429,10 @@ REPORTS = {
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(
-    tmp_path: Path, workload: FleetWorkload, name: str
+    tmp_path: Path, small_workload: FleetWorkload, name: str
 ) -> None:
     changes, state, reason = REPORTS[name]
-    fleet = fleet_of(tmp_path, workload, honest("one", changes=changes), honest("two"))
+    fleet = fleet_of(tmp_path, small_workload, honest("one", changes=changes), honest("two"))
     assert fleet.drive().state is State.FINISHED
     assert fleet.states() == {"one": state, "two": HostState.DONE}
     assert reason in fleet.progress.hosts["one"].message
@@ -422,9 +440,9 @@ def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(
 
 
 def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
-    tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small_workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"))
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
     add = ResultsDatabase.add
 
     def full(store: ResultsDatabase, *records: Record) -> int:
@@ -445,8 +463,8 @@ def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
     assert_everything_once(fleet, "one")
 
 
-def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two", is_there=False))
+def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two", is_there=False))
     at_step(fleet.engine, {3: partial(fleet.engine.lose, "one")})
     state = fleet.drive()
     assert state.state is State.FAILED
@@ -456,8 +474,8 @@ def test_a_host_that_stays_away_is_given_up_after_a_while(tmp_path: Path, worklo
     assert isinstance(fleet.events[-1], FleetEnded)
 
 
-def test_a_time_budget_is_that_of_each_host(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"))
+def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
     request = FleetRequest(
         run=fleet.site.request(*MODELS, method=Method.INSIDE, time_budget_seconds=2.0),
         hosts=(HostEntry(name="one"),),
@@ -469,10 +487,10 @@ def test_a_time_budget_is_that_of_each_host(tmp_path: Path, workload: FleetWorkl
 
 
 def test_a_full_disk_of_a_host_is_told_in_a_line_and_the_others_continue(
-    tmp_path: Path, workload: FleetWorkload
+    tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
     fault = "cannot write /data/parcels: No space left on device; free some space, or make it writable"
-    fleet = fleet_of(tmp_path, workload, honest("one", fault=fault), honest("two"))
+    fleet = fleet_of(tmp_path, small_workload, honest("one", fault=fault), honest("two"))
     state = fleet.drive()
     assert state.state is State.FINISHED
     assert fleet.states() == {"one": HostState.FAILED, "two": HostState.DONE}
@@ -480,12 +498,12 @@ def test_a_full_disk_of_a_host_is_told_in_a_line_and_the_others_continue(
     assert f"one: {fault}" in state.message
 
 
-def test_each_parcel_travels_once_to_each_host(tmp_path: Path, workload: FleetWorkload) -> None:
+def test_each_parcel_travels_once_to_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
     host = honest("one")
-    fleet_of(tmp_path / "first", workload, host).drive()
-    fleet_of(tmp_path / "second", workload, host).drive()
+    fleet_of(tmp_path / "first", small_workload, host).drive()
+    fleet_of(tmp_path / "second", small_workload, host).drive()
     # The fake host refuses a parcel that it has.
-    assert sorted(host.parcels) == sorted(it.sha256 for it in workload.parts[0].parcels.values())
+    assert sorted(host.parcels) == sorted(it.sha256 for it in small_workload.parts[0].parcels.values())
 
 
 def test_a_host_is_probed_before_it_measures_the_rest(
