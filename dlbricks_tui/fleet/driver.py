@@ -16,7 +16,7 @@ from dlbricks_tui.fleet.errors import FleetError, MessageError
 from dlbricks_tui.fleet.estimates import FleetEstimates
 from dlbricks_tui.fleet.events import HostState
 from dlbricks_tui.fleet.folder import HostAdded, HostCancelled, HostPaused, HostUnpaused
-from dlbricks_tui.fleet.host_calls import CallLost, HostCalls, News, Reported, TaskOver
+from dlbricks_tui.fleet.host_calls import CallLost, HostCalls, HostUnreachable, News, Reported, TaskOver
 from dlbricks_tui.fleet.host_work import HostWork
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.questions import Answering
@@ -113,11 +113,10 @@ class Driver:
     def _answer(self) -> None:
         """Tell new estimates and orders, and end the work of hosts that cannot change the answer."""
         # While nothing is measured, estimates may take all the time.
-        for estimate in self._estimates.changes(self.pools.askers, are_final=not self.waits_for_tasks):
-            self._tell(estimate)
-        orders = tuple(self._answering.new_orders())
-        for order in orders:
-            self._tell(order)
+        orders = self._tell_answers(at_once=not self.waits_for_tasks)
+        if self._answering.is_answered and self._estimates.are_stale:
+            # Results that have come meanwhile may open the order again.
+            orders |= self._tell_answers(at_once=True)
         waiting = [host for host in self.hosts.values() if not host.is_over]
         if self._answering.is_answered:
             for host in waiting:
@@ -164,10 +163,16 @@ class Driver:
         """Tell the final estimates of all models on all hosts, and the orders of the hosts."""
         for pool in self.pools.all:
             self._estimates.note_all(pool)
-        for estimate in self._estimates.changes(self.pools.askers, are_final=True):
+        self._tell_answers(at_once=True)
+
+    def _tell_answers(self, *, at_once: bool) -> bool:
+        """Tell estimates and orders that have changed, and return True if any order has."""
+        for estimate in self._estimates.changes(self.pools.askers, at_once=at_once):
             self._tell(estimate)
-        for order in self._answering.new_orders():
+        orders = tuple(self._answering.new_orders())
+        for order in orders:
             self._tell(order)
+        return bool(orders)
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:
@@ -187,6 +192,9 @@ class Driver:
                 self._left(host, is_gone=isinstance(event, HostLeft))
             case TaskOver(task=task, text=text, error=error):
                 self._over(host, task, text, error)
+            case HostUnreachable(reason=reason, is_final=is_final) if not host.is_there and not host.is_over:
+                state = HostState.LOST if host.pools else HostState.CONNECTING
+                self._change(host, HostState.REFUSED if is_final else state, reason)
 
     def _joined(self, host: HostWork, fault: str) -> None:
         host.is_there = True

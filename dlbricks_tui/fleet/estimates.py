@@ -3,6 +3,7 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.comparison import Prices, cost_of, names_of
@@ -52,6 +53,11 @@ class FleetEstimates:
         # The same with all their parts, by pool and model.
         self._found: dict[tuple[BrickPool, str], SystemEstimate] = {}
 
+    @property
+    def are_stale(self) -> bool:
+        """True if results are stored that no estimate includes yet."""
+        return bool(self._changed)
+
     def note(self, pool: BrickPool, keys: Iterable[JobKey]) -> None:
         """Note that bricks of a pool have new results or failures."""
         users = {use.model for key in keys if (job := pool.part.jobs.get(key)) is not None for use in job.uses}
@@ -62,19 +68,22 @@ class FleetEstimates:
         self._note(pool, pool.part.models)
 
     def changes(
-        self, askers: Callable[[BrickPool], Sequence[Asker]], *, are_final: bool = False
+        self, askers: Callable[[BrickPool], Sequence[Asker]], *, at_once: bool = False
     ) -> Iterator[HostEstimate]:
-        """Yield estimates that have changed, for each host of a pool: all final ones, else those whose turn it is."""
-        while self._changed and (are_final or self._clock() >= self._not_before):
+        """Yield estimates that have changed, for each host of a pool: all at once, or those whose turn it is."""
+        while self._changed and (at_once or self._clock() >= self._not_before):
             begin = self._clock()
             pool = next(iter(self._changed))
             for name, model in self._changed.pop(pool).items():
                 found = self._found[pool, name] = self._composed(pool, model)
                 for asker in askers(pool):
                     told = self._told(pool, name, found, asker)
-                    self.latest[told.model, told.runtime][told.host] = told
-                    self._new.add((told.model, told.runtime))
-                    yield told
+                    latest = self.latest[told.model, told.runtime]
+                    known = latest.get(told.host)
+                    if known is None or replace(known, when=told.when) != told:
+                        latest[told.host] = told
+                        self._new.add((told.model, told.runtime))
+                        yield told
             end = self._clock()
             self._not_before = end + (end - begin) / _SHARE_OF_TIME
 
@@ -97,7 +106,8 @@ class FleetEstimates:
 
     def _note(self, pool: BrickPool, models: Iterable[CutModel]) -> None:
         found: Mapping[str, CutModel] = {model.name: model for model in models}
-        if found:
+        # Without any result of its system, an estimate says little, and its interval often fails.
+        if found and pool.measured:
             self._changed.setdefault(pool, {}).update(found)
 
     def _composed(self, pool: BrickPool, model: CutModel) -> SystemEstimate:

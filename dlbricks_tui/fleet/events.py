@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.events import ModelLoading
 
 
 class HostState(str, Enum):
@@ -149,6 +150,7 @@ class FleetEnded(Event):
 EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
     for kind in (
+        ModelLoading,
         *(FleetStarted, ModelLeftOut, HostChanged, TaskGiven, HostProgress, ResultStored),
         *(HostBrickFailed, HostEstimate, OrderFound, FleetEnded),
     )

@@ -55,7 +55,16 @@ class CallLost:
     host: str
 
 
-News: TypeAlias = HostJoined | HostLeft | HostSaid | Reported | TaskOver | CallLost
+@dataclass(frozen=True, slots=True)
+class HostUnreachable:
+    """A host cannot be reached, for this reason. It is tried again later, unless that is final."""
+
+    host: str
+    reason: str
+    is_final: bool = False
+
+
+News: TypeAlias = HostJoined | HostLeft | HostSaid | Reported | TaskOver | CallLost | HostUnreachable
 
 
 @dataclass(slots=True, eq=False)
@@ -74,8 +83,18 @@ class _Errand:
 class HostCalls:
     """Calls hosts through an engine, and passes on what comes of it."""
 
-    def __init__(self, engine: CallEngine, add: Callable[[HostEntry], None], release: Callable[[], None]) -> None:
-        """`add` reaches one more host, and `release` ends the connections to all of them."""
+    def __init__(
+        self,
+        engine: CallEngine,
+        add: Callable[[HostEntry], None],
+        release: Callable[[], None] = lambda: None,
+        unreachable: "SimpleQueue[HostUnreachable] | None" = None,
+    ) -> None:
+        """`add` reaches one more host, and `release` ends the connections to all of them.
+
+        `unreachable` has what goes wrong with the connections.
+        """
+        self._unreachable = unreachable
         self._engine = engine
         self._add = add
         self._release = release
@@ -129,6 +148,8 @@ class HostCalls:
                 found += self._news(events.get_nowait())
         except Empty:
             pass
+        while self._unreachable is not None and not self._unreachable.empty():
+            found.append(self._unreachable.get())
         return found
 
     def _news(self, event: EngineEvent) -> Sequence[News]:

@@ -1,11 +1,14 @@
 """The driver of a fleet run, with hosts that are objects: nothing here takes time, or depends on it."""
 
 import json
+import os
+import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -21,7 +24,7 @@ from dlbricks_tui.fleet.events import (
     ResultStored,
 )
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
-from dlbricks_tui.fleet.host_calls import HostCalls
+from dlbricks_tui.fleet.host_calls import HostCalls, HostUnreachable
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote
 from dlbricks_tui.fleet.progress import FleetProgress
@@ -83,6 +86,7 @@ class Fleet:
     watch: Callable[[Event], None] = lambda _: None
     # Reaches a host that is added.
     reach: Callable[[HostEntry], None] = lambda _: None
+    unreachable: "SimpleQueue[HostUnreachable]" = field(default_factory=SimpleQueue)
 
     def __post_init__(self) -> None:
         self.site = Site(self.path)
@@ -91,11 +95,11 @@ class Fleet:
         request = FleetRequest(run=run, hosts=names, probe_seconds=0.0)
         self.folder = create_fleet(replace(request, **self.changes), self.site.data)
 
-    def drive(self) -> RunState:
+    def drive(self, *, detached: bool = False) -> RunState:
         """Drive it to its end."""
         place = FleetPlace(
             self.site.data,
-            reach_hosts=lambda *_: HostCalls(self.engine, self.reach, lambda: None),
+            reach_hosts=lambda *_: HostCalls(self.engine, self.reach, unreachable=self.unreachable),
             read_models=lambda *_: self.workload,
             clock=self.engine.clock,
         )
@@ -104,7 +108,7 @@ class Fleet:
             self.events.append(event)
             self.watch(event)
 
-        return execute_fleet(self.folder, place, listen)
+        return execute_fleet(self.folder, place, listen, detached=detached)
 
     @property
     def bricks(self) -> int:
@@ -548,3 +552,39 @@ def test_which_host_ends_before_everything_is_measured(
     assert fleet.drive().state is State.FINISHED
     assert {it.model: it.order for it in fleet.told(OrderFound)} == dict.fromkeys(MODELS, (("fast",), ("slow",)))
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
+
+
+def test_a_host_whose_connection_is_refused_is_left_out_with_the_reason(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one", is_there=False), honest("two"))
+    fleet.unreachable.put(HostUnreachable("one", "nothing answers"))
+    fleet.unreachable.put(HostUnreachable("one", "its key is not the known one", is_final=True))
+    assert fleet.drive().state is State.FINISHED
+    assert [(it.state, it.message) for it in fleet.told(HostChanged) if it.host == "one"] == [
+        ("connecting", ""),
+        ("connecting", "nothing answers"),
+        ("refused", "its key is not the known one"),
+    ]
+    assert fleet.states()["two"] is HostState.DONE
+
+
+def test_a_signal_cancels_all_tasks_and_keeps_what_was_measured(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
+    at_step(fleet.engine, {3: partial(os.kill, os.getpid(), signal.SIGTERM)})
+    state = fleet.drive()
+    assert (state.state, state.message) == (State.CANCELLED, "it was cancelled")
+    assert all(host.task is None for host in fleet.engine.hosts.values())
+    assert 0 < len(fleet.measured()) < 2 * fleet.bricks
+    assert len(fleet.measured()) == len(fleet.told(ResultStored))
+    assert fleet.drive().state is State.FINISHED
+    assert_everything_once(fleet, "one", "two")
+
+
+def test_a_detached_fleet_run_outlives_its_terminal(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
+    at_step(fleet.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
+    assert fleet.drive(detached=True).state is State.FINISHED
+    other = fleet_of(tmp_path / "other", small_workload, honest("one"))
+    at_step(other.engine, {2: partial(os.kill, os.getpid(), signal.SIGHUP)})
+    assert other.drive().state is State.INTERRUPTED
