@@ -288,7 +288,8 @@ def test_a_worker_returns_to_a_scheduler_that_was_away_and_so_does_the_engine(tm
         assert next_event(engine, HostJoined) == HostJoined("one")
         scheduler.close()
         assert next_event(engine, HostLeft) == HostLeft("one")
-        assert SchedulerProcess(certificates, tmp_path / "scheduler.log", port).start() == cluster.address
+        scheduler = SchedulerProcess(certificates, tmp_path / "scheduler.log", port)
+        assert scheduler.start() == cluster.address
         assert next_event(engine, HostJoined) == HostJoined("one")
         assert answer(engine, engine.report("one")).error == ""
         cluster.workers["one"].terminate()
@@ -297,6 +298,7 @@ def test_a_worker_returns_to_a_scheduler_that_was_away_and_so_does_the_engine(tm
     finally:
         engine.close()
         cluster.stop()
+        scheduler.close()
 
 
 def test_a_name_is_given_once_in_a_fleet(cluster: Cluster, engine: Engine, tmp_path: Path) -> None:
