@@ -1,11 +1,12 @@
-"""The connection to a dask scheduler, with one line for everything that can prevent it."""
+"""The address of a dask scheduler and the connection to it, with one line for everything that can prevent it."""
 
 import asyncio
+import ipaddress
 import socket
 import ssl
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.printable import printable
@@ -14,11 +15,37 @@ if TYPE_CHECKING:
     from distributed import Client
     from distributed.security import Security
 
+SECURE, PLAIN = "tls", "tcp"
 SECONDS_TO_CONNECT = 10.0
 # A scheduler greets each connection at once.
 _SECONDS_TO_GREET = 5.0
 _LONGEST_REASON = 300
 _LATER = "check its address, and that it runs"
+
+
+def check_address(address: str, allow_plain: bool) -> SplitResult:
+    """Return the parts of an address; raise FleetError if it is none, or if others could listen or join there."""
+    place = SplitResult("", "", "", "", "")
+    try:
+        place = urlsplit(address)
+        usable = place.scheme in (SECURE, PLAIN) and bool(place.hostname) and bool(place.port)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise FleetError(f"{address[:80]!r} is no address of a scheduler: write it like tls://10.0.0.1:8786")
+    if place.scheme == PLAIN and not allow_plain and not _is_loopback(place.hostname or ""):
+        raise FleetError(
+            f"{address[:80]} has neither encryption nor certificates: anybody on its network could run programs on all "
+            "hosts; use tls:// after `dlbricks fleet init`, or --allow-plain on a network of your own"
+        )
+    return place
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 async def connect(address: str, security: "Security | None") -> "Client":
@@ -60,15 +87,19 @@ async def _check(address: str, security: "Security | None") -> None:
     """Connect to a scheduler and hang up, to learn what is wrong with its address or the certificates."""
     place = urlsplit(address)
     context = None
-    if place.scheme == "tls":
+    if place.scheme == SECURE:
         if security is None:
-            raise FleetError(f"{address} asks for certificates: `dlbricks fleet init` makes them")
+            raise FleetError(
+                f"{address} asks for certificates: `dlbricks fleet init` makes them, and each host has a copy"
+            )
         try:
             context = security.get_connection_args("client")["ssl_context"]
         except (OSError, ValueError) as error:
             raise FleetError(f"the certificates of this fleet cannot be read: {_line(error)}") from error
         if context is None:
-            raise FleetError(f"{address} asks for certificates: `dlbricks fleet init` makes them")
+            raise FleetError(
+                f"{address} asks for certificates: `dlbricks fleet init` makes them, and each host has a copy"
+            )
     try:
         await _greeting(place.hostname or "", place.port or 0, context)
     except ssl.SSLCertVerificationError as error:

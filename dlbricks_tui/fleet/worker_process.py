@@ -18,7 +18,7 @@ from dlbricks_tui.fleet import dask_settings
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.quiet_worker import rare_heartbeats
-from dlbricks_tui.fleet.scheduler_address import connect, reason_of
+from dlbricks_tui.fleet.scheduler_address import check_address, connect, reason_of
 
 if TYPE_CHECKING:
     from distributed.security import Security
@@ -43,6 +43,8 @@ class WorkerRequest:
     certificates: Path | None
     # The address on which the scheduler calls it; empty: any port, on the address by which it reaches the scheduler.
     listen: str = ""
+    # True: a scheduler without TLS may be used although other machines can reach it.
+    allow_plain: bool = False
 
 
 def run_worker(request: WorkerRequest, tell: Callable[[str], None], log: Path | None = None) -> None:
@@ -51,6 +53,7 @@ def run_worker(request: WorkerRequest, tell: Callable[[str], None], log: Path | 
     `tell` gets a line when it has joined, and when it waits for the scheduler. Raise FleetError if the scheduler cannot
     be used at the start.
     """
+    check_address(request.scheduler, request.allow_plain)
     dask_settings.set_up(log)
     asyncio.run(_Life(request, tell).live())
 
@@ -150,9 +153,14 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--name", required=True)
     parser.add_argument("--certificates", type=Path)
     parser.add_argument("--listen", default="")
+    parser.add_argument("--allow-plain", action="store_true")
     given = parser.parse_args(arguments)
     request = WorkerRequest(
-        scheduler=given.scheduler, name=given.name, certificates=given.certificates, listen=given.listen
+        scheduler=given.scheduler,
+        name=given.name,
+        certificates=given.certificates,
+        listen=given.listen,
+        allow_plain=given.allow_plain,
     )
     try:
         run_worker(request, _narrate)
