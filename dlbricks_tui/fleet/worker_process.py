@@ -95,7 +95,7 @@ class _Life:
         await (await connect(request.scheduler, self._security)).close()
         place = urlsplit(request.listen)
         with tempfile.TemporaryDirectory(prefix="dlbricks-worker-", ignore_cleanup_errors=True) as folder:
-            worker = _worker_class()(
+            worker = worker_class()(
                 request.scheduler,
                 name=request.name,
                 nthreads=1,
@@ -134,7 +134,8 @@ class _Life:
         return FleetError(f"the worker cannot join the fleet at {self._request.scheduler}: {reason}")
 
 
-def _worker_class() -> Any:
+def worker_class() -> Any:
+    """Return the class of our workers; loaded here, because dask is slow to load."""
     from distributed import Worker
 
     class HostWorker(Worker):  # type: ignore[misc]
