@@ -131,7 +131,8 @@ class _Packing:
         return PackedModel(model, _parcel(best, written, bricks), everything - bricks)
 
     def _keys(self, model: CutModel) -> tuple[JobKey, ...]:
-        return keys_of((model,), method=self._request.method)
+        # A model with layers that only its whole file can run has a key of its own.
+        return tuple([key for key in keys_of((model,), method=self._request.method) if key.brick])
 
     def _contents(self, name: str, written: LayerGraph) -> Iterator[bytes]:
         """Yield the model without its repeated modules, if it has any, then the whole model."""

@@ -19,6 +19,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -29,7 +30,9 @@ from tests.models import symbols
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site
 
-REQUEST = RunRequest(models=(), runtime=FAKE, level=Level.WRITTEN, method=Method.INSIDE)
+# Few samples, as latencies are made up.
+RULE = Adaptive(least=2, most=4, most_of_quick=4)
+REQUEST = RunRequest(models=(), runtime=FAKE, level=Level.WRITTEN, method=Method.INSIDE, rule=RULE)
 SHAPE = {"data": (1, 3, 16, 16)}
 
 

@@ -200,7 +200,7 @@ class _TaskRun:
         """Return the keys of all bricks of the parcels, which the run has read: they are in the cache."""
         library = Library(SAMPLE_MODELS, self._data.path, self._request.runtime.traits.format)
         models = cut_models(self._request, library, self._data.cache, folder.worker_log, lambda _: None)
-        return tuple(dict.fromkeys(key.brick for key in keys_of(models, method=self._request.method)))
+        return tuple(dict.fromkeys(key.brick for key in keys_of(models, method=self._request.method) if key.brick))
 
     def _send(self, records: Iterable[Sendable]) -> None:
         for record in records:
