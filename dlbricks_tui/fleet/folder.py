@@ -82,6 +82,8 @@ class FleetFolder(RunFolder):
         super().__init__(path)
         # Commands about single hosts, one a line; the driver reads those that are new.
         self.commands_file = path / "commands.jsonl"
+        # The narration of dask, here and on each host.
+        self.logs = path / "logs"
 
     def pause_host(self, host: str) -> None:
         """Ask the driver to pause a host."""

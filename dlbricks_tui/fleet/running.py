@@ -37,7 +37,7 @@ _WAIT_SECONDS = 0.25
 # Hosts have so long to end their tasks when the fleet run is stopped.
 _SECONDS_TO_STOP = 10.0
 
-Reach = Callable[[FleetRequest, tuple[HostEntry, ...], DataFolder], HostCalls]
+Reach = Callable[[FleetFolder, FleetRequest, tuple[HostEntry, ...], DataFolder], HostCalls]
 Read = Callable[[RunRequest, DataFolder, Path, Callable[[Event], None]], FleetWorkload]
 
 
@@ -89,7 +89,7 @@ def execute_fleet(
         try:
             with signals.waiting():
                 workload = place.read_models(request.run, place.data, folder.worker_log, events.tell)
-            return end(*_driven(request, hosts, tasks_before, workload, place, control, signals, events.tell))
+            return end(*_driven(folder, request, hosts, tasks_before, workload, place, control, signals, events.tell))
         except RunStopped as stopped:
             return end(stopped.state, stopped.why)
         except UserError as error:
@@ -101,6 +101,7 @@ def execute_fleet(
 
 
 def _driven(
+    folder: FleetFolder,
     request: FleetRequest,
     hosts: tuple[HostEntry, ...],
     tasks_before: Mapping[str, str],
@@ -111,7 +112,10 @@ def _driven(
     tell: Callable[[Event], None],
 ) -> tuple[State, str]:
     """Drive the hosts, and return the state at the end with its reason."""
-    with ResultsDatabase(place.data.store) as store, closing(place.reach_hosts(request, hosts, place.data)) as calls:
+    with (
+        ResultsDatabase(place.data.store) as store,
+        closing(place.reach_hosts(folder, request, hosts, place.data)) as calls,
+    ):
         results = FleetResults(store, control.state.run, workload.digests)
         predictors = Predictors(store, place.data.cache)
         estimates = FleetEstimates(store, predictors, read_prices(place.data.path))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
 from onnx import ModelProto
@@ -28,9 +29,11 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement
 from tests.fleet.cluster import Cluster, eventually
+from tests.fleet.ssh_hosts import hosts_over_ssh
 from tests.models.onnx_models import floats, model, saved
 
 HOSTS = ("one", "two", "three")
+RUNS = 20
 
 
 def chain(widths: Sequence[int]) -> ModelProto:
@@ -62,18 +65,17 @@ def cluster(tmp_path: Path, data: DataFolder) -> Iterator[Cluster]:
         made.stop()
 
 
-@pytest.fixture
-def folder(tmp_path: Path, data: DataFolder, cluster: Cluster) -> FleetFolder:
-    """A fleet run of two small models that share bricks."""
+def fleet_of(tmp_path: Path, data: DataFolder, **hosts: Any) -> FleetFolder:
+    """Return a fleet run of two small models that share bricks."""
     paths = [saved(tmp_path, chain(widths), name) for name, widths in (("a", (4, 8, 16, 4)), ("b", (4, 8, 12)))]
     run = RunRequest(
         models=tuple(ModelChoice(path.stem, path) for path in paths),
         runtime=Registry(data.path).find("onnxruntime").with_threads(1),
         level=Level.WRITTEN,
         method=Method.ALONE,
-        rule=FixedRuns(20),
+        rule=FixedRuns(RUNS),
     )
-    return create_fleet(FleetRequest(run=run, scheduler=cluster.address, probe_seconds=0.0), data)
+    return create_fleet(FleetRequest(run=run, probe_seconds=0.0, **hosts), data)
 
 
 def events_of(folder: FleetFolder) -> tuple[Event, ...]:
@@ -94,8 +96,35 @@ def is_in(folder: FleetFolder, host: str, *states: HostState) -> bool:
 
 
 def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
-    folder: FleetFolder, data: DataFolder, cluster: Cluster
+    tmp_path: Path, data: DataFolder, cluster: Cluster
 ) -> None:
+    folder = fleet_of(tmp_path, data, scheduler=cluster.address)
+    check_that_each_result_is_stored_once(folder, data, cluster)
+
+
+@pytest.mark.soak
+def test_the_same_holds_over_ssh(tmp_path: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    with hosts_over_ssh(tmp_path) as hosts:
+        folder = fleet_of(tmp_path, data, hosts=hosts.entries)
+        check_that_each_result_is_stored_once(folder, data, hosts)
+
+
+class Hosts(Protocol):
+    """Hosts that a test can kill."""
+
+    def data_of(self, name: str) -> DataFolder:
+        """Return the data folder of a host."""
+
+    def kill_host(self, name: str) -> None:
+        """Kill everything that runs on a host."""
+
+    def start_worker(self, name: str) -> None:
+        """Let a host return."""
+
+
+def check_that_each_result_is_stored_once(folder: FleetFolder, data: DataFolder, cluster: Hosts) -> None:
     start_detached(folder, data)
     # Two hosts are paused as soon as they have a task: their runs wait in the middle while the test acts on them.
     for host in ("one", "two"):
@@ -121,7 +150,8 @@ def test_each_result_is_stored_once_although_a_host_and_the_driver_are_killed(
         found = store.records(Measurement)
     systems = {row.system for row in progress.hosts.values()}
     assert len(systems) == len(HOSTS)
-    counted = Counter((it.system, it.brick, it.context) for it in found)
+    # A run that was cancelled in the middle keeps its samples, too.
+    counted = Counter((it.system, it.brick, it.context) for it in found if it.statistics.count == RUNS)
     assert set(counted.values()) == {1}
     assert len(counted) % len(HOSTS) == 0
     assert {it.system for it in found} == systems
