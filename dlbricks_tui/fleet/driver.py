@@ -67,7 +67,7 @@ class Driver:
         self._clock = clock
         self._patience_seconds = patience_seconds
         self.pools = SharedPools(workload, store, control.state.started)
-        self._answering = Answering(request.question, estimates, lambda: self.hosts.values())
+        self._answering = Answering(request.question, estimates, self.pools.askers, lambda: self.hosts.values(), tell)
         self._assigning = Assigning(request, self.pools, self._answering, calls, store, tell, clock)
         self._change = self._assigning.change
         self._returns = Returns(results, estimates, tell)
@@ -113,10 +113,10 @@ class Driver:
     def _answer(self) -> None:
         """Tell new estimates and orders, and end the work of hosts that cannot change the answer."""
         # While nothing is measured, estimates may take all the time.
-        orders = self._tell_answers(at_once=not self.waits_for_tasks)
+        orders = self._answering.tell(at_once=not self.waits_for_tasks)
         if self._answering.is_answered and self._estimates.are_stale:
             # Results that have come meanwhile may open the order again.
-            orders |= self._tell_answers(at_once=True)
+            orders |= self._answering.tell(at_once=True)
         waiting = [host for host in self.hosts.values() if not host.is_over]
         if self._answering.is_answered:
             for host in waiting:
@@ -163,16 +163,7 @@ class Driver:
         """Tell the final estimates of all models on all hosts, and the orders of the hosts."""
         for pool in self.pools.all:
             self._estimates.note_all(pool)
-        self._tell_answers(at_once=True)
-
-    def _tell_answers(self, *, at_once: bool) -> bool:
-        """Tell estimates and orders that have changed, and return True if any order has."""
-        for estimate in self._estimates.changes(self.pools.askers, at_once=at_once):
-            self._tell(estimate)
-        orders = tuple(self._answering.new_orders())
-        for order in orders:
-            self._tell(order)
-        return bool(orders)
+        self._answering.tell(at_once=True)
 
     def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
         if name not in self.hosts:

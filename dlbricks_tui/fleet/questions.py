@@ -6,11 +6,12 @@ from typing import TypeAlias
 
 from dlbricks_tui.fleet.choosing import Work, plan_for, seconds_inside
 from dlbricks_tui.fleet.deciding import Comparison, HostLatency
-from dlbricks_tui.fleet.estimates import FleetEstimates
+from dlbricks_tui.fleet.estimates import Asker, FleetEstimates
 from dlbricks_tui.fleet.events import HostEstimate, HostState, OrderFound
 from dlbricks_tui.fleet.host_work import HostWork
 from dlbricks_tui.fleet.pools import BrickPool
 from dlbricks_tui.fleet.request import Question
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.time_left import expected_seconds
@@ -24,10 +25,19 @@ _Key: TypeAlias = tuple[str, str]
 class Answering:
     """Follows the order of the hosts for each model, as estimates change."""
 
-    def __init__(self, question: Question, estimates: FleetEstimates, hosts: Callable[[], Iterable[HostWork]]) -> None:
+    def __init__(
+        self,
+        question: Question,
+        estimates: FleetEstimates,
+        askers: Callable[[BrickPool], Sequence[Asker]],
+        hosts: Callable[[], Iterable[HostWork]],
+        tell: Callable[[Event], None],
+    ) -> None:
         self._question = question
         self._estimates = estimates
+        self._askers = askers
         self._hosts = hosts
+        self._tell = tell
         self._comparisons: dict[_Key, Comparison] = {}
         self._orders: dict[_Key, OrderFound] = {}
         self._seen: tuple[tuple[str, HostState], ...] = ()
@@ -51,8 +61,16 @@ class Answering:
         asked = self._question is Question.WHICH_HOST and bool(self._orders)
         return asked and self._seen == self._states() and all(found.settled for found in self._orders.values())
 
-    def new_orders(self) -> Iterator[OrderFound]:
-        """Yield the orders that have changed."""
+    def tell(self, *, at_once: bool) -> bool:
+        """Tell estimates and orders that have changed, and return True if any order has."""
+        for estimate in self._estimates.changes(self._askers, at_once=at_once):
+            self._tell(estimate)
+        orders = tuple(self._new_orders())
+        for order in orders:
+            self._tell(order)
+        return bool(orders)
+
+    def _new_orders(self) -> Iterator[OrderFound]:
         states = self._states()
         changed = self._estimates.take_changed()
         if states != self._seen:
