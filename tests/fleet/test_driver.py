@@ -389,23 +389,30 @@ LIES = {
 }
 
 
+@pytest.fixture(scope="module")
+def liars(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkload) -> Fleet:
+    """A fleet run with a host for each lie, and an honest one."""
+    hosts = [honest(name, lie=lying(texts)) for name, (texts, _) in LIES.items()]
+    fleet = fleet_of(tmp_path_factory.mktemp("liars"), small_workload, *hosts, honest("two"))
+    assert fleet.drive().state is State.FINISHED
+    return fleet
+
+
 @pytest.mark.parametrize("name", LIES)
-def test_a_host_that_lies_is_distrusted_in_a_line_and_the_others_continue(
-    tmp_path: Path, small_workload: FleetWorkload, name: str
-) -> None:
-    texts, reason = LIES[name]
-    fleet = fleet_of(tmp_path, small_workload, honest("one", lie=lying(texts)), honest("two"))
-    state = fleet.drive()
-    assert state.state is State.FINISHED
-    assert fleet.states() == {"one": HostState.DISTRUSTED, "two": HostState.DONE}
-    row = fleet.progress.hosts["one"]
-    assert reason in row.message
+def test_a_host_that_lies_is_distrusted_in_a_line(liars: Fleet, name: str) -> None:
+    row = liars.progress.hosts[name]
+    assert row.state is HostState.DISTRUSTED
+    assert LIES[name][1] in row.message
     assert "\n" not in row.message
     assert len(row.message) < 500
-    stored = fleet.site.contents().measurements
-    truths = {it.uuid for host in fleet.engine.hosts.values() for it in host.store.values()}
+
+
+def test_nothing_that_a_host_lies_about_is_stored_and_the_others_continue(liars: Fleet) -> None:
+    assert liars.states()["two"] is HostState.DONE
+    stored = liars.site.contents().measurements
+    truths = {it.uuid for host in liars.engine.hosts.values() for it in host.store.values()}
     assert {it.uuid for it in stored} <= truths
-    assert sum(it.system == fleet.engine.hosts["two"].system.id for it in stored) == fleet.bricks
+    assert sum(it.system == liars.engine.hosts["two"].system.id for it in stored) == liars.bricks
 
 
 def test_a_result_with_the_identity_of_another_one_is_a_lie(tmp_path: Path, small_workload: FleetWorkload) -> None:
@@ -431,16 +438,23 @@ REPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", REPORTS)
-def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(
-    tmp_path: Path, small_workload: FleetWorkload, name: str
-) -> None:
-    changes, state, reason = REPORTS[name]
-    fleet = fleet_of(tmp_path, small_workload, honest("one", changes=changes), honest("two"))
+@pytest.fixture(scope="module")
+def unfit(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkload) -> Fleet:
+    """A fleet run with a host for each report that is not as it should be, and a usable one."""
+    hosts = [honest(name, changes=changes) for name, (changes, _, _) in REPORTS.items()]
+    fleet = fleet_of(tmp_path_factory.mktemp("unfit"), small_workload, *hosts, honest("two"))
     assert fleet.drive().state is State.FINISHED
-    assert fleet.states() == {"one": state, "two": HostState.DONE}
-    assert reason in fleet.progress.hosts["one"].message
-    assert not fleet.engine.hosts["one"].tasks
+    return fleet
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(unfit: Fleet, name: str) -> None:
+    _, state, reason = REPORTS[name]
+    row = unfit.progress.hosts[name]
+    assert row.state is state
+    assert reason in row.message
+    assert not unfit.engine.hosts[name].tasks
+    assert unfit.states()["two"] is HostState.DONE
 
 
 def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
