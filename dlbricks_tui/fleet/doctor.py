@@ -159,7 +159,9 @@ async def _no_python(host: HostEntry, connection: Connection, asked: Finished) -
 
 def _not_started(facts: HostFacts, asked: Finished) -> HostFinding:
     reason = last_line(asked.err) or f"it ends with status {asked.status}"
-    cure = f"remove {facts.folder}/{ENVIRONMENT} there, and let dlbricks fleet doctor --install make it again"
+    cure = (
+        f"remove {facts.folder}/{ENVIRONMENT} there, and let dlbricks fleet doctor --hosts FILE --install make it again"
+    )
     return HostFinding(subject="dlbricks", state=f"does not start: {reason}", verdict=Verdict.LACKS, cure=cure)
 
 

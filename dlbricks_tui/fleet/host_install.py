@@ -125,7 +125,7 @@ def _made_meanwhile(environment: Path, incoming: Path, content: str) -> bool:
     """True if another host that shares the folder has made the same environment since this one began."""
     try:
         complete, begun = environment / COMPLETE, incoming / _BEGUN
-        return complete.read_text() == content and complete.stat().st_mtime >= begun.stat().st_mtime
+        return complete.read_text() == content and complete.stat().st_mtime > begun.stat().st_mtime
     except OSError:
         return False
 

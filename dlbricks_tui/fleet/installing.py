@@ -16,6 +16,7 @@ from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.findings import Examination, HostFinding, Readiness, Verdict, Wanted
 from dlbricks_tui.fleet.host_facts import answer_in, script
 from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.judging import BYTES_TO_INSTALL, in_bytes
 from dlbricks_tui.fleet.own_wheel import write_wheel
 from dlbricks_tui.printable import printable
 from dlbricks_tui.untrusted_json import parsed_document
@@ -138,7 +139,8 @@ def reason(step: str, output: str, host: HostEntry, wheels: Wheels, *, is_full: 
     """Return why a step of the installer failed, and what to do, in one line."""
     folder, python = host.folder_there, host.python_there
     if is_full:
-        return f"the disk is full: free 3 GiB for {folder}, or name a folder on another disk in the hosts file"
+        needed = in_bytes(BYTES_TO_INSTALL)
+        return f"the disk is full: free {needed} for {folder}, or name a folder on another disk in the hosts file"
     match step:
         case "lock":
             return f"another installation in {folder} takes long: try again when it has ended"

@@ -15,8 +15,8 @@ GIBIBYTE = 1 << 30
 MEBIBYTE = 1 << 20
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 10), (3, 14)
 PYTHONS = "Python 3.10 to 3.14"
-# An environment with all frameworks, and as much again while it is made.
-BYTES_TO_INSTALL = 3 * GIBIBYTE
+# An environment with three frameworks takes 0.9 GiB, and the files for it as much again while it is made.
+BYTES_TO_INSTALL = 2 * GIBIBYTE
 _BYTES_TO_MEASURE = 256 * MEBIBYTE
 _LITTLE_MEMORY = GIBIBYTE
 # A larger load of other programs is worth a line, as in `dlbricks doctor`.
@@ -25,7 +25,7 @@ _STOLEN_SHARE = 0.005
 _CLOCK_NOTE_SECONDS = 2.0
 # Certificates have a beginning and an end.
 _CLOCK_LIMIT_SECONDS = 300.0
-_INSTALL = "dlbricks fleet doctor --install"
+_INSTALL = "dlbricks fleet doctor --hosts FILE --install"
 _ANOTHER_PYTHON = "name another interpreter as python in the hosts file"
 _PLATFORMS = {"Linux": "linux", "Darwin": "darwin"}
 
@@ -169,17 +169,17 @@ def _clock(seconds: float) -> HostFinding:
 
 def _disk(facts: HostFacts, must_install: bool) -> HostFinding:
     needed = BYTES_TO_INSTALL if must_install else _BYTES_TO_MEASURE
-    text = f"{_size(facts.free_disk)} free"
+    text = f"{in_bytes(facts.free_disk)} free"
     if facts.free_disk >= needed:
         return _fine("disk", text)
-    cure = f"free {_size(needed)} for {facts.folder}, or name a folder on another disk in the hosts file"
+    cure = f"free {in_bytes(needed)} for {facts.folder}, or name a folder on another disk in the hosts file"
     return _lack("disk", text, cure, blocks=must_install)
 
 
 def _memory(facts: HostFacts) -> HostFinding:
     if facts.free_memory is None:
         return _fine("memory", "not told")
-    text = f"{_size(facts.free_memory)} free"
+    text = f"{in_bytes(facts.free_memory)} free"
     if facts.free_memory >= _LITTLE_MEMORY:
         return _fine("memory", text)
     return _note("memory", text, "end other programs there: large models may not fit")
@@ -213,7 +213,8 @@ def _minor(python: str) -> str:
     return ".".join(map(str, _numbers(python)[:2]))
 
 
-def _size(size: int) -> str:
+def in_bytes(size: int) -> str:
+    """Return a size with its unit."""
     return f"{size / GIBIBYTE:.1f} GiB" if size >= GIBIBYTE else f"{size // MEBIBYTE} MiB"
 
 

@@ -1,8 +1,10 @@
 """Facts about hosts that lack nothing, and what such hosts need."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 from typing import Any
 
+from dlbricks_tui.fleet import host_check
 from dlbricks_tui.fleet.findings import HostFinding, Wanted, WantedPackage
 from dlbricks_tui.fleet.host_facts import HostFacts
 from dlbricks_tui.fleet.hosts import HostEntry
@@ -47,8 +49,9 @@ READY = HostFacts(
     dlbricks="0.2.0",
     content="c" * 64,
     packages={"onnxruntime": "1.32.0", "mxnet": "1.9.1", "distributed": "2026.8.0"},
-    clock_first=1_000_000,
-    clock_last=1_000_500,
+    # Its clock agrees with any: it began before and ended after.
+    clock_first=1 << 45,
+    clock_last=0,
 )
 # A host on which nothing was installed yet.
 BARE = replace(READY, interpreter="", environment_python="", dlbricks="", content="", packages={})
@@ -58,3 +61,10 @@ def found(facts: HostFacts, subject: str, **changes: Any) -> HostFinding:
     """Return the finding on a subject, with some facts changed."""
     (finding,) = [it for it in judged(HOST, replace(facts, **changes), 0.0, WANTED) if it.subject == subject]
     return finding
+
+
+def printed(facts: HostFacts) -> bytes:
+    """Return the facts as the program on a host prints them."""
+    document = asdict(facts)
+    shares = {f"{name}_permille": int(document.pop(name) * 1000) for name in ("busy", "stolen")}
+    return json.dumps({"format": host_check.FORMAT, "schema": host_check.SCHEMA, **document, **shares}).encode()

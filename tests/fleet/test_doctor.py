@@ -27,7 +27,7 @@ def test_a_bare_host_is_reachable_and_lacks_its_environment(tmp_path: Path) -> N
     assert found.findings[0].subject == "reachable" and found.state is Readiness.LACKING
     assert "environment" in [it.subject for it in found.lacks]
     assert found.folder == str(tmp_path / "there") and found.system_name
-    assert "dlbricks fleet doctor --install" in found.refusal
+    assert "dlbricks fleet doctor --hosts FILE --install" in found.refusal
     assert list(tmp_path.iterdir()) == []
 
 

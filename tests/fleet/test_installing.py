@@ -10,11 +10,14 @@ from zipfile import ZipFile
 
 import pytest
 
-from dlbricks_tui.fleet import installing
+from dlbricks_tui.fleet import host_install, installing
+from dlbricks_tui.fleet.connection import Finished
 from dlbricks_tui.fleet.findings import Examination, Readiness, Wanted, WantedPackage
 from dlbricks_tui.fleet.host_check import content_of
+from dlbricks_tui.fleet.host_facts import HostFacts
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.installing import InstallError, Wheels, reason, set_up_hosts
+from tests.fleet.facts import BARE, READY, printed
 from tests.fleet.local_host import LocalHost, connecting
 
 HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
@@ -95,6 +98,7 @@ def set_up(home: Path, wanted: Wanted, wheels: Path) -> tuple[Examination, Local
     return found, host
 
 
+@pytest.mark.soak
 def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing(
     small: SmallDlbricks, wheels: Path, tmp_path: Path
 ) -> None:
@@ -144,6 +148,58 @@ def test_each_content_gets_its_environment_and_a_failure_changes_nothing(
     shutil.rmtree(damaged)
     mended, _ = set_up(home, small.wanted, wheels)
     assert mended.state is Readiness.READY and mended.interpreter != newer.interpreter
+
+
+class ToldHost:
+    """A bare host whose installer tells what it is given, and which has the environment from then on."""
+
+    def __init__(self, told: dict[str, object], bare: HostFacts, ready: HostFacts) -> None:
+        self.told, self.facts, self.ready = told, bare, ready
+        self.sent: list[str] = []
+
+    async def run(self, command: str, given: bytes = b"", *, seconds: float, most_bytes: int = 0) -> Finished:
+        head = {"format": host_install.FORMAT, "schema": host_install.SCHEMA}
+        if "self_check" in command:
+            return Finished(0, json.dumps({**CHECK, "failures": {}}).encode(), b"")
+        last = given.decode().strip().splitlines()[-1]
+        if last.startswith("prepare("):
+            return Finished(0, json.dumps({**head, "state": "prepared", "incoming": "/there/in"}).encode(), b"")
+        if last.startswith("install("):
+            assert "0.2.0-py3-none-any.whl" in last and "all_wheels=" in last
+            self.facts = self.ready if self.told.get("state") == "done" else self.facts
+            return Finished(0, json.dumps({**head, **self.told}).encode(), b"")
+        return Finished(0, printed(self.facts), b"")
+
+    async def send(self, source: Path, target: str) -> None:
+        assert source.exists()
+        self.sent.append(target)
+
+
+def test_what_the_installer_tells_is_what_the_user_is_told(small: SmallDlbricks, wheels: Path) -> None:
+    wanted = small.wanted
+    ready = replace(READY, content=wanted.content, packages={"small-engine": "1.5"})
+    done = ToldHost({"state": "done", "environment": "/there/venvs/one"}, BARE, ready)
+    full = ToldHost({"state": "failed", "step": "pip", "output": "", "is_full": True}, BARE, ready)
+    hosts, steps = {"done": done, "full": full}, list[tuple[str, str]]()
+    entries = [replace(HERE, name=name) for name in hosts]
+    found = set_up_hosts(
+        entries, wanted, connecting(hosts), wheels=wheels, step=lambda host, text: steps.append((host, text))
+    )
+    assert [it.state for it in found] == [Readiness.READY, Readiness.LACKING]
+    assert found[0].installed == "made /there/venvs/one" and "the disk is full" in found[1].refusal
+    # All wheels of the folder, and the one of this dlbricks.
+    assert len(done.sent) == 4 and all(it.startswith("/there/in/") for it in done.sent)
+    assert ("done", "installing") in steps
+
+    (again,) = set_up_hosts(entries[:1], wanted, connecting(hosts), wheels=wheels)
+    assert (again.state, again.installed, len(done.sent)) == (Readiness.READY, "", 4)
+
+
+@pytest.mark.parametrize("path", ["relative", "/a\nb", "/" * 5000, 5])
+def test_a_path_that_no_host_has_is_refused(path: object, small: SmallDlbricks, wheels: Path) -> None:
+    host = ToldHost({"state": "done", "environment": path}, BARE, READY)
+    (found,) = set_up_hosts([HERE], small.wanted, connecting({"here": host}), wheels=wheels)
+    assert found.state is Readiness.LACKING and found.refusal.startswith("install: ")
 
 
 def test_a_host_without_ensurepip_is_left_as_it_is(small: SmallDlbricks, wheels: Path, tmp_path: Path) -> None:
@@ -215,4 +271,4 @@ def test_each_step_that_fails_says_what_to_do(step: str, said: str) -> None:
 
 
 def test_a_full_disk_says_how_much_to_free() -> None:
-    assert "the disk is full: free 3 GiB for ~/there" in reason("pip", "", HERE, OWN, is_full=True)
+    assert "the disk is full: free 2.0 GiB for ~/there" in reason("pip", "", HERE, OWN, is_full=True)

@@ -18,7 +18,7 @@ def test_a_host_with_everything_lacks_nothing() -> None:
 def test_a_bare_host_lacks_what_install_makes() -> None:
     lacking = [it for it in judged(HOST, BARE, 0.0, WANTED) if it.verdict is Verdict.LACKS]
     assert [(it.subject, it.installable) for it in lacking] == [("environment", True)]
-    assert lacking[0].cure == "dlbricks fleet doctor --install"
+    assert lacking[0].cure == "dlbricks fleet doctor --hosts FILE --install"
 
 
 def test_an_old_python_is_refused_with_the_name_of_one_that_fits() -> None:
