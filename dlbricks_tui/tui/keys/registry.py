@@ -4,6 +4,7 @@ from textual.binding import Binding, BindingType
 
 from dlbricks_tui.tui.analysis import actions as analysis
 from dlbricks_tui.tui.corpus import actions as corpus
+from dlbricks_tui.tui.fleet import actions as fleet
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
 from dlbricks_tui.tui.results import actions as results
@@ -22,6 +23,7 @@ _SCREENS = (
     analysis.SCOPES,
     scenario.SCOPES,
     trace.SCOPES,
+    fleet.SCOPES,
 )
 
 # Of each screen the screen itself first, then its panels and boxes.

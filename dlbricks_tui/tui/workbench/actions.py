@@ -37,6 +37,7 @@ WORKBENCH = Scope(
         Action("workbench.show_comparison", ("v",), "compare", "Compare runtimes, threads and batch sizes."),
         Action("workbench.show_scenario", ("L",), "load", "Show how much load the open model can serve."),
         Action("workbench.show_trace", ("i",), "trace", "Show where the time of the open model goes, in a timeline."),
+        Action("workbench.show_fleet", ("F",), "fleet", "Show many hosts that measure for you, and which is best."),
         Action("workbench.show_settings", ("s",), "settings", "Go to the settings of the estimate."),
         Action("workbench.go_to_models", ("1",), "models", "Go to the models."),
         Action("workbench.go_to_tree", ("2",), "tree", "Go to the decomposition."),

@@ -143,6 +143,12 @@ class ViewsScreen(RunHostScreen):
 
         self.ask(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
 
+    def action_show_fleet(self) -> None:
+        from dlbricks_tui.tui.fleet.fleets import sources_of
+        from dlbricks_tui.tui.fleet.screen import FleetScreen
+
+        self.app.push_screen(FleetScreen(self.session, sources_of(self._models.marked, self._spec)))
+
     def _system_taken(self, taken: tuple[str, Level]) -> None:
         system, level = taken
         self.choose(replace(self.choices, system=system, runtime=None, format=None, level=level))

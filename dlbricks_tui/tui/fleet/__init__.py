@@ -1,0 +1,1 @@
+"""The screen of fleets: many hosts that measure for one user."""

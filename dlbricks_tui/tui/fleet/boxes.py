@@ -1,0 +1,201 @@
+"""The boxes of the fleet screen: a hosts file, the settings of a new fleet run, all fleet runs, and a confirmation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.fleet.request import Question
+from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, SearchedDialog
+from dlbricks_tui.tui.dialogs.paths import PathScreen
+from dlbricks_tui.tui.fleet import actions
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line
+from dlbricks_tui.tui.run.all_runs import run_row
+from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.wording.numbers import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.runs.run_folder import RunState
+
+_LABEL, _VALUE = 12, 13
+_SECONDS = (10.0, 20.0, 60.0)
+
+
+class HostsFileScreen(PathScreen):
+    """Returns the path of a hosts file."""
+
+    HINT = "~/hosts.toml"
+    ENDINGS = (".toml",)
+    ABOUT = (
+        "The path of a hosts file, which names the hosts that are reached over SSH. docs/fleet.md describes it. "
+        "{path.next} selects one of the names below."
+    )
+
+    @property
+    def prompt(self) -> str:
+        return "Hosts file"
+
+
+@dataclass(frozen=True, slots=True)
+class FleetSettings:
+    """The settings of a new fleet run; None is the usual value."""
+
+    question: Question = Question.WHICH_HOST
+    probe_seconds: float = 20.0
+    runtime: str | None = None
+    threads: int | None = None
+
+
+class StartFleetScreen(Dialog[FleetSettings]):
+    """Returns the settings to start the fleet run with."""
+
+    scope = actions.START
+    CSS_PATH = "fleet.tcss"
+    ABOUT = (
+        "`which-host` measures until the order of the hosts is certain; `everything` measures every brick on every host. "
+        "The probe measures the bricks that tell most, before any other. The fleet run is a separate process that "
+        "continues if you quit."
+    )
+
+    def __init__(self, models: tuple[str, ...], runtimes: tuple[str, ...]) -> None:
+        super().__init__()
+        self._models = models
+        self._rows = _SettingRows(runtimes)
+
+    def compose(self) -> ComposeResult:
+        with Box(f"Measure {names_of(self._models)} on a fleet", actions.START):
+            yield self._rows
+
+    def on_mount(self) -> None:
+        self._rows.rows_changed()
+
+    def action_begin(self) -> None:
+        self.dismiss(self._rows.settings)
+
+    def action_next(self) -> None:
+        self._rows.step(1)
+
+    def action_previous(self) -> None:
+        self._rows.step(-1)
+
+
+class _SettingRows(ItemRows[str]):
+    """A row for each setting, with its value and meaning."""
+
+    def __init__(self, runtimes: tuple[str, ...]) -> None:
+        super().__init__()
+        self.settings = FleetSettings()
+        self._values: dict[str, tuple[object, ...]] = {
+            "question": tuple(Question),
+            "probe_seconds": _SECONDS,
+            "runtime": (None, *runtimes),
+            "threads": (None, 1, 2, 4, 8, 16),
+        }
+        self.items = tuple(self._values)
+
+    def row(self, index: int, width: int) -> Line:
+        name = self.items[index]
+        label, shown, meaning = {
+            "question": ("question", self.settings.question.value, "what to find out"),
+            "probe_seconds": ("probe", f"{self.settings.probe_seconds:g} s", "on each host, first of all"),
+            "runtime": ("runtime", self.settings.runtime or "usual", "that measures on all hosts"),
+            "threads": ("threads", str(self.settings.threads or "usual"), "on all hosts"),
+        }[name]
+        return (column(label, _LABEL), column(shown, max(_VALUE, len(shown) + 1), "strong"), Span(meaning, "muted"))
+
+    def step(self, step: int) -> None:
+        """Change the selected setting to its next or previous value."""
+        name = self.selected
+        if name is not None:
+            values = self._values[name]
+            place = values.index(getattr(self.settings, name))
+            changed: dict[str, object] = {name: values[(place + step) % len(values)]}
+            self.settings = replace(self.settings, **changed)  # type: ignore[arg-type]
+            self.refresh()
+
+
+class AllFleetsScreen(SearchedDialog[str]):
+    """Returns the id of the fleet run to watch."""
+
+    scope = actions.FLEETS
+    SEARCH_HINT = "model, state, date or id"
+    ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
+
+    def __init__(self, states: Callable[[], tuple[RunState, ...]], resume: Callable[[str], None]) -> None:
+        self._list = _FleetRows()
+        super().__init__(self._list)
+        self._states = states
+        self._resume = resume
+
+    def compose(self) -> ComposeResult:
+        with Box("Fleet runs", actions.FLEETS, classes="-tall"):
+            yield self._list
+            yield self.search_line
+
+    def on_mount(self) -> None:
+        self.run_in_thread(self._states, "fleets", self._list.show)
+
+    def show_found(self, words: Sequence[str]) -> None:
+        self._list.seek(words)
+
+    def action_show(self) -> None:
+        if self._list.selected is not None:
+            self.dismiss(self._list.selected.run)
+
+    def action_resume(self) -> None:
+        if self._list.selected is not None:
+            run = self._list.selected.run
+            self.run_in_thread(partial(self._resume, run), "resume", lambda _: self.dismiss(run))
+
+
+class _FleetRows(ItemRows["RunState"]):
+    def __init__(self) -> None:
+        super().__init__()
+        self._states: tuple[RunState, ...] = ()
+        self._words: tuple[str, ...] = ()
+        self.show_placeholder(line(Span("Looking for fleet runs.", "muted")))
+
+    def row(self, index: int, width: int) -> Line:
+        return run_row(self.items[index], width)
+
+    def show(self, states: tuple[RunState, ...]) -> None:
+        self._states = states
+        if not states:
+            self.show_placeholder(
+                line("There are no fleet runs yet."), Hint("{dialog.close} goes back; {fleet.start} starts the first.")
+            )
+        self.seek(self._words)
+
+    def seek(self, words: Sequence[str]) -> None:
+        """Show only the fleet runs that contain all of the words."""
+        self._words = tuple(words)
+        self.items = tuple(
+            it
+            for it in self._states
+            if contains_all(f"{it.started} {it.state.value} {' '.join(it.models)} {it.run}", self._words)
+        )
+        self.rows_changed()
+
+
+class CancelFleetScreen(ConfirmingScreen):
+    """Returns True if the user confirms."""
+
+    HEADING = "Cancel the fleet run?"
+    scope = actions.CANCEL
+    ABOUT = "The store keeps all results. You can resume the fleet run later."
+
+    def __init__(self, run: str, models: tuple[str, ...]) -> None:
+        super().__init__()
+        self._run_id = run
+        self._models = models
+
+    def paragraphs(self) -> Iterable[Line]:
+        yield line(f"Fleet run {self._run_id} of {names_of(self._models)}.")
+        yield BLANK
+        yield line("Its hosts end what they measure. Its results are kept, and it can be resumed later.")

@@ -1,0 +1,73 @@
+"""Starts, controls and lists fleet runs; each is a separate process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.fleet.folder import FleetFolders, create_fleet
+from dlbricks_tui.fleet.hosts_file import read_hosts
+from dlbricks_tui.fleet.request import FleetRequest
+from dlbricks_tui.fleet.running import start_detached
+from dlbricks_tui.runtime.registry import Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dlbricks_tui.fleet.folder import FleetFolder
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.runs.run_folder import RunState
+    from dlbricks_tui.tui.fleet.boxes import FleetSettings
+    from dlbricks_tui.tui.open_model import ModelSpec
+
+
+class Fleets:
+    """The fleet runs of a data folder."""
+
+    def __init__(self, data: DataFolder) -> None:
+        self._data = data
+
+    def newest(self) -> FleetFolder | None:
+        """Return the newest fleet run, if there is one."""
+        states = self.states()
+        return self.folder(states[0].run) if states else None
+
+    def folder(self, run: str) -> FleetFolder:
+        return FleetFolders(self._data.fleets).find(run)
+
+    def states(self) -> tuple[RunState, ...]:
+        """Return the states of all fleet runs, the newest first."""
+        return FleetFolders(self._data.fleets).states()[::-1]
+
+    def runtimes(self) -> tuple[str, ...]:
+        """Return the names of the registered runtimes."""
+        return tuple(each.name for each in Registry(self._data.path).all())
+
+    def start(self, sources: Sequence[ModelSource], hosts_file: Path, settings: FleetSettings) -> FleetFolder:
+        """Start a fleet run in a process of its own."""
+        hosts = read_hosts(hosts_file)
+        options = MeasureOptions(runtime=settings.runtime, threads=settings.threads, end_to_end=False)
+        request = FleetRequest(
+            run=run_request(options, sources, self._data),
+            hosts=hosts,
+            question=settings.question,
+            probe_seconds=settings.probe_seconds,
+        )
+        folder = create_fleet(request, self._data)
+        start_detached(folder, self._data)
+        return folder
+
+    def resume(self, run: str) -> None:
+        """Resume a fleet run that ended before it was complete."""
+        start_detached(self.folder(run), self._data)
+
+    def add(self, run: str, hosts_file: Path) -> None:
+        """Let more hosts take part in a fleet run."""
+        self.folder(run).add_hosts(read_hosts(hosts_file))
+
+
+def sources_of(marked: Sequence[ModelSource], spec: ModelSpec | None) -> tuple[ModelSource, ...]:
+    """Return the models of a new fleet run: the marked ones, or else the open one."""
+    return tuple(marked) or ((spec.source,) if spec is not None else ())
