@@ -58,7 +58,7 @@ class StartFleetScreen(Dialog[FleetSettings]):
     scope = actions.START
     CSS_PATH = "fleet.tcss"
     ABOUT = (
-        "`which-host` measures until the order of the hosts is certain; `everything` measures every brick on every host. "
+        "`which-host` measures until the order of the hosts is certain; `everything` measures all bricks on all hosts. "
         "The probe measures the bricks that tell most, before any other. The fleet run is a separate process that "
         "continues if you quit."
     )

@@ -36,8 +36,8 @@ class HostsPanel(ItemPanel[HostRow]):
     HEADED = True
     SEARCH_HINT = "name, state or system"
     ABOUT = (
-        "The hosts of the fleet run. Bricks count that have a result here, of all that are wanted. Disturbed rounds were "
-        "repeated, as other programs ran. A lost host goes on when it returns. A distrusted one returned something "
+        "The hosts of the fleet run. Bricks with a result here are counted, of all that are wanted. Disturbed rounds "
+        "were repeated, as other programs ran. A lost host goes on when it returns. A distrusted one returned what is "
         "impossible: nothing of that is stored."
     )
 
@@ -111,8 +111,8 @@ class FleetModelsPanel(ItemPanel[ModelView]):
     HEADED = True
     SEARCH_HINT = "model, runtime or host"
     ABOUT = (
-        "The models of the fleet run, with the host that is fastest so far. ~: a part is predicted; …: a part is missing. "
-        "An order is settled once it is right with 95 % confidence."
+        "The models of the fleet run, with the host that is fastest so far. ~: a part is predicted; …: a part is "
+        "missing. An order is settled once it is right with 95 % confidence."
     )
 
     class Selected(Message):
@@ -148,7 +148,9 @@ class FleetModelsPanel(ItemPanel[ModelView]):
         it = self.found[index]
         name, host = _model_widths(width)
         best = next((each for each in it.estimates if each.host in it.fastest), None)
-        settled = column("settled" if it.is_settled else "open", _ORDER, "good" if it.is_settled else "warn", right=True)
+        settled = column(
+            "settled" if it.is_settled else "open", _ORDER, "good" if it.is_settled else "warn", right=True
+        )
         return (
             column(it.model, name),
             column(" = ".join(it.fastest), host, "strong"),
