@@ -79,6 +79,7 @@ COMMANDS = (
     _command("results", "list, show, compare, export, import, delete, verify and compact stored results"),
     _command("suite", "have the bricks of private models measured where the models are not"),
     _command("systems", "list the systems of the store, or compare them for some models"),
+    _command("fleet", "measure on many hosts, find the best one, and set hosts up"),
     _command("report", "draw the paper's figures from stored results, as one page"),
     _command("runtimes", "list, add, check or remove interpreters that have a framework"),
     _command("doctor", "name what disturbs measurements on this host, and what helps"),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from textual.pilot import Pilot
 
 from dlbricks_tui.fleet.events import (
@@ -16,7 +17,6 @@ from dlbricks_tui.fleet.events import (
     HostState,
     OrderFound,
 )
-from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventWriter

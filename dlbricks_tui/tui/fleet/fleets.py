@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
+from dlbricks_tui.answers.measuring import MeasureOptions
 from dlbricks_tui.fleet.folder import FleetFolders, create_fleet
 from dlbricks_tui.fleet.hosts_file import read_hosts
-from dlbricks_tui.fleet.request import FleetRequest
 from dlbricks_tui.fleet.running import start_detached
 from dlbricks_tui.runtime.registry import Registry
 
@@ -47,14 +47,13 @@ class Fleets:
 
     def start(self, sources: Sequence[ModelSource], hosts_file: Path, settings: FleetSettings) -> FleetFolder:
         """Start a fleet run in a process of its own."""
-        hosts = read_hosts(hosts_file)
-        options = MeasureOptions(runtime=settings.runtime, threads=settings.threads, end_to_end=False)
-        request = FleetRequest(
-            run=run_request(options, sources, self._data),
-            hosts=hosts,
+        options = FleetOptions(
+            hosts=hosts_file,
             question=settings.question,
             probe_seconds=settings.probe_seconds,
+            measuring=MeasureOptions(runtime=settings.runtime, threads=settings.threads),
         )
+        request = fleet_request(options, sources, self._data)
         folder = create_fleet(request, self._data)
         start_detached(folder, self._data)
         return folder

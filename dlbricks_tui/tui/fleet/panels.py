@@ -11,11 +11,12 @@ from dlbricks_tui.fleet.events import HostEstimate
 from dlbricks_tui.fleet.progress import HostRow
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.fleet.view import ModelView, by_cost
-from dlbricks_tui.tui.fleet.words import HOST_STYLES, cost_of, latency_of
+from dlbricks_tui.tui.fleet.words import HOST_STYLES
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders
 from dlbricks_tui.tui.widgets.rows import DrawnRows
+from dlbricks_tui.wording.fleets import dollars, latency_on
 from dlbricks_tui.wording.numbers import duration, milliseconds
 
 if TYPE_CHECKING:
@@ -154,8 +155,8 @@ class FleetModelsPanel(ItemPanel[ModelView]):
         return (
             column(it.model, name),
             column(" = ".join(it.fastest), host, "strong"),
-            number_column("-" if best is None else latency_of(best), _LATENCY),
-            number_column("-" if best is None else cost_of(best), _COST),
+            number_column("-" if best is None else latency_on(best), _LATENCY),
+            number_column("-" if best is None else dollars(best), _COST),
             settled,
         )
 
@@ -210,12 +211,12 @@ class RankingPanel(ItemPanel[HostEstimate]):
         half_ms = None if it.low_ms is None or it.high_ms is None else (it.high_ms - it.low_ms) / 2
         return (
             column(it.host, name),
-            number_column(latency_of(it), _LATENCY, "strong"),
+            number_column(latency_on(it), _LATENCY, "strong"),
             number_column("" if half_ms is None else milliseconds(half_ms), 8, "muted"),
             Span(" "),
             *bar(share, room),
             number_column("-" if it.per_second is None else f"{it.per_second:,.1f}", _PER_SECOND),
-            number_column(cost_of(it), _COST),
+            number_column(dollars(it), _COST),
         )
 
 

@@ -9,12 +9,12 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.run.words import STATE_STYLES
-from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, milliseconds, names_of
+from dlbricks_tui.wording.fleets import settled_line
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dlbricks_tui.fleet.events import HostEstimate
     from dlbricks_tui.tui.fleet.view import FleetView
 
 HOST_STYLES: Mapping[HostState, str] = {
@@ -64,7 +64,7 @@ def answer_line(view: FleetView | None) -> Line:
         found = f" The fastest host differs: {_wins(view)}"
     if settled == len(view.models):
         return line(Span(f"{found}; settled.", "good"))
-    return line(Span(found, "strong"), Span(f"; {settled} of {len(view.models)} orders settled.", "warn"))
+    return line(Span(found, "strong"), Span(f"; {settled_line(it.is_settled for it in view.models)}.", "warn"))
 
 
 def _wins(view: FleetView) -> str:
@@ -74,16 +74,3 @@ def _wins(view: FleetView) -> str:
             wins[host] = wins.get(host, 0) + 1
     most = sorted(wins.items(), key=lambda it: -it[1])[:3]
     return ", ".join(f"{host} for {counted(count, 'model')}" for host, count in most)
-
-
-def latency_of(it: HostEstimate) -> str:
-    """Return a latency in milliseconds with the sign of its kind; a dash if it is unknown."""
-    if it.sequential_ms is None:
-        return "-"
-    sign = PARTLY if it.missing_layers else PREDICTED if it.predicted_layers else ""
-    return f"{sign}{milliseconds(it.sequential_ms)}"
-
-
-def cost_of(it: HostEstimate) -> str:
-    """Return the dollars for a million inferences; a dash without a price."""
-    return "-" if it.dollars_per_million is None else f"${it.dollars_per_million:,.2f}"

@@ -1,0 +1,45 @@
+"""Options of a fleet run, and the request that follows from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.hosts_file import read_hosts
+from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.library import ModelSource
+
+MOST_PROBE_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOptions:
+    """Options of a fleet run: its hosts, by a hosts file or a dask scheduler, the question, and what to measure."""
+
+    hosts: Path | None = None
+    scheduler: str = ""
+    question: Question = Question.EVERYTHING
+    probe_seconds: float = 20.0
+    # True: use a scheduler without TLS that other machines can reach.
+    allow_plain: bool = False
+    measuring: MeasureOptions = field(default_factory=MeasureOptions)
+
+
+def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: DataFolder) -> FleetRequest:
+    """Return the request of a fleet run; raise FleetError for options that do not fit together."""
+    if (options.hosts is None) is not bool(options.scheduler):
+        raise FleetError("name either a hosts file (--hosts FILE) or a dask scheduler (--scheduler ADDRESS)")
+    if not 0 < options.probe_seconds <= MOST_PROBE_SECONDS:
+        raise FleetError(f"probe of {options.probe_seconds:g} seconds: give more than 0 and at most 3600")
+    # Only layers travel: no host can time a whole model.
+    measuring = replace(options.measuring, end_to_end=False)
+    return FleetRequest(
+        run=run_request(measuring, sources, data),
+        hosts=() if options.hosts is None else read_hosts(options.hosts),
+        scheduler=options.scheduler,
+        question=options.question,
+        probe_seconds=options.probe_seconds,
+        allow_plain=options.allow_plain,
+    )

@@ -1,0 +1,225 @@
+"""Fleet runs as plain values: the results of the Python API, and the JSON documents of `dlbricks fleet`."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from dlbricks_tui.fleet.findings import Examination, Readiness, Verdict
+from dlbricks_tui.fleet.progress import FleetProgress
+from dlbricks_tui.runs.run_folder import RunState, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetHost:
+    """A host of a fleet run: `bricks` have a result in the local store, of `of` that are wanted from it."""
+
+    host: str
+    system: str
+    system_name: str
+    state: str
+    # The reason for the state.
+    message: str
+    bricks: int
+    of: int
+    failed: int
+    disturbed_rounds: int
+    disturbed_seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetEstimate:
+    """The estimate of a model on a host. Latencies are None while too little is known."""
+
+    host: str
+    system: str
+    sequential_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    measured_layers: int
+    predicted_layers: int
+    missing_layers: int
+    per_second: float | None
+    dollars_per_million: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetModel:
+    """A model by one runtime on all hosts. `order` has the hosts, the fastest first; equally fast ones are together."""
+
+    model: str
+    runtime: str
+    order: tuple[tuple[str, ...], ...]
+    # True if the order is right with 95 % confidence.
+    settled: bool
+    estimates: tuple[FleetEstimate, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOutModel:
+    """A model that no host can measure."""
+
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetResult:
+    """A fleet run: its hosts, and the estimates of its models on them."""
+
+    fleet: str
+    state: State
+    # The reason for an early end.
+    message: str
+    question: str
+    started: str
+    seconds: float
+    hosts: tuple[FleetHost, ...]
+    models: tuple[FleetModel, ...]
+    left_out: tuple[LeftOutModel, ...]
+
+    @property
+    def has_failures(self) -> bool:
+        """True if not every host has measured everything that was asked of it."""
+        lacking = any(it.failed or it.state not in ("done", "cancelled") for it in self.hosts)
+        return bool(lacking or self.left_out or self.state is State.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetSummary:
+    """A fleet run of the data folder; `pid` is the process that drives it."""
+
+    fleet: str
+    state: State
+    message: str
+    models: tuple[str, ...]
+    bricks: int
+    measured: int
+    known: int
+    failed: int
+    started: str
+    seconds: float
+    pid: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFact:
+    """One line of the doctor about a host."""
+
+    subject: str
+    state: str
+    verdict: Verdict
+    cure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExaminedHost:
+    """A host as the doctor found it."""
+
+    host: str
+    system: str
+    system_name: str
+    state: Readiness
+    # None if its store cannot be read yet.
+    bricks: int | None
+    installed: str
+    findings: tuple[HostFact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetExamination:
+    """What the doctor of a fleet found out."""
+
+    hosts: tuple[ExaminedHost, ...]
+
+
+def fleet_result(state: RunState, progress: FleetProgress) -> FleetResult:
+    """Return a fleet run by its state and its events."""
+    groups: dict[tuple[str, str], list[FleetEstimate]] = {}
+    for (model, runtime, host), it in progress.estimates.items():
+        row = progress.hosts.get(host)
+        groups.setdefault((model, runtime), []).append(
+            FleetEstimate(
+                host=host,
+                system=row.system if row else "",
+                sequential_ms=it.sequential_ms,
+                low_ms=it.low_ms,
+                high_ms=it.high_ms,
+                measured_layers=it.measured_layers,
+                predicted_layers=it.predicted_layers,
+                missing_layers=it.missing_layers,
+                per_second=it.per_second,
+                dollars_per_million=it.dollars_per_million,
+            )
+        )
+    orders = progress.orders
+    return FleetResult(
+        fleet=state.run,
+        state=state.state,
+        message=state.message,
+        question=progress.started.question if progress.started else "",
+        started=state.started,
+        seconds=state.seconds,
+        hosts=tuple(
+            FleetHost(
+                host=it.name,
+                system=it.system,
+                system_name=it.system_name,
+                state=it.state.value,
+                message=it.message,
+                bricks=it.bricks,
+                of=it.of,
+                failed=it.failed,
+                disturbed_rounds=it.disturbed_rounds,
+                disturbed_seconds=it.disturbed_seconds,
+            )
+            for it in progress.hosts.values()
+        ),
+        models=tuple(
+            FleetModel(
+                model=model,
+                runtime=runtime,
+                order=orders[model, runtime].order if (model, runtime) in orders else (),
+                settled=(model, runtime) in orders and orders[model, runtime].settled,
+                estimates=tuple(sorted(found, key=lambda it: (it.sequential_ms is None, it.sequential_ms or 0.0))),
+            )
+            for (model, runtime), found in groups.items()
+        ),
+        left_out=tuple(LeftOutModel(model=it.model, reason=it.reason) for it in progress.left_out),
+    )
+
+
+def fleet_summary(state: RunState) -> FleetSummary:
+    """Return a fleet run of the data folder by its state."""
+    return FleetSummary(
+        fleet=state.run,
+        state=state.state,
+        message=state.message,
+        models=state.models,
+        bricks=state.bricks.total,
+        measured=state.bricks.measured,
+        known=state.bricks.reused,
+        failed=state.bricks.failed,
+        started=state.started,
+        seconds=state.seconds,
+        pid=state.process.pid if state.active else None,
+    )
+
+
+def fleet_examination(found: Iterable[Examination]) -> FleetExamination:
+    """Return what the doctor found out."""
+    return FleetExamination(
+        hosts=tuple(
+            ExaminedHost(
+                host=it.host,
+                system=it.system,
+                system_name=it.system_name,
+                state=it.state,
+                bricks=it.bricks,
+                installed=it.installed,
+                findings=tuple(
+                    HostFact(subject=each.subject, state=each.state, verdict=each.verdict, cure=each.cure)
+                    for each in it.findings
+                ),
+            )
+            for it in found
+        )
+    )

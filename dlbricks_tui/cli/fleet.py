@@ -1,0 +1,408 @@
+"""`dlbricks fleet`: measure on many hosts, watch and control such runs, and set the hosts up."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    add_variant_options,
+    cutting_of,
+    shapes_of,
+    values_given,
+    values_of,
+)
+from dlbricks_tui.cli.output import narrate, show, write, write_json
+from dlbricks_tui.cli.parser import (
+    Actions,
+    Handler,
+    Parser,
+    Status,
+    add_action,
+    add_listing,
+    add_quiet_option,
+    add_schema_option,
+)
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import Question
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.run_folder import RunState, State
+
+if TYPE_CHECKING:
+    from dlbricks_tui.fleet.folder import FleetFolder
+    from dlbricks_tui.fleet.progress import FleetProgress
+
+_SECONDS_BETWEEN_LOOKS = 0.5
+_EXTRA = "pip install 'dlbricks-tui[fleet]'"
+_NEEDED = ("distributed", "asyncssh", "cryptography")
+_PROBE_SECONDS = 20.0
+
+
+def register(parser: Parser) -> None:
+    """Add the actions of `fleet`; without one it lists."""
+    actions = add_listing(parser, "list the fleet runs, the newest last", list_fleets)
+    add_schema_option(parser, "FleetSummary", module="fleets.results", many=True)
+    _add_run(actions)
+    watching = _add(
+        actions, "status", "show the hosts of a fleet run, and the models on them", show_status, newest=True
+    )
+    watching.add_argument("--follow", action="store_true", help="go on until the fleet run ends")
+    add_quiet_option(watching)
+    add_schema_option(watching, "FleetResult", module="fleets.results")
+    for name, about, handler in (
+        ("pause", "let the hosts pause, so that others can measure there", pause_fleet),
+        ("cancel", "end a fleet run, or the work of one host; results are kept", cancel_fleet),
+    ):
+        _add(actions, name, about, handler).add_argument("--host", metavar="NAME", help="only this host")
+    resuming = _add(
+        actions, "resume", "let paused hosts go on, or carry on with a fleet run that has ended early", resume_fleet
+    )
+    resuming.add_argument("--host", metavar="NAME", help="only this host")
+    resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
+    add_quiet_option(resuming)
+    adding = _add(actions, "add", "let more hosts take part in a fleet run", add_hosts)
+    _add_hosts_option(adding)
+    _add_doctor(actions)
+    making = add_action(actions, "init", "make the certificates of a fleet, once", make_certificates)
+    making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
+    _add_worker(actions)
+
+
+def _add_run(actions: Actions) -> None:
+    running = add_action(
+        actions, "run", "measure the bricks of models on many hosts; the models stay here", run_fleet, json=False
+    )
+    add_models_argument(running, many=True)
+    where = running.add_mutually_exclusive_group(required=True)
+    where.add_argument("--hosts", metavar="FILE", type=Path, help="the hosts to reach over SSH (see docs/fleet.md)")
+    where.add_argument(
+        "--scheduler", metavar="ADDRESS", default="", help="a dask scheduler, such as tls://10.0.0.1:8786"
+    )
+    running.add_argument(
+        "--question",
+        choices=values_of(Question),
+        default=Question.EVERYTHING.value,
+        help="which-host: end once the order of the hosts is certain for every model (default: everything)",
+    )
+    running.add_argument(
+        "--probe-seconds",
+        metavar="S",
+        type=float,
+        default=_PROBE_SECONDS,
+        help="time of the first measurements on each host, which tell most (default: 20)",
+    )
+    running.add_argument(
+        "--plain", action="store_true", help="use a scheduler without TLS although other machines can reach it"
+    )
+    add_cutting_options(running, level=Level.FUSED)
+    add_variant_options(running)
+    from dlbricks_tui.cli.run import add_measuring_options
+
+    add_measuring_options(running)
+    add_schema_option(running, "FleetResult", module="fleets.results")
+
+
+def _add_doctor(actions: Actions) -> None:
+    doctor = add_action(actions, "doctor", "name what hosts lack, and set them up", examine_fleet)
+    _add_hosts_option(doctor)
+    doctor.add_argument("--install", action="store_true", help="set up what is missing, without root")
+    doctor.add_argument(
+        "--wheels", metavar="DIR", type=Path, help="with --install: a folder of wheels for hosts without internet"
+    )
+    doctor.add_argument("--runtime", metavar="NAME", action="append", default=[], help="needed there; repeatable")
+    doctor.add_argument("--all", action="store_true", help="list what is as it should be, too")
+    add_schema_option(doctor, "FleetExamination", module="fleets.results")
+
+
+def _add_worker(actions: Actions) -> None:
+    worker = add_action(
+        actions, "worker", "measure on this host for the driver of a dask scheduler", work_for_fleet, json=False
+    )
+    worker.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tls://10.0.0.1:8786")
+    worker.add_argument("--name", metavar="NAME", required=True, help="the name of this host in the fleet")
+    worker.add_argument(
+        "--certificates", metavar="DIR", type=Path, help="the certificates of hosts (default: in the data folder)"
+    )
+    worker.add_argument("--plain", action="store_true", help="use a scheduler without TLS")
+
+
+def _add_hosts_option(parser: Parser) -> None:
+    parser.add_argument("--hosts", metavar="FILE", type=Path, required=True, help="the hosts file")
+
+
+def _add(actions: Actions, name: str, about: str, handler: Handler, *, newest: bool = False) -> Parser:
+    parser = add_action(actions, name, about, handler)
+    about_id = "the id of a fleet run, its beginning, or `last`"
+    if newest:
+        parser.add_argument("fleet", metavar="ID", nargs="?", default="last", help=f"{about_id} (default: last)")
+    else:
+        parser.add_argument("fleet", metavar="ID", help=about_id)
+    return parser
+
+
+def run_fleet(args: argparse.Namespace) -> int:
+    """Start a fleet run, and drive it unless it is to be detached."""
+    from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
+    from dlbricks_tui.answers.opening import library
+    from dlbricks_tui.cli.run import measure_options_of, tell_variants
+    from dlbricks_tui.fleet.folder import create_fleet
+
+    _require_extra()
+    cutting = cutting_of(args)
+    measuring = replace(
+        measure_options_of(args),
+        granularity=cutting.granularity,
+        level=Level(args.level),
+        cut=cutting.cut,
+        order=cutting.order,
+        inputs=shapes_of(args),
+        values=values_given(args),
+        batch=args.batch,
+        precision=args.precision,
+        instructions=args.instructions,
+        optimisation=args.optimisation,
+    )
+    options = FleetOptions(
+        hosts=args.hosts,
+        scheduler=args.scheduler,
+        question=Question(args.question),
+        probe_seconds=args.probe_seconds,
+        allow_plain=args.plain,
+        measuring=measuring,
+    )
+    request = fleet_request(options, library(args.data).find_all(args.models), args.data)
+    folder = create_fleet(request, args.data)
+    tell_variants(request.run)
+    return _drive(folder, args)
+
+
+def show_status(args: argparse.Namespace) -> int:
+    """Show a fleet run as it is now, or until it ends."""
+    folder = _folder(args)
+    if args.follow:
+        from dlbricks_tui.cli.fleet_progress import shown_fleet
+        from dlbricks_tui.fleet.events import EVENTS
+        from dlbricks_tui.runs.events import EventReader
+
+        reader = EventReader(folder.events_file, EVENTS)
+        with shown_fleet(quiet=args.quiet) as shown:
+            is_active = True
+            while is_active:
+                # Looked at before reading, so that the last events are read.
+                is_active = folder.state().active
+                for event in reader.new():
+                    shown.take(event)
+                if is_active:
+                    time.sleep(_SECONDS_BETWEEN_LOOKS)
+    state = folder.state()
+    _show(state, folder.progress(), as_json=args.json)
+    return Status.DONE if state.active else _status(state, folder.progress())
+
+
+def list_fleets(args: argparse.Namespace) -> int:
+    """List all fleet runs of the data folder."""
+    from dlbricks_tui.answers.fleets.results import fleet_summary
+    from dlbricks_tui.fleet.folder import FleetFolders
+
+    found = [fleet_summary(state) for state in FleetFolders(args.data.fleets).states()]
+    if args.json:
+        write_json(found)
+    elif found:
+        from dlbricks_tui.cli.fleet_view import summaries_view
+
+        show(summaries_view(found))
+    else:
+        narrate("no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first")
+    return Status.DONE
+
+
+def pause_fleet(args: argparse.Namespace) -> int:
+    """Pause all hosts of a fleet run, or one of them."""
+    folder = _folder(args)
+    if args.host is None:
+        folder.pause()
+        return _confirm(folder, "pauses after the current rounds", args)
+    folder.pause_host(args.host)
+    return _confirm(folder, f"pauses on {args.host} after the current round", args)
+
+
+def cancel_fleet(args: argparse.Namespace) -> int:
+    """Ask a fleet run to end, or one host to end its work."""
+    folder = _folder(args)
+    if args.host is None:
+        folder.cancel()
+        return _confirm(folder, "is told to end", args)
+    folder.cancel_host(args.host)
+    return _confirm(folder, f"gives {args.host} no more work", args)
+
+
+def resume_fleet(args: argparse.Namespace) -> int:
+    """Let paused hosts go on, or drive a fleet run again that has no driver."""
+    folder = _folder(args)
+    state = folder.state()
+    if args.host is not None:
+        folder.unpause_host(args.host)
+        return _confirm(folder, f"goes on with {args.host}", args)
+    if not state.active:
+        _require_extra()
+        return _drive(folder, args)
+    if state.state is State.PAUSED or folder.pause_file.exists():
+        folder.unpause()
+        return _confirm(folder, "goes on", args)
+    raise FleetError(
+        f"fleet run {folder.run} is {state.state.value} already; `dlbricks fleet status {folder.run} --follow` shows it"
+    )
+
+
+def add_hosts(args: argparse.Namespace) -> int:
+    """Let the hosts of another hosts file take part."""
+    from dlbricks_tui.fleet.hosts_file import read_hosts
+
+    folder = _folder(args)
+    hosts = read_hosts(args.hosts)
+    folder.add_hosts(hosts)
+    return _confirm(folder, f"takes in {', '.join(host.name for host in hosts)}", args)
+
+
+def examine_fleet(args: argparse.Namespace) -> int:
+    """Examine the hosts of a hosts file, and set them up if asked to."""
+    _require_extra()
+    from dlbricks_tui.answers.fleets.results import fleet_examination
+    from dlbricks_tui.fleet.doctor import examine_hosts
+    from dlbricks_tui.fleet.findings import Readiness
+    from dlbricks_tui.fleet.hosts_file import read_hosts
+    from dlbricks_tui.fleet.installing import set_up_hosts
+    from dlbricks_tui.fleet.own_wheel import wanted
+    from dlbricks_tui.fleet.ssh import connected
+    from dlbricks_tui.runtime.registry import Registry
+
+    if args.wheels is not None and not args.install:
+        raise FleetError("--wheels is for --install")
+    hosts, registry = read_hosts(args.hosts), Registry(args.data.path)
+    runtimes = [registry.find(name) for name in args.runtime] or list(registry.all())
+    needed = wanted(runtimes)
+    if args.install:
+        found = set_up_hosts(
+            hosts, needed, connected, wheels=args.wheels, step=lambda host, text: narrate(f"{host}: {text}")
+        )
+    else:
+        found = examine_hosts(hosts, needed, connected)
+    for host in found:
+        if host.installed:
+            narrate(f"{host.host}: {host.installed}")
+    if args.json:
+        write_json(fleet_examination(found))
+    else:
+        from dlbricks_tui.cli.fleet_view import examination_view
+
+        show(examination_view(found, everything=args.all))
+    ready = all(host.state is Readiness.READY for host in found)
+    if not ready and not args.install and any(host.can_be_set_up for host in found):
+        narrate("`--install` sets up what is missing")
+    return Status.DONE if ready else Status.DONE_WITH_FAILURES
+
+
+def make_certificates(args: argparse.Namespace) -> int:
+    """Make the certificates and private keys of a fleet."""
+    _require_extra()
+    from dlbricks_tui.fleet.certificates import Certificates
+
+    certificates = Certificates(args.folder or args.data.certificates)
+    certificates.create()
+    if args.json:
+        write_json({"folder": str(certificates.folder), "hosts": [str(path) for path in certificates.of_hosts]})
+    else:
+        write(f"{certificates.folder}\n")
+    names = ", ".join(path.name for path in certificates.of_hosts)
+    narrate(f"hosts that you start yourself need {names}; over SSH they get these by themselves")
+    return Status.DONE
+
+
+def work_for_fleet(args: argparse.Namespace) -> int:
+    """Measure on this host until the process is told to end."""
+    _require_extra()
+    from dlbricks_tui.fleet.worker_process import serve
+
+    serve(
+        args.scheduler,
+        name=args.name,
+        certificates=args.certificates or args.data.certificates,
+        allow_plain=args.plain,
+    )
+    return Status.DONE
+
+
+def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
+    """Drive a fleet run in this process and print what was found, or start it in a separate process."""
+    from dlbricks_tui.fleet.running import FleetPlace, execute_fleet, start_detached
+
+    if args.detach:
+        start_detached(folder, args.data)
+        if args.json:
+            _show(folder.state(), folder.progress(), as_json=True)
+        else:
+            write(f"{folder.run}\n")
+        narrate(f"it runs in a separate process; `dlbricks fleet status {folder.run} --follow` shows its progress")
+        return Status.DONE
+    from dlbricks_tui.cli.fleet_progress import shown_fleet
+
+    with shown_fleet(quiet=args.quiet) as shown:
+        state = execute_fleet(folder, FleetPlace(args.data), shown.take)
+    progress = folder.progress()
+    _show(state, progress, as_json=args.json)
+    if not args.quiet:
+        bricks = state.bricks
+        narrate(
+            f"fleet run {state.run} {state.state.value} after {state.seconds:.1f} s: "
+            f"{bricks.measured} bricks measured, {bricks.reused} known before, {bricks.failed} failed"
+        )
+    if state.message:
+        narrate(state.message)
+    return _status(state, progress)
+
+
+def _status(state: RunState, progress: FleetProgress) -> int:
+    from dlbricks_tui.answers.fleets.results import fleet_result
+
+    if state.state in (State.INTERRUPTED, State.CANCELLED):
+        narrate(f"what was measured is kept; `dlbricks fleet resume {state.run}` goes on with the rest")
+        return Status.INTERRUPTED
+    return Status.DONE_WITH_FAILURES if fleet_result(state, progress).has_failures else Status.DONE
+
+
+def _show(state: RunState, progress: FleetProgress, *, as_json: bool) -> None:
+    from dlbricks_tui.answers.fleets.results import fleet_result
+
+    found = fleet_result(state, progress)
+    if as_json:
+        write_json(found)
+    else:
+        from dlbricks_tui.cli.fleet_view import fleet_view
+
+        show(*fleet_view(found))
+
+
+def _folder(args: argparse.Namespace) -> FleetFolder:
+    from dlbricks_tui.fleet.folder import FleetFolders
+
+    return FleetFolders(args.data.fleets).find(args.fleet)
+
+
+def _confirm(folder: FleetFolder, what: str, args: argparse.Namespace) -> int:
+    if args.json:
+        _show(folder.state(), folder.progress(), as_json=True)
+    narrate(f"fleet run {folder.run} {what}")
+    return Status.DONE
+
+
+def _require_extra() -> None:
+    """Raise FleetError if the packages of fleets are not installed."""
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if lacking:
+        raise FleetError(f"fleets need {', '.join(lacking)}: {_EXTRA}")

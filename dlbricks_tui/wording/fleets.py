@@ -1,0 +1,57 @@
+"""Fleet runs in words, for the TUI and the command line."""
+
+from collections.abc import Iterable, Sequence
+
+from dlbricks_tui.fleet.events import HostEstimate, HostState
+from dlbricks_tui.fleet.progress import FleetProgress, HostRow
+from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds
+
+_MOST_HOSTS_IN_A_LINE = 4
+
+
+def latency_on(it: HostEstimate) -> str:
+    """Return the latency of a model on a host, with the sign of a prediction or of missing layers."""
+    if it.sequential_ms is None:
+        return "-"
+    sign = PARTLY if it.missing_layers else PREDICTED if it.predicted_layers else ""
+    return f"{sign}{milliseconds(it.sequential_ms)}"
+
+
+def dollars(it: HostEstimate) -> str:
+    """Return the cost of a million inferences; a dash without a price."""
+    return "-" if it.dollars_per_million is None else f"${it.dollars_per_million:,.2f}"
+
+
+def order_in_words(order: Sequence[Sequence[str]]) -> str:
+    """Return hosts in their order, such as `b < a = c`."""
+    return " < ".join(" = ".join(rank) for rank in order)
+
+
+def host_line(it: HostRow) -> str:
+    """Return how far a host is."""
+    words = [f"{it.name} {it.state.value}"]
+    if it.of:
+        words.append(f"{it.bricks:,} of {it.of:,}")
+    if it.failed:
+        words.append(f"{it.failed:,} failed")
+    if it.seconds_left is not None and it.state in (HostState.PROBING, HostState.MEASURING):
+        words.append(f"{duration(it.seconds_left)} left")
+    return ", ".join(words)
+
+
+def fleet_line(progress: FleetProgress) -> str:
+    """Return how far all hosts are, in one line."""
+    rows = list(progress.hosts.values())
+    if not rows:
+        return "waiting for hosts"
+    told = [host_line(it) for it in rows[:_MOST_HOSTS_IN_A_LINE]]
+    more = len(rows) - _MOST_HOSTS_IN_A_LINE
+    if more > 0:
+        told.append(f"and {counted(more, 'more host')}")
+    return "; ".join(told)
+
+
+def settled_line(settled: Iterable[bool]) -> str:
+    """Return how many orders of hosts are settled."""
+    found = list(settled)
+    return f"{sum(found)} of {len(found)} orders settled"
