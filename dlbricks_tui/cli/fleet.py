@@ -327,14 +327,10 @@ def make_certificates(args: argparse.Namespace) -> int:
 def work_for_fleet(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
     _require_extra()
-    from dlbricks_tui.fleet.worker_process import serve
+    from dlbricks_tui.fleet.worker_process import WorkerRequest, run_worker
 
-    serve(
-        args.scheduler,
-        name=args.name,
-        certificates=args.certificates or args.data.certificates,
-        allow_plain=args.plain,
-    )
+    certificates = None if args.plain else args.certificates or args.data.certificates
+    run_worker(WorkerRequest(scheduler=args.scheduler, name=args.name, certificates=certificates), narrate)
     return Status.DONE
 
 

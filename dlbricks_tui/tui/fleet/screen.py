@@ -65,12 +65,12 @@ class FleetScreen(PanelledScreen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        self.run_in_thread(self._newest, "open", self._watch)
+        self.run_in_thread(self._find_newest, "open", self._watch)
         self.set_interval(_SECONDS_BETWEEN_LOOKS, self._look)
 
     # Watching
 
-    def _newest(self) -> FleetFolder | None:
+    def _find_newest(self) -> FleetFolder | None:
         from dlbricks_tui.tui.fleet.fleets import Fleets
 
         self._fleets = Fleets(self._session.data)
