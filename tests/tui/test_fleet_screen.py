@@ -21,6 +21,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventWriter
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet.boxes import CancelFleetScreen, FleetSettings, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.fleet.fleets import Fleets
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel
@@ -108,10 +109,6 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
-def told(pilot: Pilot[None]) -> list[str]:
-    return [note.message for note in pilot.app._notifications]
-
-
 async def test_the_question_the_answer_and_the_hosts_stand_on_the_screen(new: DataFolder, fleet: FleetFolder) -> None:
     async with fleet_screen(new, WIDE) as pilot:
         text = screen_text(pilot)
@@ -191,15 +188,15 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
     assert (names, path, settings.question.value) == (["squeezenet1.1"], tmp_path / "h.toml", "everything")
 
 
-async def test_a_broken_hosts_file_is_one_message(new: DataFolder, tmp_path: Path) -> None:
+async def test_a_broken_hosts_file_is_refused_in_one_message(new: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "h.toml").write_text("[[host]]\nnme = 1\n")
     async with fleet_screen(new) as pilot:
         await press(pilot, "n", f'"{tmp_path / "h.toml"}"', "enter")
         await settled(pilot)
         await press(pilot, "enter")
         await settled(pilot)
-        (message,) = [it for it in told(pilot) if "h.toml" in it]
-        assert "line 2" in message and "\n" not in message
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        assert "this host has no name" in screen_text(pilot)
 
 
 async def test_the_screen_fits_80_columns(new: DataFolder, fleet: FleetFolder) -> None:
