@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STATE, _DONE, _FAILED, _DISTURBED, _LEFT = 12, 13, 7, 10, 8
 _LATENCY, _COST, _PER_SECOND, _ORDER = 11, 11, 10, 9
 _BAR, _ROOM_FOR_BAR = 10, 90
-_WIDEST_BAR = 24
+_HALF, _SHORTEST_NAME, _WIDEST_BAR, _ROOM_FOR_RATES = 8, 12, 24, 70
 
 
 class HostsPanel(ItemPanel[HostRow]):
@@ -189,8 +189,9 @@ class RankingPanel(ItemPanel[HostEstimate]):
         self.show_placeholder(line(Span("Select a model.", "muted")))
 
     def heading(self, width: int) -> Line:
-        name, room = _ranking_widths(width - 1)
-        right = titles(("ms", _LATENCY), ("±", 8), ("", room + 1), ("per s", _PER_SECOND), ("a million", _COST))
+        name, room, per_second = _ranking_widths(width - 1)
+        rates = (("per s", per_second),) if per_second else ()
+        right = titles(("ms", _LATENCY), ("±", _HALF), ("", room), *rates, ("a million", _COST))
         return (Span(" "), column("host", name, "muted"), *right)
 
     def show(self, model: ModelView | None) -> None:
@@ -205,22 +206,23 @@ class RankingPanel(ItemPanel[HostEstimate]):
 
     def _row(self, index: int, width: int) -> Line:
         it = self.found[index]
-        name, room = _ranking_widths(width)
+        name, room, per_second = _ranking_widths(width)
         longest_ms = max((each.sequential_ms or 0.0 for each in self.found), default=0.0)
         share = (it.sequential_ms or 0.0) / longest_ms if longest_ms else 0.0
         half_ms = None if it.low_ms is None or it.high_ms is None else (it.high_ms - it.low_ms) / 2
         return (
             column(it.host, name),
             number_column(latency_on(it), _LATENCY, "strong"),
-            number_column("" if half_ms is None else milliseconds(half_ms), 8, "muted"),
-            Span(" "),
-            *bar(share, room),
-            number_column("-" if it.per_second is None else f"{it.per_second:,.1f}", _PER_SECOND),
+            number_column("" if half_ms is None else milliseconds(half_ms), _HALF, "muted"),
+            *((Span(" "), *bar(share, room - 1)) if room else ()),
+            number_column("-" if it.per_second is None else f"{it.per_second:,.1f}", per_second),
             number_column(dollars(it), _COST),
         )
 
 
-def _ranking_widths(width: int) -> tuple[int, int]:
-    room = max(12, width - _LATENCY - 8 - 1 - _PER_SECOND - _COST)
-    drawn = max(0, min(_WIDEST_BAR, room - 16))
-    return room - drawn, drawn
+def _ranking_widths(width: int) -> tuple[int, int, int]:
+    """Return the widths of the name, of the bar and of the throughput; a narrow panel leaves the throughput out."""
+    per_second = _PER_SECOND if width >= _ROOM_FOR_RATES else 0
+    room = max(_SHORTEST_NAME, width - _LATENCY - _HALF - per_second - _COST)
+    drawn = max(0, min(_WIDEST_BAR, room - _SHORTEST_NAME))
+    return room - drawn, drawn, per_second
