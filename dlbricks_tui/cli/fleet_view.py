@@ -27,10 +27,12 @@ def fleet_view(found: FleetResult) -> Iterator[RenderableType]:
         yield ""
         yield _models(found)
         yield "latencies in milliseconds; ~ is predicted in part, … lacks layers; prices are of a million inferences"
+    several = len({model.runtime for model in found.models}) > 1
     for model in found.models:
         if model.order:
+            name = f"{model.model} by {model.runtime}" if several else model.model
             settled = "settled with 95 % confidence" if model.settled else "not settled"
-            yield f"{model.model}: {order_in_words(model.order)} ({settled})"
+            yield f"{name}: {order_in_words(model.order)} ({settled})"
 
 
 def _hosts(found: FleetResult) -> Table:

@@ -1,96 +1,32 @@
 """The screen of fleets, from the events of a fleet run."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
-from dataclasses import replace
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from textual.pilot import Pilot
 
 from dlbricks_tui.fleet.events import (
-    FleetStarted,
-    HostChanged,
-    HostEstimate,
-    HostProgress,
     HostState,
-    OrderFound,
 )
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.measure.events import Event
-from dlbricks_tui.runs.events import EventWriter
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet.boxes import CancelFleetScreen, FleetSettings, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.fleet.fleets import Fleets
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel
 from dlbricks_tui.tui.fleet.screen import FleetScreen
+from tests.fleet.sample_fleet import changed, progress, sample_fleet, tell
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, showing
 from tests.tui.results import source_called
 from tests.tui.snapshots import check_all
-
-MODELS = ("resnet50_v1", "squeezenet1.1")
-RUNTIME = "onnxruntime-1.32.0 threads-1"
-
-
-def estimate(host: str, model: str, ms: float | None, *, predicted: int = 0, dollars: float | None = None) -> Event:
-    return HostEstimate(
-        host=host,
-        model=model,
-        runtime=RUNTIME,
-        sequential_ms=ms,
-        low_ms=None if ms is None else 0.95 * ms,
-        high_ms=None if ms is None else 1.05 * ms,
-        measured_layers=40,
-        predicted_layers=predicted,
-        missing_layers=0,
-        per_second=None if ms is None else 1000 / ms,
-        dollars_per_million=dollars,
-    )
-
-
-def changed(host: str, state: HostState, message: str = "") -> Event:
-    return HostChanged(host=host, state=state.value, message=message, system=f"{host}-id", system_name=host)
-
-
-def progress(host: str, bricks: int) -> Event:
-    return HostProgress(
-        host=host, bricks=bricks, of=60, failed=1, seconds_left=42.0, disturbed_rounds=3, disturbed_seconds=1.5
-    )
-
-
-EVENTS = (
-    FleetStarted(
-        fleet="f", pid=1, models=MODELS, runtimes=(RUNTIME,), level="fused", question="which-host", hosts=("c7i", "m8g")
-    ),
-    changed("c7i", HostState.MEASURING),
-    changed("m8g", HostState.PROBING),
-    changed("old", HostState.REFUSED, "it has dlbricks 0.1.0, and 0.2.0 is needed"),
-    progress("c7i", 45),
-    progress("m8g", 12),
-    estimate("c7i", "resnet50_v1", 40.0, dollars=1.98),
-    estimate("m8g", "resnet50_v1", 31.0, predicted=12, dollars=1.21),
-    estimate("c7i", "squeezenet1.1", 9.0, dollars=0.45),
-    estimate("m8g", "squeezenet1.1", None),
-    OrderFound(model="resnet50_v1", runtime=RUNTIME, order=(("m8g",), ("c7i",)), settled=True),
-    OrderFound(model="squeezenet1.1", runtime=RUNTIME, order=(("c7i",), ("m8g",)), settled=False),
-)
-
-
-def tell(folder: FleetFolder, *events: Event) -> None:
-    with closing(EventWriter(folder.events_file)) as writer:
-        for event in events:
-            writer.tell(event)
 
 
 @pytest.fixture
 def fleet(new: DataFolder) -> FleetFolder:
     """A fleet run in progress, which this process drives."""
-    folder = FleetFolders(new.fleets).create(MODELS)
-    folder.set_state(replace(folder.state(), state=State.RUNNING))
-    tell(folder, *EVENTS)
-    return folder
+    return sample_fleet(new)
 
 
 @asynccontextmanager

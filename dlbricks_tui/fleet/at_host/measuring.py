@@ -227,7 +227,7 @@ class _TaskRun:
             disturbed_rounds=progress.disturbances.rounds,
             disturbed_seconds=progress.disturbances.seconds,
             paused=progress.state is State.PAUSED,
-            waits_for=progress.message if progress.state is State.WAITING else "",
+            waits_for=progress.message.removeprefix("for ") if progress.state is State.WAITING else "",
         )
         if now != self._progress:
             self._progress = now

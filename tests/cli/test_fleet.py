@@ -1,0 +1,188 @@
+"""`dlbricks fleet`: the command, with a driver that tells the events of a fleet run."""
+
+import json
+import stat
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.fleet import running
+from dlbricks_tui.fleet.events import FleetEnded, HostState
+from dlbricks_tui.fleet.folder import FleetFolder, read_fleet_request
+from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.running import FleetPlace
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.run_folder import RunState, State
+from tests.answers.validation import faults
+from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
+from tests.models.onnx_models import saved, small
+
+Answer = Callable[..., tuple[int, str, str]]
+HOSTS = '[[host]]\nname = "c7i"\nprice_per_hour = 0.2\n\n[[host]]\nname = "m8g"\n'
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataFolder:
+    return DataFolder(tmp_path / "data")
+
+
+@pytest.fixture
+def fleet(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> Answer:
+    """Run `dlbricks fleet`."""
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        status = main(["--data-dir", str(data.path), "fleet", *map(str, arguments)])
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> Path:
+    path = tmp_path / "hosts.toml"
+    path.write_text(HOSTS)
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return saved(tmp_path, small())
+
+
+@pytest.fixture
+def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
+    """The requests of fleet runs, whose hosts have measured everything at once."""
+    requests: list[FleetRequest] = []
+
+    def drive(folder: FleetFolder, place: FleetPlace, take: Callable[[Event], None]) -> RunState:
+        requests.append(read_fleet_request(folder.request_file))
+        done = (progress("c7i", 60), changed("c7i", HostState.DONE), changed("m8g", HostState.DONE))
+        for event in (*EVENTS, *done, FleetEnded(state="finished", message="", seconds=1.0)):
+            tell(folder, event)
+            take(event)
+        folder.set_state(replace(folder.state(), state=State.FINISHED))
+        return folder.state()
+
+    monkeypatch.setattr(running, "execute_fleet", drive)
+    return requests
+
+
+def one_line(answer: tuple[int, str, str]) -> str:
+    """Return the complaint of a command that refused its arguments."""
+    status, out, told = answer
+    assert (status, out, told.count("\n")) == (2, "", 1), answer
+    return told
+
+
+def test_the_request_holds_what_the_options_say(
+    fleet: Answer, driven: list[FleetRequest], hosts: Path, model: Path
+) -> None:
+    options = ("--hosts", hosts, "--question", "which-host", "--probe-seconds", "5", "--threads", "1")
+    fleet("run", model, "--runtime", "onnxruntime", *options)
+    (request,) = driven
+    assert [(it.name, it.price_per_hour) for it in request.hosts] == [("c7i", 0.2), ("m8g", None)]
+    assert (request.question, request.probe_seconds, request.scheduler) == (Question.WHICH_HOST, 5.0, "")
+    assert request.run.runtime.settings.threads == 1
+    assert not request.run.end_to_end, "whole models stay at home"
+
+
+def test_the_estimates_of_each_model_on_each_host_are_printed(
+    fleet: Answer, driven: list[FleetRequest], hosts: Path, model: Path
+) -> None:
+    status, out, told = fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    assert status == 1, "a host was refused"
+    assert "~31.00" in out and "$1.21" in out
+    assert "resnet50_v1: m8g < c7i (settled with 95 % confidence)" in out
+    assert "squeezenet1.1: c7i < m8g (not settled)" in out
+    assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
+
+
+def test_json_is_one_document_of_its_schema(
+    fleet: Answer, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts, "--json")
+    with pytest.raises(SystemExit):
+        fleet("run", "--json-schema")
+    document, schema = json.loads(out), json.loads(capsys.readouterr().out)
+    assert faults(document, schema, schema) == []
+    assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
+        ("c7i", "done", 60),
+        ("m8g", "done", 12),
+        ("old", "refused", 0),
+    ]
+    (first, _) = document["models"]
+    assert [it["host"] for it in first["estimates"]] == ["m8g", "c7i"]
+    assert first["estimates"][0]["predicted_layers"] == 12
+
+
+def test_a_fleet_run_has_either_a_hosts_file_or_a_scheduler(fleet: Answer, model: Path, hosts: Path) -> None:
+    assert "one of the arguments --hosts --scheduler is required" in one_line(fleet("run", model))
+    both = fleet("run", model, "--hosts", hosts, "--scheduler", "tls://x:1")
+    assert "not allowed with argument" in one_line(both)
+
+
+def test_wrong_hosts_files_and_times_are_refused_in_one_line(fleet: Answer, tmp_path: Path, model: Path) -> None:
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[[host]]\nnme = 1\n")
+    assert "broken.toml, line" in one_line(fleet("run", model, "--hosts", broken))
+    assert "gone.toml" in one_line(fleet("run", model, "--hosts", tmp_path / "gone.toml"))
+    probe = fleet("run", model, "--scheduler", "tls://x:1", "--probe-seconds", "0")
+    assert "give more than 0" in one_line(probe)
+
+
+def test_without_the_extra_one_line_says_how_to_install_it(
+    fleet: Answer, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.cli.fleet.find_spec", lambda name: None)
+    told = one_line(fleet("run", model, "--hosts", hosts))
+    assert "pip install 'dlbricks-tui[fleet]'" in told
+
+
+def test_status_shows_the_newest_fleet_run(fleet: Answer, data: DataFolder) -> None:
+    assert "no fleet run is called 'last'" in one_line(fleet("status"))
+    folder = sample_fleet(data)
+    status, out, _ = fleet("status")
+    assert status == 0
+    assert "c7i" in out and "45 of 60" in out and "3 rounds" in out
+    _, listed, _ = fleet("list")
+    assert folder.run in listed
+
+
+def test_following_a_fleet_run_ends_with_it(fleet: Answer, data: DataFolder) -> None:
+    sample_fleet(data, State.FINISHED)
+    status, out, told = fleet("status", "last", "--follow")
+    assert status == 1
+    assert "m8g" in out and "old refused" in told
+
+
+def test_hosts_and_fleet_runs_are_paused_resumed_and_ended(fleet: Answer, data: DataFolder, hosts: Path) -> None:
+    folder = sample_fleet(data)
+    assert fleet("pause", "last")[0] == 0
+    assert folder.pause_file.exists()
+    assert fleet("resume", "last")[0] == 0
+    assert not folder.pause_file.exists()
+    assert "is running already" in one_line(fleet("resume", "last"))
+
+
+def test_commands_about_a_fleet_run_that_has_ended_are_refused(fleet: Answer, data: DataFolder) -> None:
+    sample_fleet(data, State.FINISHED)
+    assert "nothing to pause" in one_line(fleet("pause", "last"))
+    assert "nothing to cancel" in one_line(fleet("cancel", "last"))
+
+
+def test_certificates_are_made_once_and_keys_are_private(fleet: Answer, data: DataFolder) -> None:
+    status, out, told = fleet("init")
+    assert (status, out.strip()) == (0, str(data.certificates))
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.certificates.iterdir()}
+    assert {mode for name, mode in modes.items() if name.endswith("-key.pem")} == {0o600}
+    assert "host-key.pem" in told
+    assert "has certificates already" in one_line(fleet("init"))
+
+
+def test_a_worker_without_certificates_is_refused_in_one_line(fleet: Answer) -> None:
+    told = one_line(fleet("worker", "tls://127.0.0.1:1", "--name", "a"))
+    assert "dlbricks fleet init" in told

@@ -1,0 +1,83 @@
+"""The events of a fleet run for tests of its viewers: two hosts that measure, and one that is refused."""
+
+from contextlib import closing
+
+from dlbricks_tui.fleet.events import (
+    FleetStarted,
+    HostChanged,
+    HostEstimate,
+    HostProgress,
+    HostState,
+    OrderFound,
+)
+from dlbricks_tui.fleet.folder import FleetFolder
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.host_lock import this_process
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.events import EventWriter
+from dlbricks_tui.runs.run_folder import RunState, State
+
+MODELS = ("resnet50_v1", "squeezenet1.1")
+RUNTIME = "onnxruntime-1.32.0 threads-1"
+
+
+def estimate(host: str, model: str, ms: float | None, *, predicted: int = 0, dollars: float | None = None) -> Event:
+    return HostEstimate(
+        host=host,
+        model=model,
+        runtime=RUNTIME,
+        sequential_ms=ms,
+        low_ms=None if ms is None else 0.95 * ms,
+        high_ms=None if ms is None else 1.05 * ms,
+        measured_layers=40,
+        predicted_layers=predicted,
+        missing_layers=0,
+        per_second=None if ms is None else 1000 / ms,
+        dollars_per_million=dollars,
+    )
+
+
+def changed(host: str, state: HostState, message: str = "") -> Event:
+    return HostChanged(host=host, state=state.value, message=message, system=f"{host}-id", system_name=host)
+
+
+def progress(host: str, bricks: int) -> Event:
+    return HostProgress(
+        host=host, bricks=bricks, of=60, failed=1, seconds_left=42.0, disturbed_rounds=3, disturbed_seconds=1.5
+    )
+
+
+EVENTS = (
+    FleetStarted(
+        fleet="f", pid=1, models=MODELS, runtimes=(RUNTIME,), level="fused", question="which-host", hosts=("c7i", "m8g")
+    ),
+    changed("c7i", HostState.MEASURING),
+    changed("m8g", HostState.PROBING),
+    changed("old", HostState.REFUSED, "it has dlbricks 0.1.0, and 0.2.0 is needed"),
+    progress("c7i", 45),
+    progress("m8g", 12),
+    estimate("c7i", "resnet50_v1", 40.0, dollars=1.98),
+    estimate("m8g", "resnet50_v1", 31.0, predicted=12, dollars=1.21),
+    estimate("c7i", "squeezenet1.1", 9.0, dollars=0.45),
+    estimate("m8g", "squeezenet1.1", None),
+    OrderFound(model="resnet50_v1", runtime=RUNTIME, order=(("m8g",), ("c7i",)), settled=True),
+    OrderFound(model="squeezenet1.1", runtime=RUNTIME, order=(("c7i",), ("m8g",)), settled=False),
+)
+
+
+def tell(folder: FleetFolder, *events: Event) -> None:
+    with closing(EventWriter(folder.events_file)) as writer:
+        for event in events:
+            writer.tell(event)
+
+
+RUN, STARTED = "20261127-120000-0f1e", "2026-11-27T12:00:00.000000+00:00"
+
+
+def sample_fleet(data: DataFolder, state: State = State.RUNNING) -> FleetFolder:
+    """Return a fleet run in a data folder, which this process drives."""
+    folder = FleetFolder(data.fleets / RUN)
+    folder.path.mkdir(parents=True)
+    folder.set_state(RunState(RUN, state, this_process(), MODELS, STARTED, STARTED))
+    tell(folder, *EVENTS)
+    return folder
