@@ -35,8 +35,6 @@ HOSTS = Scope(
     _IN_PANEL,
 )
 
-MODELS = Scope("fleet_models", "In the models of a fleet run", (), _IN_PANEL)
-
 RANKING = Scope(
     "fleet_ranking",
     "In the hosts of a model",
@@ -80,4 +78,4 @@ CANCEL = Scope(
     IN_DIALOG,
 )
 
-SCOPES = (FLEET, HOSTS, MODELS, RANKING, FLEETS, START, CANCEL)
+SCOPES = (FLEET, HOSTS, RANKING, FLEETS, START, CANCEL)

@@ -106,7 +106,6 @@ def _name_width(width: int) -> int:
 class FleetModelsPanel(ItemPanel[ModelView]):
     """A row for each model: the fastest host, its latency, and whether the order of the hosts is settled."""
 
-    scope = actions.MODELS
     TITLE = "Models"
     REACHED_BY = "fleet.go_to_models"
     HEADED = True
