@@ -98,7 +98,9 @@ def _add_run(actions: Actions) -> None:
         help="time of the first measurements on each host, which tell most (default: 20)",
     )
     running.add_argument(
-        "--plain", action="store_true", help="use a scheduler without TLS although other machines can reach it"
+        "--allow-plain",
+        action="store_true",
+        help="use a scheduler without TLS (tcp://) although other machines can reach it",
     )
     add_cutting_options(running, level=Level.FUSED)
     add_variant_options(running)
@@ -129,7 +131,11 @@ def _add_worker(actions: Actions) -> None:
     worker.add_argument(
         "--certificates", metavar="DIR", type=Path, help="the certificates of hosts (default: in the data folder)"
     )
-    worker.add_argument("--plain", action="store_true", help="use a scheduler without TLS")
+    worker.add_argument(
+        "--allow-plain",
+        action="store_true",
+        help="use a scheduler without TLS (tcp://) although other machines can reach it",
+    )
 
 
 def _add_hosts_option(parser: Parser) -> None:
@@ -173,7 +179,7 @@ def run_fleet(args: argparse.Namespace) -> int:
         scheduler=args.scheduler,
         question=Question(args.question),
         probe_seconds=args.probe_seconds,
-        allow_plain=args.plain,
+        allow_plain=args.allow_plain,
         measuring=measuring,
     )
     request = fleet_request(options, library(args.data).find_all(args.models), args.data)
@@ -327,10 +333,17 @@ def make_certificates(args: argparse.Namespace) -> int:
 def work_for_fleet(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
     _require_extra()
+    from dlbricks_tui.fleet.scheduler_address import PLAIN, check_address
     from dlbricks_tui.fleet.worker_process import WorkerRequest, run_worker
 
-    certificates = None if args.plain else args.certificates or args.data.certificates
-    run_worker(WorkerRequest(scheduler=args.scheduler, name=args.name, certificates=certificates), narrate)
+    is_plain = check_address(args.scheduler, args.allow_plain).scheme == PLAIN
+    request = WorkerRequest(
+        scheduler=args.scheduler,
+        name=args.name,
+        certificates=None if is_plain else args.certificates or args.data.certificates,
+        allow_plain=args.allow_plain,
+    )
+    run_worker(request, narrate)
     return Status.DONE
 
 

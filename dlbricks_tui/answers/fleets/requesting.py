@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.errors import FleetError
-from dlbricks_tui.fleet.hosts_file import read_hosts
+from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
+from dlbricks_tui.fleet.scheduler_address import SECURE, check_address
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 
@@ -33,13 +35,32 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
         raise FleetError("name either a hosts file (--hosts FILE) or a dask scheduler (--scheduler ADDRESS)")
     if not 0 < options.probe_seconds <= MOST_PROBE_SECONDS:
         raise FleetError(f"probe of {options.probe_seconds:g} seconds: give more than 0 and at most 3600")
+    if options.scheduler:
+        _require_usable(options, data)
     # Only layers travel: no host can time a whole model.
     measuring = replace(options.measuring, end_to_end=False)
     return FleetRequest(
         run=run_request(measuring, sources, data),
-        hosts=() if options.hosts is None else read_hosts(options.hosts),
+        hosts=() if options.hosts is None else _hosts(options.hosts),
         scheduler=options.scheduler,
         question=options.question,
         probe_seconds=options.probe_seconds,
         allow_plain=options.allow_plain,
     )
+
+
+def _hosts(path: Path) -> tuple[HostEntry, ...]:
+    # Loaded here: other users of this module need no reader of TOML files.
+    from dlbricks_tui.fleet.hosts_file import read_hosts
+
+    return read_hosts(path)
+
+
+def _require_usable(options: FleetOptions, data: DataFolder) -> None:
+    """Raise FleetError before there is a fleet run if its scheduler cannot be used."""
+    place = check_address(options.scheduler, options.allow_plain)
+    if place.scheme == SECURE and not Certificates(data.certificates).exist:
+        raise FleetError(
+            f"{options.scheduler[:80]} asks for certificates, and {data.certificates} has none: copy those that the "
+            "scheduler was started with, or make some by `dlbricks fleet init` and start it with them"
+        )
