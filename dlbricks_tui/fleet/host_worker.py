@@ -21,6 +21,7 @@ from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.fleet.host_check import ENVIRONMENT
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
 
 # Lines without it come from elsewhere, such as a start-up file of the user's shell.
@@ -55,6 +56,7 @@ class _Told:
 
 def main() -> None:
     """Run a worker until the driver goes."""
+    start_from_folder()
     told = _Told()
     try:
         asyncio.run(_worker(told))
@@ -63,6 +65,17 @@ def main() -> None:
     # Threads may still wait for a task.
     sys.stderr.flush()
     os._exit(0)
+
+
+def start_from_folder() -> None:
+    """Start this program again from the folder of its environment, if it was started through the link to it.
+
+    The link changes when another environment is installed, and modules are loaded from there until the end.
+    """
+    environment = Path(sys.prefix)
+    if environment.name == ENVIRONMENT and environment.is_symlink():
+        python = environment.resolve() / "bin" / "python"
+        os.execv(python, [str(python), *sys.orig_argv[1:]])
 
 
 async def _worker(told: _Told) -> None:

@@ -87,7 +87,8 @@ async def set_up(
     """Install what a host lacks, and examine it again; a failure is a finding."""
     try:
         environment = await _install(host, connection, wanted, wheels, step)
-    except InstallError as error:
+    except FleetError as error:
+        # A file that cannot be written there, too.
         finding = HostFinding(subject="install", state=str(error), verdict=Verdict.LACKS)
         return replace(before, state=Readiness.LACKING, findings=(finding, *before.findings))
     after = await examine(host, connection, wanted)

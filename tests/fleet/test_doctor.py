@@ -1,12 +1,19 @@
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dlbricks_tui.fleet.doctor import examine_hosts, last_line, shell_path
 from dlbricks_tui.fleet.findings import Examination, Readiness
 from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.ssh import connected
+from dlbricks_tui.runs.launch import PACKAGE_PARENT
 from tests.fleet.facts import WANTED
 from tests.fleet.local_host import LocalHost, connecting
+from tests.fleet.ssh_server import Person, SshServer, served
 
 HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
 
@@ -80,3 +87,36 @@ def test_the_last_line_is_short_and_printable() -> None:
     assert last_line(b"first\nlast \x1b[2J\n\n") == "last \\x1b[2J"
     assert len(last_line(b"x" * 10000)) == 300
     assert last_line(b"") == ""
+
+
+def test_hosts_are_examined_over_ssh_and_an_unknown_one_says_why_it_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    person = Person(tmp_path / "person")
+    (tmp_path / "host").mkdir()
+    with served(SshServer(tmp_path / "host", Path(f"{person.key}.pub"), {"PATH": os.environ["PATH"]})) as server:
+        entry = server.entry(python=sys.executable, folder="~/there")
+        (unknown,) = examine_hosts([entry], WANTED, connected)
+        person.trusts(server)
+        (found,) = examine_hosts([entry], WANTED, connected)
+    assert unknown.state is Readiness.UNREACHABLE and unknown.refusal.isprintable()
+    assert found.state is Readiness.LACKING and found.can_be_set_up
+    assert found.folder == str(tmp_path / "host" / "there")
+
+
+def test_a_worker_that_was_started_through_the_link_runs_in_the_folder_itself(tmp_path: Path) -> None:
+    folder = tmp_path.resolve() / "venvs" / "one"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    link = tmp_path / "venv"
+    link.symlink_to(folder)
+    path = [str(PACKAGE_PARENT), *(it for it in sys.path if it.endswith("site-packages"))]
+    code = (
+        f"import sys; sys.path += {path!r}; from dlbricks_tui.fleet.host_worker import start_from_folder; "
+        "start_from_folder(); print(sys.prefix, *sys.argv[1:])"
+    )
+    started = subprocess.run(
+        [link / "bin" / "python", "-c", code, "kept"], stdout=subprocess.PIPE, text=True, check=True
+    )
+    assert started.stdout == f"{folder} kept\n"
