@@ -87,9 +87,7 @@ def execute_fleet(
             )
         )
         try:
-            with signals.waiting():
-                workload = place.read_models(request.run, place.data, folder.worker_log, events.tell)
-            return end(*_driven(folder, request, hosts, tasks_before, workload, place, control, signals, events.tell))
+            return end(*_driven(folder, request, hosts, tasks_before, place, control, signals, events.tell))
         except RunStopped as stopped:
             return end(stopped.state, stopped.why)
         except UserError as error:
@@ -105,41 +103,45 @@ def _driven(
     request: FleetRequest,
     hosts: tuple[HostEntry, ...],
     tasks_before: Mapping[str, str],
-    workload: FleetWorkload,
     place: FleetPlace,
     control: FleetControl,
     signals: StopSignals,
     tell: Callable[[Event], None],
 ) -> tuple[State, str]:
     """Drive the hosts, and return the state at the end with its reason."""
-    with (
-        ResultsDatabase(place.data.store) as store,
-        closing(place.reach_hosts(folder, request, hosts, place.data)) as calls,
-    ):
-        results = FleetResults(store, control.state.run, workload.digests)
-        predictors = Predictors(store, place.data.cache)
-        estimates = FleetEstimates(store, predictors, read_prices(place.data.path))
-        driver = Driver(
-            *(request, workload, calls, store, results, estimates, control, tell),
-            clock=place.clock,
-            patience_seconds=place.patience_seconds,
-        )
-        driver.begin(hosts, tasks_before)
+    with closing(place.reach_hosts(folder, request, hosts, place.data)) as calls:
+        # Hosts are reached while the models are read. A wrong address is told before that.
         calls.start()
-        control.change(State.RUNNING)
-        stopped = None
-        try:
-            while not driver.is_over:
-                signals.check()
-                driver.take(calls.wait(_WAIT_SECONDS))
-                driver.tick()
-        except RunStopped as early:
-            stopped = early
-            _stop(driver, calls, place.clock)
-        driver.tell_answers()
-        driver.tell_progress()
-        control.count(driver.pools.bricks, at_once=True)
+        with signals.waiting():
+            workload = place.read_models(request.run, place.data, folder.worker_log, tell)
+        with ResultsDatabase(place.data.store) as store:
+            results = FleetResults(store, control.state.run, workload.digests)
+            estimates = FleetEstimates(store, Predictors(store, place.data.cache), read_prices(place.data.path))
+            driver = Driver(
+                *(request, workload, calls, store, results, estimates, control, tell),
+                clock=place.clock,
+                patience_seconds=place.patience_seconds,
+            )
+            driver.begin(hosts, tasks_before)
+            control.change(State.RUNNING)
+            stopped = _drive(driver, calls, place.clock, signals)
+            driver.tell_answers()
+            driver.tell_progress()
+            control.count(driver.pools.bricks, at_once=True)
     return (stopped.state, stopped.why) if stopped else outcome(driver.hosts.values(), place.patience_seconds)
+
+
+def _drive(driver: Driver, calls: HostCalls, clock: Callable[[], float], signals: StopSignals) -> RunStopped | None:
+    """Drive the hosts until they have nothing to do; return the reason if that is stopped before."""
+    try:
+        while not driver.is_over:
+            signals.check()
+            driver.take(calls.wait(_WAIT_SECONDS))
+            driver.tick()
+    except RunStopped as early:
+        _stop(driver, calls, clock)
+        return early
+    return None
 
 
 def _stop(driver: Driver, calls: HostCalls, clock: Callable[[], float]) -> None:
