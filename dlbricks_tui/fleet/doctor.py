@@ -77,7 +77,7 @@ async def examine(host: HostEntry, connection: Connection, wanted: Wanted) -> Ex
     received = time.time()
     reached = HostFinding(subject="reachable", state="yes", verdict=Verdict.FINE)
     if asked.status:
-        return _examination(host, (reached, await _no_python(host, connection, asked)))
+        return _examination(host, (reached, await _no_python(host, connection, asked, wanted)))
     facts = facts_from(asked.out)
     found = (reached, *judged(host, facts, _least_offset(facts, sent, received), wanted))
     if any(it.installable for it in found):
@@ -134,7 +134,7 @@ def _least_offset(facts: HostFacts, sent: float, received: float) -> float:
     return least if least > 0 else min(most, 0.0)
 
 
-async def _no_python(host: HostEntry, connection: Connection, asked: Finished) -> HostFinding:
+async def _no_python(host: HostEntry, connection: Connection, asked: Finished, wanted: Wanted) -> HostFinding:
     """Return why the interpreter of a host cannot run the doctor, and what to do."""
     python = host.python_there
     version = await connection.run(f"{shell_path(python)} -V", seconds=_SECONDS_TO_CHECK)
@@ -150,7 +150,8 @@ async def _no_python(host: HostEntry, connection: Connection, asked: Finished) -
     found = await connection.run(f"sh -c '{commands}'", seconds=_SECONDS_TO_CHECK)
     names = {line.rpartition("/")[2] for line in found.out.decode(errors="replace").split()}
     if fits := [name for name in _OTHERS if name in names]:
-        cure = f'write python = "{fits[0]}" for it in the hosts file'
+        usual = f"python{wanted.python}"
+        cure = f'write python = "{usual if usual in fits else fits[0]}" for it in the hosts file'
     else:
         cure = f"install {PYTHONS} there (such as sudo apt install python3 python3-venv)"
         cure += "" if python == USUAL_PYTHON else ", or correct python in the hosts file"

@@ -56,6 +56,14 @@ def test_a_host_without_the_named_python_is_told_which_there_are(tmp_path: Path)
     assert not found.can_be_set_up
 
 
+def test_the_python_of_this_machine_is_named_before_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("python3.10", "python3.11", "python3.13"):
+        script(tmp_path / name, "exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    (python,) = examined(tmp_path, replace(HERE, python="python9.9")).lacks
+    assert python.cure == 'write python = "python3.11" for it in the hosts file'
+
+
 def test_a_python_that_is_too_old_for_the_doctor_is_named(tmp_path: Path) -> None:
     old = script(tmp_path / "old", 'if [ "$1" = -V ]; then echo Python 3.6.9; else cat > /dev/null; exit 1; fi')
     (python,) = examined(tmp_path, replace(HERE, python=old)).lacks
