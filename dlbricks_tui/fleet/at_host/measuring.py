@@ -16,7 +16,7 @@ from dlbricks_tui.fleet.at_host.results import Sendable, found_in
 from dlbricks_tui.fleet.at_host.runtimes import runtime_here
 from dlbricks_tui.fleet.at_host.tasks import keep_run, run_of, was_cancelled
 from dlbricks_tui.fleet.encoding import message_text, outcome_text, task_from
-from dlbricks_tui.fleet.errors import HostError
+from dlbricks_tui.fleet.errors import HostError, MessageError
 from dlbricks_tui.fleet.messages import HostMessage, ResultFound, Task, TaskEnded, TaskNote, TaskProgress
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -55,7 +55,11 @@ _ENDS = {State.FINISHED: "finished", State.CANCELLED: "cancelled"}
 
 def carry_out(data_path: str, task_json: str, send: Callable[[str], None]) -> str:
     """Carry out a task, `send` what happens as it happens, and return all results and notes at its end as JSON."""
-    data, task = DataFolder(Path(data_path)), task_from(task_json)
+    data = DataFolder(Path(data_path))
+    try:
+        task = task_from(task_json)
+    except MessageError as error:
+        raise HostError(f"the task {error}") from None
     start = partial(start_detached, module=PROCESS)
     return outcome_text(carry_out_task(data, task, lambda message: send(message_text(message)), start))
 
