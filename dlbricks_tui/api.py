@@ -32,6 +32,15 @@ from dlbricks_tui.answers.evaluations.results import (
     EvaluatedResult,
     EvaluationResult,
 )
+from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
+from dlbricks_tui.answers.fleets.results import (
+    FleetEstimate,
+    FleetHost,
+    FleetModel,
+    FleetResult,
+    LeftOutModel,
+    fleet_result,
+)
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library, open_loader, require_batch_size
 from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
@@ -73,6 +82,10 @@ from dlbricks_tui.evaluations.differences import Difference
 from dlbricks_tui.evaluations.errors import EvaluationError
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.evaluations.matching import Match
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.folder import FleetFolders, create_fleet
+from dlbricks_tui.fleet.progress import FleetProgress
+from dlbricks_tui.fleet.request import Question as FleetQuestion
 from dlbricks_tui.folders import DataFolder, data_folder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import host_lock
@@ -105,6 +118,7 @@ from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.messages import TraceMessage
 from dlbricks_tui.traces.trace import TraceLevel
 from dlbricks_tui.wording.events import doing_now, inputs_given_before, note_of
+from dlbricks_tui.wording.fleets import fleet_line, note_line
 from dlbricks_tui.wording.numbers import too_many_threads
 from dlbricks_tui.wording.scenarios import message_line
 from dlbricks_tui.wording.tracing import message_line as trace_line
@@ -131,10 +145,18 @@ __all__ = [
     "Evaluation",
     "EvaluationError",
     "EvaluationResult",
+    "FleetError",
+    "FleetEstimate",
+    "FleetHost",
+    "FleetModel",
+    "FleetOptions",
+    "FleetQuestion",
+    "FleetResult",
     "InstructionSet",
     "Layer",
     "LayerGraph",
     "LayerOrder",
+    "LeftOutModel",
     "Level",
     "Match",
     "MeasureError",
@@ -179,6 +201,8 @@ __all__ = [
     "estimate",
     "evaluate",
     "evaluation_of",
+    "fleet",
+    "fleet_status",
     "load",
     "measure",
     "open_results",
@@ -194,7 +218,7 @@ _log = getLogger("dlbricks_tui")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A run at the moment of an event."""
+    """A run, or a fleet run, at the moment of an event."""
 
     run: str
     state: State
@@ -415,6 +439,59 @@ def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: os.PathLike[s
 
     path = Path(file)
     return write_evaluation(evaluation_of_run(run, path, _folder(data)), path)
+
+
+def fleet(
+    models: Model | Sequence[Model],
+    options: FleetOptions,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> FleetResult:
+    """Measure the bricks of models on many hosts, and return an estimate of each model on each host.
+
+    `progress` is called after each event; it counts the bricks of all hosts together. As `measure`, this handles
+    signals: call it in the main thread only.
+    """
+    # Loaded here: other functions drive no hosts.
+    from dlbricks_tui.fleet.running import FleetPlace, execute_fleet
+
+    _require_main_thread()
+    folder = _folder(data)
+    found = create_fleet(fleet_request(options, _sources(models, folder), folder), folder)
+    report = None if progress is None else _fleet_reporter(found.run, progress)
+    state = execute_fleet(found, FleetPlace(folder), report)
+    return fleet_result(state, found.progress())
+
+
+def fleet_status(run: str = "last", *, data: os.PathLike[str] | str | None = None) -> FleetResult:
+    """Return a fleet run as it is now, by its id or the beginning of its id; nothing is measured."""
+    found = FleetFolders(_folder(data).fleets).find(run)
+    return fleet_result(found.state(), found.progress())
+
+
+def _fleet_reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:
+    folded = FleetProgress()
+
+    def report(event: Event) -> None:
+        folded.take(event)
+        hosts = folded.hosts.values()
+        left = [host.seconds_left for host in hosts if host.seconds_left is not None]
+        progress(
+            Progress(
+                run=run,
+                state=State.RUNNING if folded.ended is None else State(folded.ended.state),
+                done=sum(host.bricks for host in hosts),
+                total=sum(host.of for host in hosts),
+                failed=sum(host.failed for host in hosts),
+                # Hosts measure side by side.
+                seconds_left=max(left, default=None),
+                doing="" if folded.ended is not None else fleet_line(folded),
+                note=note_line(event) or None,
+            )
+        )
+
+    return report
 
 
 def _require_main_thread() -> None:

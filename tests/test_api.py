@@ -18,7 +18,13 @@ import pytest
 import dlbricks_tui
 from dlbricks_tui import api
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.fleet import running
+from dlbricks_tui.fleet.folder import FleetFolder
+from dlbricks_tui.fleet.running import FleetPlace
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.validation import faults
+from tests.fleet.sample_fleet import EVENTS, tell
 from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
 
 ROOT = Path(__file__).parents[1]
@@ -273,3 +279,29 @@ def test_a_model_is_traced_and_written_for_another_program(
     assert api.trace(MODEL, options, data=data).file is None
     with pytest.raises(api.TraceError, match="inferences 0"):
         api.TraceOptions(inferences=0)
+
+
+def test_a_fleet_run_reports_all_hosts_together_and_can_be_looked_at_later(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosts = tmp_path / "hosts.toml"
+    hosts.write_text('[[host]]\nname = "c7i"\n\n[[host]]\nname = "m8g"\n')
+
+    def drive(folder: FleetFolder, _: FleetPlace, take: Callable[[Event], None]) -> RunState:
+        tell(folder, *EVENTS)
+        for event in EVENTS:
+            take(event)
+        folder.set_state(replace(folder.state(), state=api.State.FINISHED))
+        return folder.state()
+
+    monkeypatch.setattr(running, "execute_fleet", drive)
+    told: list[api.Progress] = []
+    options = api.FleetOptions(hosts=hosts, question=api.FleetQuestion.WHICH_HOST, measuring=BY_THE_FAKE)
+    found = api.fleet(MODEL, options, progress=told.append, data=data)
+    assert (told[-1].run, told[-1].done, told[-1].total, told[-1].seconds_left) == (found.fleet, 57, 120, 42.0)
+    assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in [it.note for it in told]
+    assert [model.order for model in found.models] == [(("m8g",), ("c7i",)), (("c7i",), ("m8g",))]
+    assert found.has_failures, "a host was refused"
+    assert api.fleet_status(data=data) == api.fleet_status(found.fleet, data=data) == found
+    with pytest.raises(api.FleetError, match="either a hosts file"):
+        api.fleet(MODEL, api.FleetOptions(), data=data)

@@ -40,6 +40,22 @@ def test_help_loads_no_slow_modules(arguments: list[str]) -> None:
     assert loaded.isdisjoint({"rich", "textual", "networkx", "numpy", "tinydb", "mxnet", "matplotlib", "asyncio"})
 
 
+def test_looking_at_fleet_runs_loads_nothing_that_reaches_hosts(tmp_path: Path) -> None:
+    commands = (["fleet", "run", "--help"], ["fleet", "status"], ["fleet", "list"], ["estimate", "squeezenet1.1"])
+    loaded = loaded_by(
+        "import contextlib\n"
+        "from pathlib import Path\n"
+        "from dlbricks_tui.cli.main import main\n"
+        "from dlbricks_tui.folders import DataFolder\n"
+        "from tests.fleet.sample_fleet import sample_fleet\n"
+        f"sample_fleet(DataFolder(Path({str(tmp_path)!r})))\n"
+        f"for arguments in {commands}:\n"
+        f"    with contextlib.suppress(SystemExit): main(['--data-dir', {str(tmp_path)!r}, *arguments])\n"
+    )
+    assert {"dlbricks_tui", "rich"} <= loaded, "the tables were drawn"
+    assert loaded.isdisjoint({"distributed", "dask", "asyncssh", "cryptography"})
+
+
 @pytest.mark.parametrize("package", [package for package in PACKAGES if package not in INTERFACES])
 def test_a_package_loads_no_interface_no_framework_and_no_terminal_library(package: str) -> None:
     loaded = loaded_by(

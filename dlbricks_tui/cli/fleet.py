@@ -33,6 +33,7 @@ from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import Question
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from dlbricks_tui.fleet.folder import FleetFolder
@@ -206,9 +207,11 @@ def show_status(args: argparse.Namespace) -> int:
                     shown.take(event)
                 if is_active:
                     time.sleep(_SECONDS_BETWEEN_LOOKS)
-    state = folder.state()
-    _show(state, folder.progress(), as_json=args.json)
-    return Status.DONE if state.active else _status(state, folder.progress())
+    state, progress = folder.state(), folder.progress()
+    _show(state, progress, as_json=args.json)
+    if state.message:
+        narrate(state.message)
+    return Status.DONE if state.active else _status(state, progress, is_end=args.follow)
 
 
 def list_fleets(args: argparse.Namespace) -> int:
@@ -268,9 +271,15 @@ def resume_fleet(args: argparse.Namespace) -> int:
 
 def add_hosts(args: argparse.Namespace) -> int:
     """Let the hosts of another hosts file take part."""
+    from dlbricks_tui.fleet.folder import read_fleet_request
     from dlbricks_tui.fleet.hosts_file import read_hosts
 
     folder = _folder(args)
+    if scheduler := read_fleet_request(folder.request_file).scheduler:
+        raise FleetError(
+            f"the hosts of fleet run {folder.run} join by themselves: start `dlbricks fleet worker {scheduler} --name "
+            "NAME` on the new one"
+        )
     hosts = read_hosts(args.hosts)
     folder.add_hosts(hosts)
     return _confirm(folder, f"takes in {', '.join(host.name for host in hosts)}", args)
@@ -369,19 +378,20 @@ def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
         bricks = state.bricks
         narrate(
             f"fleet run {state.run} {state.state.value} after {state.seconds:.1f} s: "
-            f"{bricks.measured} bricks measured, {bricks.reused} known before, {bricks.failed} failed"
+            f"{counted(bricks.measured, 'brick')} measured, {bricks.reused:,} known before, {bricks.failed:,} failed"
         )
     if state.message:
         narrate(state.message)
     return _status(state, progress)
 
 
-def _status(state: RunState, progress: FleetProgress) -> int:
+def _status(state: RunState, progress: FleetProgress, *, is_end: bool = True) -> int:
+    """Return the exit status for a fleet run that has ended; `is_end` is True if this command has followed its end."""
     from dlbricks_tui.answers.fleets.results import fleet_result
 
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks fleet resume {state.run}` goes on with the rest")
-        return Status.INTERRUPTED
+        return Status.INTERRUPTED if is_end else Status.DONE_WITH_FAILURES
     return Status.DONE_WITH_FAILURES if fleet_result(state, progress).has_failures else Status.DONE
 
 

@@ -8,11 +8,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narration_console
-from dlbricks_tui.fleet.events import HostBrickFailed, HostChanged, HostState, ModelLeftOut
 from dlbricks_tui.fleet.progress import FleetProgress
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.wording.fleets import fleet_line
-from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.wording.fleets import fleet_line, note_line, settled_line
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -21,10 +20,6 @@ _SECONDS_PER_PICTURE = 0.5
 _SECONDS_PER_LINE = 10.0
 _MOST_HOSTS = 30
 _BAR_WIDTH = 20
-# States whose reason a user should read.
-_TOLD = frozenset(
-    {HostState.LOST, HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED, HostState.WAITING, HostState.CANCELLED}
-)
 
 
 class ShownFleet:
@@ -53,7 +48,7 @@ class ShownFleet:
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
         self.progress.take(event)
-        note = _note(event)
+        note = note_line(event)
         if note:
             narrate(note)
         if self._quiet:
@@ -83,19 +78,8 @@ def shown_fleet(*, quiet: bool = False) -> Iterator[ShownFleet]:
         shown.close()
 
 
-def _note(event: Event) -> str:
-    """Return the line about an event that a user should know; empty if there is none."""
-    match event:
-        case ModelLeftOut():
-            return f"{event.model} is left out: {event.reason}"
-        case HostBrickFailed():
-            return f"{event.host}: {event.label} failed: {event.reason}"
-        case HostChanged(message=message) if message and HostState(event.state) in _TOLD:
-            return f"{event.host} {event.state}: {message}"
-    return ""
-
-
 def _picture(progress: FleetProgress) -> RenderableType:
+    from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
@@ -114,4 +98,8 @@ def _picture(progress: FleetProgress) -> RenderableType:
             Text(f"{it.failed} failed" if it.failed else ""),
             Text(left),
         )
-    return table
+    more = len(rows) - _MOST_HOSTS
+    orders = progress.orders.values()
+    below = [counted(more, "more host")] if more > 0 else []
+    below += [settled_line(it.settled for it in orders)] if orders else []
+    return Group(table, *(Text(line, style="dim") for line in below))

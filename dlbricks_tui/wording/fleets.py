@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 
-from dlbricks_tui.fleet.events import HostEstimate, HostState
+from dlbricks_tui.fleet.events import HostBrickFailed, HostChanged, HostEstimate, HostState, ModelLeftOut
 from dlbricks_tui.fleet.progress import FleetProgress, HostRow
+from dlbricks_tui.measure.events import Event
 from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds
 
 _MOST_HOSTS_IN_A_LINE = 4
+# States whose reason a user should read.
+_TOLD = frozenset(
+    {HostState.LOST, HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED, HostState.WAITING, HostState.CANCELLED}
+)
+ORDER_LEGEND = "a < b: a is faster; a = b: equally fast, within 2 %"
 
 
 def latency_on(it: HostEstimate) -> str:
@@ -55,3 +61,15 @@ def settled_line(settled: Iterable[bool]) -> str:
     """Return how many orders of hosts are settled."""
     found = list(settled)
     return f"{sum(found)} of {len(found)} orders settled"
+
+
+def note_line(event: Event) -> str:
+    """Return the line about an event that a user should know; empty if there is none."""
+    match event:
+        case ModelLeftOut():
+            return f"{event.model} is left out: {event.reason}"
+        case HostBrickFailed():
+            return f"{event.host}: {event.label} failed: {event.reason}"
+        case HostChanged(message=message) if message and HostState(event.state) in _TOLD:
+            return f"{event.host} {event.state}: {message}"
+    return ""

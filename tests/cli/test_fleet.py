@@ -1,5 +1,6 @@
 """`dlbricks fleet`: the command, with a driver that tells the events of a fleet run."""
 
+import io
 import json
 import stat
 from collections.abc import Callable
@@ -7,15 +8,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from dlbricks_tui.cli.fleet_progress import ShownFleet
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.fleet import running
 from dlbricks_tui.fleet.events import FleetEnded, HostState
-from dlbricks_tui.fleet.folder import FleetFolder, read_fleet_request
+from dlbricks_tui.fleet.folder import (
+    COMMANDS,
+    FleetFolder,
+    FleetFolders,
+    HostCancelled,
+    HostPaused,
+    HostUnpaused,
+    read_fleet_request,
+)
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.fleet.running import FleetPlace
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.host_lock import this_process
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunState, State
 from tests.answers.validation import faults
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
@@ -134,6 +147,27 @@ def test_wrong_hosts_files_and_times_are_refused_in_one_line(fleet: Answer, tmp_
     assert "give more than 0" in one_line(probe)
 
 
+def test_a_scheduler_that_cannot_be_used_is_refused_before_there_is_a_fleet_run(
+    fleet: Answer, data: DataFolder, model: Path
+) -> None:
+    named = ("run", model, "--runtime", "onnxruntime", "--scheduler")
+    assert "neither encryption nor certificates" in one_line(fleet(*named, "tcp://10.0.0.1:8786"))
+    assert "is no address of a scheduler" in one_line(fleet(*named, "10.0.0.1"))
+    assert "dlbricks fleet init" in one_line(fleet(*named, "tls://10.0.0.1:8786"))
+    assert not data.fleets.exists()
+
+
+def test_a_scheduler_without_tls_is_used_with_leave_of_the_user(
+    fleet: Answer, driven: list[FleetRequest], model: Path
+) -> None:
+    fleet("run", model, "--runtime", "onnxruntime", "--scheduler", "tcp://10.0.0.1:8786", "--allow-plain")
+    assert [(it.scheduler, it.allow_plain) for it in driven] == [("tcp://10.0.0.1:8786", True)]
+
+
+def test_runtimes_that_nobody_has_registered_are_refused(fleet: Answer, hosts: Path, model: Path) -> None:
+    assert "nix" in one_line(fleet("run", model, "--hosts", hosts, "--runtime", "nix"))
+
+
 def test_without_the_extra_one_line_says_how_to_install_it(
     fleet: Answer, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +200,78 @@ def test_hosts_and_fleet_runs_are_paused_resumed_and_ended(fleet: Answer, data: 
     assert fleet("resume", "last")[0] == 0
     assert not folder.pause_file.exists()
     assert "is running already" in one_line(fleet("resume", "last"))
+
+
+def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver(
+    fleet: Answer, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path
+) -> None:
+    fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    (state,) = FleetFolders(data.fleets).states()
+    folder = FleetFolder(data.fleets / state.run)
+    folder.set_state(replace(state, state=State.RUNNING, process=this_process()))
+    for action in ("pause", "resume", "cancel"):
+        assert fleet(action, state.run, "--host", "m8g")[0] == 0
+    told = EventReader(folder.commands_file, COMMANDS).new()
+    assert [type(it) for it in told] == [HostPaused, HostUnpaused, HostCancelled]
+    assert "has no host 'm9'" in one_line(fleet("pause", "last", "--host", "m9"))
+
+
+def test_hosts_are_added_to_a_fleet_run_over_ssh_only(
+    fleet: Answer, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+) -> None:
+    more = tmp_path / "more.toml"
+    more.write_text('[[host]]\nname = "c8a"\n')
+    fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    status, _, told = fleet("add", "last", "--hosts", more)
+    assert (status, "takes in c8a" in told) == (0, True)
+    assert "has a host c8a already" in one_line(fleet("add", "last", "--hosts", more))
+    fleet("run", model, "--runtime", "onnxruntime", "--scheduler", "tcp://127.0.0.1:8786")
+    assert "dlbricks fleet worker tcp://127.0.0.1:8786" in one_line(fleet("add", "last", "--hosts", more))
+
+
+def test_a_fleet_run_that_was_stopped_is_a_failure_of_status_and_an_interruption_where_it_was_followed(
+    fleet: Answer, data: DataFolder
+) -> None:
+    sample_fleet(data, State.CANCELLED)
+    status, _, told = fleet("status")
+    assert status == 1
+    assert "dlbricks fleet resume" in told
+    assert fleet("status", "--follow")[0] == 130
+
+
+def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    now = [0.0]
+    shown = ShownFleet(None, lambda: now[0])
+    for event in EVENTS:
+        shown.take(event)
+    told = capsys.readouterr().err.splitlines()
+    assert len([line for line in told if line.startswith("c7i")]) == 1, "ten seconds have not passed"
+    now[0] = 10.0
+    shown.take(progress("c7i", 50))
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("c7i measuring, 50 of 60, 1 failed, 42 s left; m8g probing, 12 of 60")
+
+
+def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
+    stream, now = io.StringIO(), [0.0]
+    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
+    shown = ShownFleet(console, lambda: now[0])
+    for event in EVENTS:
+        shown.take(event)
+    now[0] = 1.0
+    shown.take(progress("c7i", 50))
+    shown.close()
+    rows = [line for line in stream.getvalue().splitlines() if "of 60" in line]
+    assert ["c7i" in rows[-2], "50 of 60" in rows[-2], "m8g" in rows[-1]] == [True, True, True]
+    assert "45 of 60" not in stream.getvalue(), "events between two pictures are not painted"
+    assert "1 of 2 orders settled" in stream.getvalue()
+
+
+def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownFleet(None, quiet=True)
+    for event in EVENTS:
+        shown.take(event)
+    assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"
 
 
 def test_commands_about_a_fleet_run_that_has_ended_are_refused(fleet: Answer, data: DataFolder) -> None:
