@@ -474,6 +474,7 @@ def _fleet_reporter(run: str, progress: Callable[[Progress], None]) -> Callable[
     folded = FleetProgress()
 
     def report(event: Event) -> None:
+        note = note_line(event, folded)
         folded.take(event)
         hosts = folded.hosts.values()
         left = [host.seconds_left for host in hosts if host.seconds_left is not None]
@@ -487,7 +488,7 @@ def _fleet_reporter(run: str, progress: Callable[[Progress], None]) -> Callable[
                 # Hosts measure side by side.
                 seconds_left=max(left, default=None),
                 doing="" if folded.ended is not None else fleet_line(folded),
-                note=note_line(event) or None,
+                note=note or None,
             )
         )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.cli.output import narrate, narration_console
 from dlbricks_tui.fleet.progress import FleetProgress
 from dlbricks_tui.measure.events import Event
-from dlbricks_tui.wording.fleets import fleet_line, note_line, settled_line
+from dlbricks_tui.wording.fleets import WORKING, fleet_line, note_line, settled_line
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ class ShownFleet:
 
     def take(self, event: Event) -> None:
         """Show an event, and the progress where it is due."""
+        note = note_line(event, self.progress)
         self.progress.take(event)
-        note = note_line(event)
         if note:
             narrate(note)
         if self._quiet:
@@ -89,7 +89,7 @@ def _picture(progress: FleetProgress) -> RenderableType:
     table = Table.grid(padding=(0, 1))
     rows = list(progress.hosts.values())
     for it in rows[:_MOST_HOSTS]:
-        left = "" if it.seconds_left is None else f"{duration(it.seconds_left)} left"
+        left = f"{duration(it.seconds_left)} left" if it.seconds_left and it.state in WORKING else ""
         table.add_row(
             name_cell(it.name),
             Text(it.state.value),

@@ -32,12 +32,7 @@ def fleet_view(found: FleetResult) -> Iterator[RenderableType]:
     if found.models:
         yield ""
         yield _models(found, with_runtimes=len(runtimes) > 1)
-        by = "" if len(runtimes) > 1 else f"by {printable(min(runtimes))}; "
-        yield Text(
-            f"{by}latencies in milliseconds: {PREDICTED} is predicted in part, {PARTLY} lacks layers; prices are of a "
-            "million inferences",
-            style="dim",
-        )
+        yield Text(printable("; ".join(_legend(found, runtimes))), style="dim")
     ordered = [model for model in found.models if model.order]
     for model in ordered:
         name = f"{model.model} by {model.runtime}" if len(runtimes) > 1 else model.model
@@ -45,6 +40,20 @@ def fleet_view(found: FleetResult) -> Iterator[RenderableType]:
         yield Text(printable(f"{name}: {order_in_words(model.order)} ({settled})"))
     if ordered:
         yield Text(ORDER_LEGEND, style="dim")
+
+
+def _legend(found: FleetResult, runtimes: set[str]) -> Iterator[str]:
+    """Yield what the figures are, and what the signs mean that stand before some of them."""
+    if len(runtimes) == 1:
+        yield f"by {min(runtimes)}"
+    yield "latencies in milliseconds"
+    estimates = [it for model in found.models for it in model.estimates if it.sequential_ms is not None]
+    if any(it.predicted_layers and not it.missing_layers for it in estimates):
+        yield f"{PREDICTED} is predicted in part"
+    if any(it.missing_layers for it in estimates):
+        yield f"{PARTLY} lacks layers"
+    if any(it.dollars_per_million is not None for it in estimates):
+        yield "prices are of a million inferences"
 
 
 def _hosts(found: FleetResult) -> Iterator[RenderableType]:

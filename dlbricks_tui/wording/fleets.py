@@ -10,8 +10,13 @@ from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, m
 _MOST_HOSTS_IN_A_LINE = 4
 # States whose reason a user should read.
 _TOLD = frozenset(
-    {HostState.LOST, HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED, HostState.WAITING, HostState.CANCELLED}
+    {
+        *(HostState.CONNECTING, HostState.LOST, HostState.REFUSED, HostState.DISTRUSTED, HostState.FAILED),
+        *(HostState.WAITING, HostState.CANCELLED),
+    }
 )
+# States in which a host has some time left.
+WORKING = frozenset({HostState.PROBING, HostState.MEASURING})
 ORDER_LEGEND = "a < b: a is faster; a = b: equally fast, within 2 %"
 
 
@@ -40,7 +45,7 @@ def host_line(it: HostRow) -> str:
         words.append(f"{it.bricks:,} of {it.of:,}")
     if it.failed:
         words.append(f"{it.failed:,} failed")
-    if it.seconds_left is not None and it.state in (HostState.PROBING, HostState.MEASURING):
+    if it.seconds_left and it.state in WORKING:
         words.append(f"{duration(it.seconds_left)} left")
     return ", ".join(words)
 
@@ -63,13 +68,16 @@ def settled_line(settled: Iterable[bool]) -> str:
     return f"{sum(found)} of {len(found)} orders settled"
 
 
-def note_line(event: Event) -> str:
-    """Return the line about an event that a user should know; empty if there is none."""
+def note_line(event: Event, progress: FleetProgress) -> str:
+    """Return the line about an event that a user should know, after all events before it; empty if there is none."""
     match event:
         case ModelLeftOut():
             return f"{event.model} is left out: {event.reason}"
         case HostBrickFailed():
             return f"{event.host}: {event.label} failed: {event.reason}"
         case HostChanged(message=message) if message and HostState(event.state) in _TOLD:
-            return f"{event.host} {event.state}: {message}"
+            before = progress.hosts.get(event.host)
+            # Each attempt to reach a host again has a message.
+            if before is None or before.state.value != event.state or not before.message:
+                return f"{event.host} {event.state}: {message}"
     return ""

@@ -267,6 +267,17 @@ def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
     assert "1 of 2 orders settled" in stream.getvalue()
 
 
+def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownFleet(None, quiet=True)
+    for seconds in (2, 4, 8):
+        shown.take(changed("c7i", HostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
+    shown.take(changed("c7i", HostState.FAILED, "it did not join within 10 minutes"))
+    assert capsys.readouterr().err.splitlines() == [
+        "c7i connecting: no SSH server answers; the next try is in 2 s",
+        "c7i failed: it did not join within 10 minutes",
+    ]
+
+
 def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
     shown = ShownFleet(None, quiet=True)
     for event in EVENTS:
