@@ -3,7 +3,7 @@
 import io
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +12,9 @@ from rich.console import Console
 
 from dlbricks_tui.cli.fleet_progress import ShownFleet
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.fleet import running
+from dlbricks_tui.fleet import doctor, running
 from dlbricks_tui.fleet.events import FleetEnded, HostState
+from dlbricks_tui.fleet.findings import Examination, HostFinding, Readiness, Verdict
 from dlbricks_tui.fleet.folder import (
     COMMANDS,
     FleetFolder,
@@ -23,6 +24,7 @@ from dlbricks_tui.fleet.folder import (
     HostUnpaused,
     read_fleet_request,
 )
+from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.fleet.running import FleetPlace
 from dlbricks_tui.folders import DataFolder
@@ -303,3 +305,66 @@ def test_certificates_are_made_once_and_keys_are_private(fleet: Answer, data: Da
 def test_a_worker_without_certificates_is_refused_in_one_line(fleet: Answer) -> None:
     told = one_line(fleet("worker", "tls://127.0.0.1:1", "--name", "a"))
     assert "dlbricks fleet init" in told
+
+
+EXAMINED = (
+    Examination(
+        host="c7i",
+        state=Readiness.READY,
+        findings=(HostFinding(subject="Python", state="3.11.2", verdict=Verdict.FINE),),
+        system="intel-4c-1",
+        bricks=12,
+    ),
+    Examination(
+        host="m8g",
+        state=Readiness.LACKING,
+        findings=(
+            HostFinding(subject="Python", state="3.11.2", verdict=Verdict.FINE),
+            HostFinding(
+                subject="environment", state="none", verdict=Verdict.LACKS, cure="install it", installable=True
+            ),
+        ),
+    ),
+)
+
+
+@pytest.fixture
+def examined(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The names of the hosts that were examined, of which one lacks its environment."""
+    asked: list[tuple[str, ...]] = []
+
+    def examine(entries: Sequence[HostEntry], *_: object) -> tuple[Examination, ...]:
+        asked.append(tuple(entry.name for entry in entries))
+        return EXAMINED
+
+    monkeypatch.setattr(doctor, "examine_hosts", examine)
+    return asked
+
+
+def test_the_doctor_lists_what_hosts_lack_and_fails(
+    fleet: Answer, examined: list[tuple[str, ...]], hosts: Path
+) -> None:
+    status, out, told = fleet("doctor", "--hosts", hosts)
+    assert (status, examined) == (1, [("c7i", "m8g")])
+    assert "as it should be" in out and "install it" in out and "3.11.2" not in out
+    assert "`--install` sets up what is missing" in told
+    _, everything, _ = fleet("doctor", "--hosts", hosts, "--all")
+    assert everything.count("3.11.2") == 2
+
+
+def test_the_document_of_the_doctor_follows_its_schema(
+    fleet: Answer, examined: list[tuple[str, ...]], hosts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = fleet("doctor", "--hosts", hosts, "--json")
+    with pytest.raises(SystemExit):
+        fleet("doctor", "--json-schema")
+    document, schema = json.loads(out), json.loads(capsys.readouterr().out)
+    assert faults(document, schema, schema) == []
+    assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
+        ("c7i", "ready", 12),
+        ("m8g", "lacking", None),
+    ]
+
+
+def test_wheels_without_installing_are_refused(fleet: Answer, hosts: Path, tmp_path: Path) -> None:
+    assert "--wheels is for --install" in one_line(fleet("doctor", "--hosts", hosts, "--wheels", tmp_path))
