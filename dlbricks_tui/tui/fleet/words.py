@@ -57,9 +57,10 @@ def answer_line(view: FleetView | None) -> Line:
         return line(Span(" Nothing is known yet.", "muted"))
     settled = sum(model.is_settled for model in view.models)
     firsts = {model.fastest for model in view.models if model.fastest}
+    so_far = "" if all(model.fastest for model in view.models) else " so far"
     if len(firsts) == 1:
         (first,) = firsts
-        found = f" {' and '.join(first)} {'is' if len(first) == 1 else 'are'} fastest for every model"
+        found = f" {' and '.join(first)} {'is' if len(first) == 1 else 'are'} fastest for every model{so_far}"
     else:
         found = f" The fastest host differs: {_wins(view)}"
     if settled == len(view.models):
