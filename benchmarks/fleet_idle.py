@@ -38,10 +38,10 @@ from benchmarks.disturbance import (
     started,
     wait_for_end,
 )
-from dlbricks_tui.fleet import dask_settings
 from dlbricks_tui.fleet.certificates import Certificates
-from dlbricks_tui.fleet.quiet_worker import quiet
-from dlbricks_tui.fleet.scheduler import SchedulerProcess
+from dlbricks_tui.fleet.engine import dask_settings
+from dlbricks_tui.fleet.engine.quiet_worker import quiet
+from dlbricks_tui.fleet.engine.scheduler import SchedulerProcess
 
 NO_WORKER, IDLE, IN_TASK, DASK = "no worker", "idle", "in a task", "dask"
 NAME = "host"
@@ -105,7 +105,7 @@ def worker_of(case: str, folder: Path) -> Iterator[list[int]]:
         words += [f"--tls-{kind}={path}" for kind, path in zip(("ca-file", "cert", "key"), secure, strict=True)]
     else:
         words = [
-            "dlbricks_tui.fleet.worker_process",
+            "dlbricks_tui.fleet.engine.worker_process",
             address,
             "--name",
             NAME,

@@ -454,7 +454,7 @@ def fleet(
     signals: call it in the main thread only.
     """
     # Loaded here: other functions drive no hosts.
-    from dlbricks_tui.fleet.running import FleetPlace, execute_fleet
+    from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet
 
     _require_main_thread()
     folder = _folder(data)

@@ -18,9 +18,9 @@ import pytest
 import dlbricks_tui
 from dlbricks_tui import api
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.fleet import running
+from dlbricks_tui.fleet.driving import running
+from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
-from dlbricks_tui.fleet.running import FleetPlace
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.validation import faults

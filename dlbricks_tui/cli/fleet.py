@@ -289,12 +289,12 @@ def examine_fleet(args: argparse.Namespace) -> int:
     """Examine the hosts of a hosts file, and set them up if asked to."""
     _require_extra()
     from dlbricks_tui.answers.fleets.results import fleet_examination
-    from dlbricks_tui.fleet.doctor import examine_hosts
-    from dlbricks_tui.fleet.findings import Readiness
     from dlbricks_tui.fleet.hosts_file import read_hosts
-    from dlbricks_tui.fleet.installing import set_up_hosts
-    from dlbricks_tui.fleet.own_wheel import wanted
-    from dlbricks_tui.fleet.ssh import connected
+    from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
+    from dlbricks_tui.fleet.setting_up.findings import Readiness
+    from dlbricks_tui.fleet.setting_up.installing import set_up_hosts
+    from dlbricks_tui.fleet.setting_up.own_wheel import wanted
+    from dlbricks_tui.fleet.ssh.connecting import connected
     from dlbricks_tui.runtime.registry import Registry
 
     if args.wheels is not None and not args.install:
@@ -342,8 +342,8 @@ def make_certificates(args: argparse.Namespace) -> int:
 def work_for_fleet(args: argparse.Namespace) -> int:
     """Measure on this host until the process is told to end."""
     _require_extra()
-    from dlbricks_tui.fleet.scheduler_address import PLAIN, check_address
-    from dlbricks_tui.fleet.worker_process import WorkerRequest, run_worker
+    from dlbricks_tui.fleet.engine.scheduler_address import PLAIN, check_address
+    from dlbricks_tui.fleet.engine.worker_process import WorkerRequest, run_worker
 
     is_plain = check_address(args.scheduler, args.allow_plain).scheme == PLAIN
     request = WorkerRequest(
@@ -358,7 +358,7 @@ def work_for_fleet(args: argparse.Namespace) -> int:
 
 def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
     """Drive a fleet run in this process and print what was found, or start it in a separate process."""
-    from dlbricks_tui.fleet.running import FleetPlace, execute_fleet, start_detached
+    from dlbricks_tui.fleet.driving.running import FleetPlace, execute_fleet, start_detached
 
     if args.detach:
         start_detached(folder, args.data)

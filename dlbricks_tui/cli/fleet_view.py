@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.cli.drawing import name_cell, plain_table
-from dlbricks_tui.fleet.findings import Verdict
+from dlbricks_tui.fleet.setting_up.findings import Verdict
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.fleets import ORDER_LEGEND, order_in_words
 from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, milliseconds, names_of
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetResult, FleetSummary
-    from dlbricks_tui.fleet.findings import Examination
+    from dlbricks_tui.fleet.setting_up.findings import Examination
 
 _SIGNS = {Verdict.FINE: " ", Verdict.NOTE: "!", Verdict.LACKS: "x"}
 

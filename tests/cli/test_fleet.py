@@ -12,9 +12,9 @@ from rich.console import Console
 
 from dlbricks_tui.cli.fleet_progress import ShownFleet
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.fleet import doctor, running
+from dlbricks_tui.fleet.driving import running
+from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.events import FleetEnded, HostState
-from dlbricks_tui.fleet.findings import Examination, HostFinding, Readiness, Verdict
 from dlbricks_tui.fleet.folder import (
     COMMANDS,
     FleetFolder,
@@ -26,7 +26,8 @@ from dlbricks_tui.fleet.folder import (
 )
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
-from dlbricks_tui.fleet.running import FleetPlace
+from dlbricks_tui.fleet.setting_up import doctor
+from dlbricks_tui.fleet.setting_up.findings import Examination, HostFinding, Readiness, Verdict
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import this_process
 from dlbricks_tui.measure.events import Event

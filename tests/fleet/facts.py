@@ -4,11 +4,11 @@ import json
 from dataclasses import asdict, replace
 from typing import Any
 
-from dlbricks_tui.fleet import host_check
-from dlbricks_tui.fleet.findings import HostFinding, Wanted, WantedPackage
-from dlbricks_tui.fleet.host_facts import HostFacts
 from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.judging import judged
+from dlbricks_tui.fleet.setting_up import host_check
+from dlbricks_tui.fleet.setting_up.findings import HostFinding, Wanted, WantedPackage
+from dlbricks_tui.fleet.setting_up.host_facts import HostFacts
+from dlbricks_tui.fleet.setting_up.judging import judged
 
 HOST = HostEntry(name="big")
 WANTED = Wanted(

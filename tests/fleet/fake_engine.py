@@ -10,7 +10,7 @@ from typing import Any
 
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.encoding import message_from, message_text, outcome_text, report_text, task_from
-from dlbricks_tui.fleet.engine_events import Answered, EngineEvent, HostJoined, HostLeft, HostSaid
+from dlbricks_tui.fleet.engine.events import Answered, EngineEvent, HostJoined, HostLeft, HostSaid
 from dlbricks_tui.fleet.messages import (
     HostReport,
     Parcel,

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dlbricks_tui.fleet.connection import MOST_OUTPUT_BYTES, Connect, Connection, Finished
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.ssh.connection import MOST_OUTPUT_BYTES, Connect, Connection, Finished
 
 
 @dataclass

@@ -66,6 +66,6 @@ def stand_in() -> None:
 
 if __name__ == "__main__":
     stand_in()
-    from dlbricks_tui.fleet.worker_process import main
+    from dlbricks_tui.fleet.engine.worker_process import main
 
     main(sys.argv[1:])

@@ -13,10 +13,10 @@ from onnx import ModelProto
 from onnx.helper import make_node
 
 from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.events import EVENTS, HostState, ResultStored, TaskGiven
 from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
 from dlbricks_tui.fleet.request import FleetRequest
-from dlbricks_tui.fleet.running import start_detached
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.engine.scheduler_address import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
-from dlbricks_tui.fleet.scheduler_address import SECURE, check_address
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 

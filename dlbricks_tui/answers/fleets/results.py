@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from dlbricks_tui.fleet.findings import Examination, Readiness, Verdict
 from dlbricks_tui.fleet.progress import FleetProgress
+from dlbricks_tui.fleet.setting_up.findings import Examination, Readiness, Verdict
 from dlbricks_tui.runs.run_folder import RunState, State
 
 

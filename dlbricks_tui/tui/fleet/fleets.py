@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
 from dlbricks_tui.answers.measuring import MeasureOptions
+from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.folder import FleetFolders, create_fleet
 from dlbricks_tui.fleet.hosts_file import read_hosts
-from dlbricks_tui.fleet.running import start_detached
 from dlbricks_tui.runtime.registry import Registry
 
 if TYPE_CHECKING:

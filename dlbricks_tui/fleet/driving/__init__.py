@@ -1,0 +1,1 @@
+"""The driver: it gives hosts tasks, checks and stores what they return."""

@@ -1,0 +1,354 @@
+"""The driver of a fleet run: it gives hosts their tasks until the question is answered.
+
+Each host reports itself and is checked. Then it is probed, and measures task after task. What it returns is checked and
+stored; then it is told as events.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from dlbricks_tui.fleet.deciding.estimates import FleetEstimates
+from dlbricks_tui.fleet.deciding.questions import Answering
+from dlbricks_tui.fleet.driving.assigning import Assigning
+from dlbricks_tui.fleet.driving.control import FleetControl
+from dlbricks_tui.fleet.driving.host_calls import CallLost, HostCalls, HostUnreachable, News, Reported, TaskOver
+from dlbricks_tui.fleet.driving.host_work import HostWork
+from dlbricks_tui.fleet.driving.returns import Returns
+from dlbricks_tui.fleet.driving.sharing import SharedPools
+from dlbricks_tui.fleet.driving.storing import FleetResults
+from dlbricks_tui.fleet.driving.validation import ImpossibleError, MessageMeter, check_report, reason_against
+from dlbricks_tui.fleet.driving.workload import FleetWorkload
+from dlbricks_tui.fleet.encoding import report_from
+from dlbricks_tui.fleet.engine.events import HostJoined, HostLeft, HostSaid
+from dlbricks_tui.fleet.errors import FleetError, MessageError
+from dlbricks_tui.fleet.events import HostState
+from dlbricks_tui.fleet.folder import HostAdded, HostCancelled, HostPaused, HostUnpaused
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import FleetRequest
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.store.database import ResultsDatabase
+
+# A host that is away for longer is given up.
+PATIENCE_SECONDS = 600.0
+# A host that is to end its task and does not tell its end is given up after so long.
+_SECONDS_TO_END = 30.0
+_SECONDS_BETWEEN_PROGRESS = 1.0
+# A host gets no more tasks after so many that failed one after another without any result.
+_MOST_FAILURES = 2
+# A host that lost a call and is there is asked again.
+_SECONDS_TO_ASK_AGAIN = 5.0
+
+
+class Driver:
+    """Drives the hosts of a fleet run. `take` and `tick` never wait."""
+
+    def __init__(
+        self,
+        request: FleetRequest,
+        workload: FleetWorkload,
+        calls: HostCalls,
+        store: ResultsDatabase,
+        results: FleetResults,
+        estimates: FleetEstimates,
+        control: FleetControl,
+        tell: Callable[[Event], None],
+        clock: Callable[[], float] = time.monotonic,
+        patience_seconds: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.hosts: dict[str, HostWork] = {}
+        self._workload = workload
+        self._calls = calls
+        self._results = results
+        self._estimates = estimates
+        self._control = control
+        self._tell = tell
+        self._clock = clock
+        self._patience_seconds = patience_seconds
+        self.pools = SharedPools(workload, store, control.state.started)
+        self._answering = Answering(request.question, estimates, self.pools.askers, lambda: self.hosts.values(), tell)
+        self._assigning = Assigning(request, self.pools, self._answering, calls, store, tell, clock)
+        self._change = self._assigning.change
+        self._returns = Returns(results, estimates, tell)
+        self._began = clock()
+        self._told_progress = 0.0
+
+    def begin(self, entries: Iterable[HostEntry], tasks_before: Mapping[str, str]) -> None:
+        """Take hosts in, which join when they are reached; `tasks_before` are those of an earlier driver."""
+        for entry in entries:
+            self._host(entry.name, entry)
+        for name, task in tasks_before.items():
+            self._host(name).task_before = task
+
+    def take(self, news: Iterable[News]) -> None:
+        """Take what has happened at the hosts."""
+        said: defaultdict[str, list[str]] = defaultdict(list)
+        for event in news:
+            if isinstance(event, HostSaid):
+                # Results that came together are stored together.
+                said[event.host].append(event.text)
+                continue
+            if event.host in said:
+                self._said(self._host(event.host), said.pop(event.host))
+            self._take(event)
+        for name, texts in said.items():
+            self._said(self._host(name), texts)
+
+    def tick(self) -> None:
+        """Do what is due without a message: the user's commands, hosts that stay away, estimates, and progress."""
+        for command in self._control.new_commands():
+            self._obey(command)
+        if self._control.is_paused is not self._assigning.is_paused:
+            self._assigning.is_paused = self._control.is_paused
+            self._control.change(State.PAUSED if self._assigning.is_paused else State.RUNNING)
+            for host in tuple(self.hosts.values()):
+                self._pause_or_resume(host)
+        for host in self.hosts.values():
+            self._look_after(host)
+        self._answer()
+        if self._clock() >= self._told_progress + _SECONDS_BETWEEN_PROGRESS:
+            self.tell_progress()
+
+    def _answer(self) -> None:
+        """Tell new estimates and orders, and end the work of hosts that cannot change the answer."""
+        # While nothing is measured, estimates may take all the time.
+        orders = self._answering.tell(at_once=not self.waits_for_tasks)
+        if self._answering.is_answered and self._estimates.are_stale:
+            # Results that have come meanwhile may open the order again.
+            orders |= self._answering.tell(at_once=True)
+        waiting = [host for host in self.hosts.values() if not host.is_over]
+        if self._answering.is_answered:
+            for host in waiting:
+                self._finish(host, HostState.DONE, "the order of the hosts is settled")
+            return
+        if orders:
+            # Other bricks may be wanted now.
+            for host in waiting:
+                if host.state is HostState.IDLE:
+                    self._assigning.next(host)
+        if all(host.state is HostState.IDLE and host.current is None for host in waiting):
+            for host in waiting:
+                self._change(host, HostState.DONE, "what is left cannot settle the order of the hosts")
+
+    @property
+    def is_over(self) -> bool:
+        """True if no host has anything to do any more."""
+        if not self.hosts:
+            return self._clock() - self._began > self._patience_seconds
+        return all(host.is_over and host.current is None for host in self.hosts.values())
+
+    @property
+    def waits_for_tasks(self) -> bool:
+        """True if any host still has a task."""
+        return any(host.current is not None for host in self.hosts.values())
+
+    def stop(self) -> None:
+        """End all tasks, because the fleet run ends."""
+        self._assigning.is_stopping = True
+        for host in self.hosts.values():
+            if host.current is not None:
+                self._calls.control(host.name, host.current.task.id, "cancel")
+
+    def tell_progress(self) -> None:
+        """Tell how far each host is, if that has changed, and store how far all are together."""
+        self._told_progress = self._clock()
+        for host in self.hosts.values():
+            progress = host.new_progress(self.pools.seconds_left(host)) if host.pools else None
+            if progress is not None:
+                self._tell(progress)
+        self._control.count(self.pools.bricks)
+
+    def tell_answers(self) -> None:
+        """Tell the final estimates of all models on all hosts, and the orders of the hosts."""
+        for pool in self.pools.all:
+            self._estimates.note_all(pool)
+        self._answering.tell(at_once=True)
+
+    def _host(self, name: str, entry: HostEntry | None = None) -> HostWork:
+        if name not in self.hosts:
+            stray = MessageMeter(0, self._clock)
+            self.hosts[name] = HostWork(entry or HostEntry(name=name), stray, self._clock())
+            self._tell(self.hosts[name].changed())
+        return self.hosts[name]
+
+    def _take(self, event: News) -> None:
+        host = self._host(event.host)
+        match event:
+            case HostJoined(fault=fault):
+                self._joined(host, fault)
+            case Reported(text=text, error=error):
+                self._reported(host, text, error)
+            case HostLeft() | CallLost():
+                self._left(host, is_gone=isinstance(event, HostLeft))
+            case TaskOver(task=task, text=text, error=error):
+                self._over(host, task, text, error)
+            case HostUnreachable(reason=reason, is_final=is_final) if not host.is_there and not host.is_over:
+                state = HostState.LOST if host.pools else HostState.CONNECTING
+                self._change(host, HostState.REFUSED if is_final else state, reason)
+
+    def _joined(self, host: HostWork, fault: str) -> None:
+        host.is_there = True
+        if host.is_over:
+            return
+        if fault:
+            self._change(host, HostState.REFUSED, fault)
+            return
+        self._resume_task_before(host)
+        self._calls.report(host.name)
+
+    def _resume_task_before(self, host: HostWork) -> None:
+        """Let the run of an earlier task go on, which may be paused. The next task waits for it."""
+        if host.task_before and not (self._assigning.is_paused or host.is_paused):
+            self._calls.control(host.name, host.task_before, "resume")
+            host.task_before = ""
+
+    def _reported(self, host: HostWork, text: str, error: str) -> None:
+        """Take the report of a host: check it, and give it its first task."""
+        if host.is_over or host.current is not None:
+            return
+        if error:
+            self._change(host, HostState.FAILED, error)
+            return
+        try:
+            report = report_from(text)
+            system = check_report(report)
+        except MessageError as wrong:
+            self._finish(host, HostState.DISTRUSTED, f"it returned a report that {wrong}")
+            return
+        except ImpossibleError as lie:
+            self._finish(host, HostState.DISTRUSTED, f"it returned {lie}")
+            return
+        against = reason_against(report, [part.request for part in self._workload.parts])
+        if against:
+            self._change(host, HostState.REFUSED, against)
+            return
+        self.pools.join(host, report, system)
+        for pool in host.pools:
+            # Another host of the same system may have measured bricks before.
+            self._estimates.note_all(pool)
+        ways = [(pool.conditions.runtime, pool.conditions.protocol) for pool in host.pools]
+        self._results.describe(host.name, report, system, ways)
+        self._change(host, HostState.IDLE)
+        self._assigning.next(host)
+
+    def _heard(self, host: HostWork, take: Callable[[], bool]) -> None:
+        """Take what a host has returned, unless it is not trusted."""
+        if host.state is HostState.DISTRUSTED:
+            return
+        try:
+            take()
+        except ImpossibleError as lie:
+            self._finish(host, HostState.DISTRUSTED, f"it returned {lie}")
+
+    def _said(self, host: HostWork, texts: Sequence[str]) -> None:
+        self._heard(host, lambda: self._returns.take(host, texts))
+        current = host.current
+        if current is None or current.progress is None or host.is_over:
+            return
+        is_paused = self._assigning.is_paused or host.is_paused
+        if is_paused and not current.progress.paused:
+            # The pause came before the run of the task was there.
+            self._calls.control(host.name, current.task.id, "pause")
+        if current.progress.waits_for:
+            self._change(host, HostState.WAITING, f"for {current.progress.waits_for}")
+        elif current.progress.paused or is_paused:
+            self._change(host, HostState.PAUSED)
+        else:
+            self._change(host, host.working_state, current.note)
+
+    def _over(self, host: HostWork, task: str, text: str, error: str) -> None:
+        """Take the end of a task: its results once more, and the bricks that have none."""
+        if host.current is None or host.current.task.id != task:
+            return
+        if not error:
+            self._heard(host, lambda: self._returns.take_outcome(host, text))
+        current = host.end_task(self._clock())
+        if current is None:
+            return
+        ended = current.ended
+        is_finished = not error and ended is not None and ended.state == "finished"
+        is_complete = is_finished and not current.is_probe and self._assigning.budget_left(host) != 0.0
+        self._returns.tell_failed(current.pool, host, current.pool.hand_back(host.name, is_complete=is_complete))
+        if is_finished or current.has_results:
+            host.failures = 0
+            host.grow()
+        else:
+            host.failures += 1
+        if host.failures >= _MOST_FAILURES and not host.is_over:
+            reason = error or ("its task told no end" if ended is None else ended.reason or f"a task was {ended.state}")
+            self._change(host, HostState.FAILED, reason)
+        self._assigning.next(host)
+        self._assigning.wake(current.pool)
+
+    def _left(self, host: HostWork, *, is_gone: bool) -> None:
+        """Take the loss of a host: its bricks are free again, and it goes on when it returns."""
+        host.is_there = host.is_there and not is_gone
+        host.ask_after = self._clock() + _SECONDS_TO_ASK_AGAIN
+        if host.current is not None:
+            host.shrink(len(host.current.task.bricks))
+            host.task_before = host.current.task.id
+        ended = host.end_task(self._clock())
+        if not host.is_over:
+            self._change(host, HostState.LOST, "its connection ended")
+        if ended is not None:
+            self._returns.tell_failed(ended.pool, host, ended.pool.lose(host.name))
+            self._assigning.wake(ended.pool)
+
+    def _finish(self, host: HostWork, state: HostState, message: str) -> None:
+        """End the work of a host for this fleet run."""
+        if host.current is not None:
+            self._calls.control(host.name, host.current.task.id, "cancel")
+        self._change(host, state, message)
+        if state is HostState.DISTRUSTED:
+            # Nothing that it sends counts any more, not even the end of its task.
+            self._forget_task(host)
+
+    def _forget_task(self, host: HostWork) -> None:
+        current = host.end_task(self._clock())
+        if current is not None:
+            current.pool.hand_back(host.name, is_complete=False)
+            self._assigning.wake(current.pool)
+
+    def _obey(self, command: Event) -> None:
+        match command:
+            case HostAdded(entry=entry):
+                host = self._host(entry.name, entry)
+                try:
+                    self._calls.add(entry)
+                except FleetError as error:
+                    self._change(host, HostState.FAILED, str(error))
+            case HostPaused(host=name) | HostUnpaused(host=name) if name in self.hosts:
+                self.hosts[name].is_paused = isinstance(command, HostPaused)
+                self._pause_or_resume(self.hosts[name])
+            case HostCancelled(host=name) if name in self.hosts and not self.hosts[name].is_over:
+                self._finish(self.hosts[name], HostState.CANCELLED, "")
+
+    def _pause_or_resume(self, host: HostWork) -> None:
+        if host.is_over:
+            return
+        is_paused = self._assigning.is_paused or host.is_paused
+        self._resume_task_before(host)
+        if host.current is not None:
+            self._calls.control(host.name, host.current.task.id, "pause" if is_paused else "resume")
+        if host.is_there and host.pools:
+            self._change(host, HostState.PAUSED if is_paused else host.working_state)
+        self._assigning.next(host)
+
+    def _look_after(self, host: HostWork) -> None:
+        """Note what has become of a host that sends nothing: it is done, or away for too long."""
+        now = self._clock()
+        away = now - host.since
+        if host.is_over:
+            if host.current is not None and away > _SECONDS_TO_END:
+                self._forget_task(host)
+        elif host.current is None and host.pools and not host.has_work:
+            self._change(host, HostState.DONE)
+        elif host.state is HostState.LOST and host.is_there and now >= host.ask_after:
+            host.ask_after = now + _SECONDS_TO_ASK_AGAIN
+            self._calls.report(host.name)
+        elif host.state in (HostState.LOST, HostState.CONNECTING) and away > self._patience_seconds:
+            what = "did not come back" if host.state is HostState.LOST else "did not join"
+            because = f": {host.message}" if host.message else ""
+            limit = f"{self._patience_seconds / 60:.0f} minutes"
+            self._change(host, HostState.FAILED, f"it {what} within {limit}{because}")

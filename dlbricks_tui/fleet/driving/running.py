@@ -1,0 +1,182 @@
+"""Drive a fleet run, in this process or a separate one, from its start to its end."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.comparison import read_prices
+from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.fleet.deciding.estimates import FleetEstimates
+from dlbricks_tui.fleet.driving.control import FleetControl
+from dlbricks_tui.fleet.driving.driver import PATIENCE_SECONDS, Driver
+from dlbricks_tui.fleet.driving.host_calls import HostCalls
+from dlbricks_tui.fleet.driving.host_work import HostWork
+from dlbricks_tui.fleet.driving.reaching import reach
+from dlbricks_tui.fleet.driving.storing import FleetResults
+from dlbricks_tui.fleet.driving.workload import FleetWorkload, read_workload
+from dlbricks_tui.fleet.events import FleetEnded, FleetStarted, HostState
+from dlbricks_tui.fleet.folder import FleetFolder, read_fleet_request
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import FleetRequest
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.host_lock import this_process
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs import launch
+from dlbricks_tui.runs.control import RunStopped, StopSignals, only_process
+from dlbricks_tui.runs.events import EventWriter
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import RunState, State
+from dlbricks_tui.store.database import ResultsDatabase
+
+# The user's commands are looked for so often.
+_WAIT_SECONDS = 0.25
+# Hosts have so long to end their tasks when the fleet run is stopped.
+_SECONDS_TO_STOP = 10.0
+
+Reach = Callable[[FleetFolder, FleetRequest, tuple[HostEntry, ...], DataFolder], HostCalls]
+Read = Callable[[RunRequest, DataFolder, Path, Callable[[Event], None]], FleetWorkload]
+
+
+@dataclass(frozen=True, slots=True)
+class FleetPlace:
+    """Means of a fleet run: the data folder, the functions that reach its hosts and read its models, and its clock."""
+
+    data: DataFolder
+    reach_hosts: Reach = reach
+    read_models: Read = read_workload
+    clock: Callable[[], float] = time.monotonic
+    patience_seconds: float = PATIENCE_SECONDS
+
+
+def execute_fleet(
+    folder: FleetFolder,
+    place: FleetPlace,
+    listener: Callable[[Event], None] | None = None,
+    *,
+    detached: bool = False,
+) -> RunState:
+    """Drive a fleet run to its end, and return its last state. One that is detached outlives its terminal."""
+    request = read_fleet_request(folder.request_file)
+    with (
+        only_process(folder),
+        StopSignals(ignore_hangup=detached) as signals,
+        closing(EventWriter(folder.events_file, listener)) as events,
+    ):
+        control = FleetControl(folder, place.clock)
+        hosts = (*request.hosts, *folder.added_hosts())
+        tasks_before = folder.given_tasks()
+
+        def end(state: State, message: str) -> RunState:
+            # Told before the state changes: viewers stop reading events at a final state.
+            events.tell(FleetEnded(state=state.value, message=message, seconds=control.seconds))
+            return control.end(state, message)
+
+        events.tell(
+            FleetStarted(
+                fleet=folder.run,
+                pid=this_process().pid,
+                models=request.run.model_names,
+                runtimes=tuple(dict.fromkeys(part.runtime.identity for part in request.run.parts)),
+                level=request.run.level.value,
+                question=request.question.value,
+                hosts=tuple(host.name for host in hosts),
+            )
+        )
+        try:
+            return end(*_driven(folder, request, hosts, tasks_before, place, control, signals, events.tell))
+        except RunStopped as stopped:
+            return end(stopped.state, stopped.why)
+        except UserError as error:
+            end(State.FAILED, str(error))
+            raise
+        except BaseException:
+            end(State.FAILED, "a fault of dlbricks; what was measured before it is kept")
+            raise
+
+
+def _driven(
+    folder: FleetFolder,
+    request: FleetRequest,
+    hosts: tuple[HostEntry, ...],
+    tasks_before: Mapping[str, str],
+    place: FleetPlace,
+    control: FleetControl,
+    signals: StopSignals,
+    tell: Callable[[Event], None],
+) -> tuple[State, str]:
+    """Drive the hosts, and return the state at the end with its reason."""
+    with closing(place.reach_hosts(folder, request, hosts, place.data)) as calls:
+        # Hosts are reached while the models are read. A wrong address is told before that.
+        calls.start()
+        with signals.waiting():
+            workload = place.read_models(request.run, place.data, folder.worker_log, tell)
+        with ResultsDatabase(place.data.store) as store:
+            results = FleetResults(store, control.state.run, workload.digests)
+            estimates = FleetEstimates(store, Predictors(store, place.data.cache), read_prices(place.data.path))
+            driver = Driver(
+                *(request, workload, calls, store, results, estimates, control, tell),
+                clock=place.clock,
+                patience_seconds=place.patience_seconds,
+            )
+            driver.begin(hosts, tasks_before)
+            control.change(State.RUNNING)
+            stopped = _drive(driver, calls, place.clock, signals)
+            driver.tell_answers()
+            driver.tell_progress()
+            control.count(driver.pools.bricks, at_once=True)
+    return (stopped.state, stopped.why) if stopped else outcome(driver.hosts.values(), place.patience_seconds)
+
+
+def _drive(driver: Driver, calls: HostCalls, clock: Callable[[], float], signals: StopSignals) -> RunStopped | None:
+    """Drive the hosts until they have nothing to do; return the reason if that is stopped before."""
+    try:
+        while not driver.is_over:
+            signals.check()
+            driver.take(calls.wait(_WAIT_SECONDS))
+            driver.tick()
+    except RunStopped as early:
+        _stop(driver, calls, clock)
+        return early
+    return None
+
+
+def _stop(driver: Driver, calls: HostCalls, clock: Callable[[], float]) -> None:
+    """End the tasks of all hosts, and take what they still send."""
+    driver.stop()
+    give_up = clock() + _SECONDS_TO_STOP
+    while driver.waits_for_tasks and clock() < give_up:
+        driver.take(calls.wait(_WAIT_SECONDS))
+
+
+def outcome(hosts: Iterable[HostWork], patience_seconds: float) -> tuple[State, str]:
+    """Return the state of a fleet run whose hosts have nothing to do any more, and the reason in a line."""
+    hosts = tuple(hosts)
+    if not hosts:
+        return State.FAILED, f"no host joined within {patience_seconds / 60:.0f} minutes"
+    lacking = [host for host in hosts if host.state is not HostState.DONE]
+    if all(host.state is HostState.CANCELLED for host in hosts):
+        return State.CANCELLED, "all of its hosts were cancelled"
+    named = "; ".join(f"{it.name}: {it.message or it.state.value}" for it in lacking[:3])
+    more = f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+    if len(lacking) == len(hosts):
+        return State.FAILED, f"no host could measure everything: {named}{more}"
+    if lacking:
+        return State.FINISHED, f"{len(lacking)} of {len(hosts)} hosts could not measure everything: {named}{more}"
+    return State.FINISHED, ""
+
+
+def start_detached(folder: FleetFolder, data: DataFolder) -> None:
+    """Drive the fleet run in a separate process, and return once that process has taken it over."""
+    launch.start_detached(folder, data, __name__)
+
+
+def main(folder: str, data: str) -> None:
+    """Drive a detached fleet run; the entry point of its process."""
+    try:
+        execute_fleet(FleetFolder(Path(folder)), FleetPlace(DataFolder(Path(data))), detached=True)
+    except UserError as error:
+        sys.exit(str(error))

@@ -1,0 +1,1 @@
+"""The engine: dask.distributed, with one task per host and nothing repeated."""

@@ -1,0 +1,1 @@
+"""What travels to hosts: networks of layers without names and weights."""

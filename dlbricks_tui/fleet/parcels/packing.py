@@ -1,0 +1,205 @@
+"""Parcels: networks that travel to hosts in the place of models, and the bricks that hosts find in them.
+
+A parcel is the carrier of a model: its written layers without repeated modules, as a model file without names and
+weights.
+Each one is read back at home, and only bricks that are the same there are wanted of hosts.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dlbricks_tui.bricks.carriers import carrier_of
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.fleet.errors import ParcelError, UnfitLayerError
+from dlbricks_tui.fleet.messages import Parcel
+from dlbricks_tui.fleet.parcels.onnx_network import onnx_network, short_onnx_network
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.plan import keys_of
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.library import ONNX_SUFFIX, Library, ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
+from dlbricks_tui.runs.planning import label_of_model, loaded_graph
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runtime.errors import WorkerLostError
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.share.packing import packed_network
+
+MXNET_SUFFIX = "-symbol.json"
+# Bytes of a parcel; hosts refuse larger ones.
+MOST_BYTES = 1 << 26
+
+
+@dataclass(frozen=True, slots=True)
+class PackedModel:
+    """A model of this host, and the parcel that other hosts measure in its place."""
+
+    model: CutModel
+    parcel: Parcel
+    # The keys of its bricks that the parcel does not hold.
+    lost: frozenset[str] = frozenset()
+
+
+def pack(
+    request: RunRequest, library: Library, cache: Path, log: Path, tell: Callable[[Event], None]
+) -> tuple[PackedModel, ...]:
+    """Return each model of a run with one runtime, in each batch size, with its parcel.
+
+    Tell which models are left out, and why; if none can travel, raise the error of the first.
+    """
+    packed: list[PackedModel] = []
+    refusals: list[UserError] = []
+    with _Packing(request, library, cache, log) as packing:
+        choices = [(source, size) for source in request.sources(library) for size in request.batch_sizes or (None,)]
+        for number, (source, batch_size) in enumerate(choices, start=1):
+            label = label_of_model(source, batch_size)
+            tell(ModelLoading(model=label, number=number, of=len(choices)))
+            try:
+                packed.append(packing.packed(source, batch_size, label, tell))
+            except (ModelError, WorkerLostError, ParcelError) as refusal:
+                tell(ModelLeftOut(model=label, reason=str(refusal)))
+                refusals.append(refusal)
+    if refusals and not packed:
+        raise refusals[0]
+    return tuple(packed)
+
+
+class _Packing:
+    """Packs the models of a request one after another, with the same worker."""
+
+    def __init__(self, request: RunRequest, library: Library, cache: Path, log: Path) -> None:
+        self._request = request
+        self._cache = cache
+        self._log = log
+        self._memory = ShapeMemory(library.data)
+        self._open = ExitStack()
+
+    def __enter__(self) -> "_Packing":
+        runtime = self._request.runtime
+        self._loader = self._loader_of(WorkerFramework(runtime, self._log))
+        # Hosts quantise what they measure in integers by themselves.
+        is_quantised = runtime.settings.precision is Precision.INT8
+        plain = replace(runtime, settings=replace(runtime.settings, precision=Precision.F32))
+        self._plain = self._loader_of(WorkerFramework(plain, self._log)) if is_quantised else self._loader
+        self._drafts = Path(self._open.enter_context(TemporaryDirectory(prefix="dlbricks-parcels-")))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def packed(
+        self, source: ModelSource, batch_size: int | None, label: str, tell: Callable[[Event], None]
+    ) -> PackedModel:
+        """Return a model with its parcel: the shortest network that holds as many of its bricks as possible."""
+        request = self._request
+        graph = loaded_graph(self._loader, source, batch_size, request, tell)
+        decomposition = decompose(graph.named(source.name), request.cutting, self._loader.cache)
+        file = graph.file if request.runtime.traits.runs_model_files else None
+        model = cut_model(decomposition, file, lowered=graph.level is not request.level, label=label)
+        wanted = frozenset(self._keys(model))
+        if not wanted:
+            raise ParcelError(f"{source.name} has no brick that can be measured")
+        inputs, values = dict(request.inputs), dict(request.values)
+        written = self._plain.load(source, Level.WRITTEN, inputs, values, batch_size)
+        best, held, why = None, frozenset[JobKey](), ""
+        for content in self._contents(source.name, written):
+            try:
+                found = wanted.intersection(self._held_in(content, written))
+            except ModelError as error:
+                why = f": {error}"
+                continue
+            if best is None or len(found) > len(held):
+                best, held = content, found
+            if held == wanted:
+                break
+        if best is None or not held:
+            raise ParcelError(f"{source.name} cannot travel to other hosts: read back, it has other bricks{why}")
+        bricks, everything = frozenset(it.brick for it in held), frozenset(it.brick for it in wanted)
+        return PackedModel(model, _parcel(best, written, bricks), everything - bricks)
+
+    def _keys(self, model: CutModel) -> tuple[JobKey, ...]:
+        # A model with layers that only its whole file can run has a key of its own.
+        return tuple([key for key in keys_of((model,), method=self._request.method) if key.brick])
+
+    def _contents(self, name: str, written: LayerGraph) -> Iterator[bytes]:
+        """Yield the model without its repeated modules, if it has any, then the whole model."""
+        # Bricks that are timed alone have contexts, which depend on everything in the model.
+        if self._request.method is Method.INSIDE:
+            shortened = _content(name, written, short=True)
+            if shortened is not None:
+                yield shortened
+        content = _content(name, written, short=False)
+        if content is not None:
+            yield content
+
+    def _held_in(self, content: bytes, written: LayerGraph) -> tuple[JobKey, ...]:
+        """Return the keys of the bricks that a host with this runtime and processor finds in a network."""
+        path = self._drafts / f"{hashlib.sha256(content).hexdigest()}{_suffix(written)}"
+        try:
+            path.write_bytes(content)
+        except OSError as error:
+            raise ParcelError(f"cannot write {path}: {error.strerror}; free some space") from error
+        alone = replace(self._request, inputs=(), values=())
+        graph = loaded_graph(self._loader, source_of(path), None, alone, lambda _: None)
+        decomposition = decompose(graph, alone.cutting, self._loader.cache)
+        path.unlink()
+        return self._keys(cut_model(decomposition))
+
+    def _loader_of(self, framework: WorkerFramework) -> Loader:
+        worker = self._open.enter_context(framework)
+        most_bytes = self._request.memory_limit_bytes or fingerprint().memory_bytes
+        return Loader(self._cache, worker, worker, self._memory, most_bytes)
+
+
+def network_of(written: LayerGraph) -> bytes:
+    """Return written layers as a model file of their format; raise UnfitLayerError if they cannot travel."""
+    return onnx_network(written) if written.format is Format.ONNX else _symbol(written)
+
+
+def short_network_of(written: LayerGraph) -> bytes | None:
+    """Return the same without repeated modules; None if no module can be left out."""
+    if written.format is Format.ONNX:
+        return short_onnx_network(written)
+    carrier = carrier_of(written)
+    return None if carrier is None or carrier.is_whole else _symbol(carrier.graph)
+
+
+def _symbol(graph: LayerGraph) -> bytes:
+    try:
+        return packed_network(graph)
+    except UnsuitableLayersError as error:
+        raise UnfitLayerError(f"it {error}") from None
+
+
+def _content(name: str, written: LayerGraph, *, short: bool) -> bytes | None:
+    try:
+        content = short_network_of(written) if short else network_of(written)
+    except UnfitLayerError as error:
+        raise ParcelError(f"{name} cannot travel to other hosts: {error}") from None
+    if content is not None and len(content) > MOST_BYTES:
+        raise ParcelError(
+            f"{name} cannot travel to other hosts: without weights it has {len(content) / 2**20:.0f} MiB, and "
+            f"{MOST_BYTES >> 20} MiB are the most"
+        )
+    return content
+
+
+def _parcel(content: bytes, written: LayerGraph, bricks: frozenset[str]) -> Parcel:
+    return Parcel(sha256=hashlib.sha256(content).hexdigest(), suffix=_suffix(written), content=content, bricks=bricks)
+
+
+def _suffix(graph: LayerGraph) -> str:
+    return ONNX_SUFFIX if graph.format is Format.ONNX else MXNET_SUFFIX

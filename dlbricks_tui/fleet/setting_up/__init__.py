@@ -1,0 +1,1 @@
+"""What hosts lack, and how they are set up."""

@@ -1,0 +1,1 @@
+"""Hosts that are reached over SSH, and their workers."""

@@ -1,0 +1,274 @@
+"""Environments are made for real, from a wheel that needs no other package."""
+
+import json
+import shutil
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.setting_up import host_install, installing
+from dlbricks_tui.fleet.setting_up.findings import Examination, Readiness, Wanted, WantedPackage
+from dlbricks_tui.fleet.setting_up.host_check import content_of
+from dlbricks_tui.fleet.setting_up.host_facts import HostFacts
+from dlbricks_tui.fleet.setting_up.installing import InstallError, Wheels, reason, set_up_hosts
+from dlbricks_tui.fleet.ssh.connection import Finished
+from tests.fleet.facts import BARE, READY, printed
+from tests.fleet.local_host import LocalHost, connecting
+
+HERE = HostEntry(name="here", python=sys.executable, folder="~/there")
+OWN = Wheels(Path("dlbricks_tui-0.2.0-py3-none-any.whl"))
+SENT = Wheels(OWN.own, (Path("/wheels/onnx-1.0-py3-none-any.whl"),))
+CHECK = {"format": "dlbricks-self-check", "schema": 1, "system": "s", "system_name": "a system", "bricks": 3}
+PROGRAM = f"print({json.dumps(json.dumps({**CHECK, 'failures': {}}))})\n"
+
+
+def write_small_wheel(folder: Path, name: str, version: str, files: dict[str, str], metadata: str = "") -> Path:
+    """Write a wheel of a package that consists of these files."""
+    path, info = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
+    contents = {
+        **files,
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {version}\n{metadata}",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{each},,\n" for each in [*contents, f"{info}/RECORD"])
+    with ZipFile(path, "w") as wheel:
+        for each, text in {**contents, f"{info}/RECORD": record}.items():
+            wheel.writestr(each, text)
+    return path
+
+
+class SmallDlbricks:
+    """A dlbricks of few files, which hosts are to have instead of this one."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.text = folder, "one = 1\n"
+        monkeypatch.setattr(installing, "write_wheel", self.write)
+
+    @property
+    def files(self) -> dict[str, str]:
+        package = {"dlbricks_tui/__init__.py": self.text, "dlbricks_tui/fleet/__init__.py": ""}
+        return {**package, "dlbricks_tui/fleet/setting_up/self_check.py": PROGRAM}
+
+    def write(self, folder: Path) -> Path:
+        extra = "Provides-Extra: fleet\nRequires-Dist: small-engine; extra == 'fleet'\n"
+        return write_small_wheel(folder, "dlbricks_tui", "0.2.0", self.files, extra)
+
+    @property
+    def wanted(self) -> Wanted:
+        paths = {}
+        for name, text in self.files.items():
+            paths[name] = self.folder / name
+            paths[name].parent.mkdir(parents=True, exist_ok=True)
+            paths[name].write_text(text)
+        engine = WantedPackage(name="small-engine", version="1.5")
+        return Wanted(
+            dlbricks="0.2.0",
+            content=content_of(paths),
+            packages=(engine,),
+            extras=("fleet",),
+            frameworks=(),
+            python=".".join(map(str, sys.version_info[:2])),
+        )
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallDlbricks:
+    # These environments are small.
+    monkeypatch.setattr("dlbricks_tui.fleet.setting_up.judging.BYTES_TO_INSTALL", 1 << 20)
+    return SmallDlbricks(tmp_path / "source", monkeypatch)
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    for version in ("1.4", "1.5", "1.6"):
+        write_small_wheel(folder, "small_engine", version, {"small_engine.py": ""})
+    return folder
+
+
+def set_up(home: Path, wanted: Wanted, wheels: Path) -> tuple[Examination, LocalHost]:
+    host = LocalHost(home)
+    (found,) = set_up_hosts([HERE], wanted, connecting({"here": host}), wheels=wheels)
+    return found, host
+
+
+@pytest.mark.soak
+def test_a_bare_host_is_ready_after_it_was_set_up_and_a_second_time_does_nothing(
+    small: SmallDlbricks, wheels: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    found, host = set_up(home, small.wanted, wheels)
+    assert found.state is Readiness.READY, found.refusal
+    assert (found.system, found.system_name, found.bricks) == ("s", "a system", 3)
+    assert found.installed.startswith(f"made {home}/there/venvs/")
+    assert {it.subject: it.state for it in found.findings}["small-engine"] == "1.5"
+    assert Path(found.interpreter).parents[1] == (home / "there" / "venv").resolve()
+    # Only the environment stays there.
+    assert list((home / "there" / "incoming").iterdir()) == []
+
+    again, host = set_up(home, small.wanted, wheels)
+    assert (again.state, again.installed, host.sent) == (Readiness.READY, "", [])
+
+
+@pytest.mark.soak
+def test_each_content_gets_its_environment_and_a_failure_changes_nothing(
+    small: SmallDlbricks, wheels: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    found, _ = set_up(home, small.wanted, wheels)
+
+    # The environment before stays for processes that run in it.
+    small.text = "one = 2\n"
+    newer, _ = set_up(home, small.wanted, wheels)
+    assert newer.state is Readiness.READY and newer.interpreter != found.interpreter
+    assert Path(found.interpreter).exists()
+
+    # A failure changes nothing, and leaves nothing behind.
+    small.text = "one = 3\n"
+    (wheels / "small_engine-1.5-py3-none-any.whl").unlink()
+    failed, _ = set_up(home, small.wanted, wheels)
+    assert failed.state is Readiness.LACKING
+    assert f"{wheels} has no wheel of small-engine" in failed.refusal
+    assert (home / "there" / "venv").resolve() == Path(newer.interpreter).parents[1]
+    environments = [it.name for it in (home / "there" / "venvs").iterdir() if it.is_dir()]
+    assert set(environments) == {Path(it.interpreter).parents[1].name for it in (found, newer)}
+
+    # Something was removed from an environment: it is made again, and not in its place.
+    write_small_wheel(wheels, "small_engine", "1.5", {"small_engine.py": ""})
+    small.text = "one = 2\n"
+    (damaged,) = Path(newer.interpreter).parents[1].glob("lib/python*/site-packages/small_engine-1.5.dist-info")
+    shutil.rmtree(damaged)
+    mended, _ = set_up(home, small.wanted, wheels)
+    assert mended.state is Readiness.READY and mended.interpreter != newer.interpreter
+
+
+class ToldHost:
+    """A bare host whose installer tells what it is given, and which has the environment from then on."""
+
+    def __init__(self, told: dict[str, object], bare: HostFacts, ready: HostFacts) -> None:
+        self.told, self.facts, self.ready = told, bare, ready
+        self.sent: list[str] = []
+
+    async def run(self, command: str, given: bytes = b"", *, seconds: float, most_bytes: int = 0) -> Finished:
+        head = {"format": host_install.FORMAT, "schema": host_install.SCHEMA}
+        if "self_check" in command:
+            return Finished(0, json.dumps({**CHECK, "failures": {}}).encode(), b"")
+        last = given.decode().strip().splitlines()[-1]
+        if last.startswith("prepare("):
+            return Finished(0, json.dumps({**head, "state": "prepared", "incoming": "/there/in"}).encode(), b"")
+        if last.startswith("install("):
+            assert "0.2.0-py3-none-any.whl" in last and "all_wheels=" in last
+            self.facts = self.ready if self.told.get("state") == "done" else self.facts
+            return Finished(0, json.dumps({**head, **self.told}).encode(), b"")
+        return Finished(0, printed(self.facts), b"")
+
+    async def send(self, source: Path, target: str) -> None:
+        assert source.exists()
+        self.sent.append(target)
+
+
+def test_what_the_installer_tells_is_what_the_user_is_told(small: SmallDlbricks, wheels: Path) -> None:
+    wanted = small.wanted
+    ready = replace(READY, content=wanted.content, packages={"small-engine": "1.5"})
+    done = ToldHost({"state": "done", "environment": "/there/venvs/one"}, BARE, ready)
+    full = ToldHost({"state": "failed", "step": "pip", "output": "", "is_full": True}, BARE, ready)
+    hosts, steps = {"done": done, "full": full}, list[tuple[str, str]]()
+    entries = [replace(HERE, name=name) for name in hosts]
+    found = set_up_hosts(
+        entries, wanted, connecting(hosts), wheels=wheels, step=lambda host, text: steps.append((host, text))
+    )
+    assert [it.state for it in found] == [Readiness.READY, Readiness.LACKING]
+    assert found[0].installed == "made /there/venvs/one" and "the disk is full" in found[1].refusal
+    # All wheels of the folder, and the one of this dlbricks.
+    assert len(done.sent) == 4 and all(it.startswith("/there/in/") for it in done.sent)
+    assert ("done", "installing") in steps
+
+    (again,) = set_up_hosts(entries[:1], wanted, connecting(hosts), wheels=wheels)
+    assert (again.state, again.installed, len(done.sent)) == (Readiness.READY, "", 4)
+
+
+@pytest.mark.parametrize("path", ["relative", "/a\nb", "/" * 5000, 5])
+def test_a_path_that_no_host_has_is_refused(path: object, small: SmallDlbricks, wheels: Path) -> None:
+    host = ToldHost({"state": "done", "environment": path}, BARE, READY)
+    (found,) = set_up_hosts([HERE], small.wanted, connecting({"here": host}), wheels=wheels)
+    assert found.state is Readiness.LACKING and found.refusal.startswith("install: ")
+
+
+def test_a_host_without_ensurepip_is_left_as_it_is(small: SmallDlbricks, wheels: Path, tmp_path: Path) -> None:
+    without = tmp_path / "python"
+    without.write_text(f'#!/bin/sh\nexport PYTHONPATH={tmp_path}/broken\nshift\nexec {sys.executable} "$@"\n')
+    without.chmod(0o755)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "ensurepip.py").write_text("raise ImportError('no module named ensurepip')\n")
+    home = tmp_path / "home"
+    home.mkdir()
+    host = LocalHost(home)
+    entry = replace(HERE, python=str(without))
+    (found,) = set_up_hosts([entry], small.wanted, connecting({"here": host}), wheels=wheels)
+    assert "venv (elsewhere: the package with ensurepip)" in found.refusal
+    assert (host.sent, list(home.iterdir())) == ([], [])
+
+
+def test_a_folder_that_was_not_made_by_it_is_left_as_it_is(small: SmallDlbricks, wheels: Path, tmp_path: Path) -> None:
+    own = tmp_path / "there" / "venv"
+    own.mkdir(parents=True)
+    found, host = set_up(tmp_path, small.wanted, wheels)
+    assert "was not made by" in found.refusal
+    assert (host.sent, list(own.iterdir())) == ([], [])
+
+
+@pytest.mark.parametrize("files", [(), ("README.md",), ("dlbricks_tui-0.2.0-py3-none-any.whl",)])
+def test_a_folder_without_wheels_is_refused_before_any_host_is_reached(files: Sequence[str], tmp_path: Path) -> None:
+    for name in files:
+        (tmp_path / name).touch()
+    wanted = Wanted(dlbricks="", content="", packages=(), extras=(), frameworks=(), python="")
+    with pytest.raises(InstallError, match="holds no wheels"):
+        set_up_hosts([HERE], wanted, connecting({}), wheels=tmp_path)
+    with pytest.raises(InstallError, match="cannot read the folder of wheels"):
+        set_up_hosts([HERE], wanted, connecting({}), wheels=tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("output", "wheels", "said"),
+    [
+        (
+            "Failed to establish a new connection\nERROR: No matching distribution found for textual",
+            OWN,
+            "--wheels DIR",
+        ),
+        ("ERROR: No matching distribution found for onnx==1.99 (from x)", OWN, "has no onnx==1.99"),
+        ("ERROR: No matching distribution found for onnx==1.99", SENT, "-d /wheels 'onnx==1.99'"),
+        ("ERROR: first\nERROR: the \x1blast\nmore", OWN, r"pip failed: the \x1blast"),
+        ("killed", OWN, "pip failed: killed"),
+        ("", OWN, "it printed nothing"),
+    ],
+    ids=["no network", "no version", "no wheel", "an error", "no error", "nothing"],
+)
+def test_what_pip_says_becomes_one_line_with_a_cure(output: str, wheels: Wheels, said: str) -> None:
+    line = reason("pip", output, HERE, wheels, is_full=False)
+    assert said in line and line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ("venv", "sudo apt install python3-venv"),
+        ("lock", "try again"),
+        ("link", "move it away"),
+        ("folder", "writable"),
+    ],
+)
+def test_each_step_that_fails_says_what_to_do(step: str, said: str) -> None:
+    assert said in reason(step, "oh", HERE, OWN, is_full=False)
+
+
+def test_a_full_disk_says_how_much_to_free() -> None:
+    assert "the disk is full: free 2.0 GiB for ~/there" in reason("pip", "", HERE, OWN, is_full=True)

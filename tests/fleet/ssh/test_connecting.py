@@ -1,0 +1,221 @@
+"""SSH connections to a real server on the loopback, with another home folder for both sides."""
+
+import asyncio
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import asyncssh
+import pytest
+
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, connected
+from dlbricks_tui.fleet.ssh.connection import Connect
+from tests.fleet.ssh_server import USER, Person, SshServer, served
+
+_T = TypeVar("_T")
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return Person(tmp_path / "person")
+
+
+@pytest.fixture
+def server(person: Person, tmp_path: Path) -> Iterator[SshServer]:
+    home = tmp_path / "host"
+    home.mkdir()
+    with served(SshServer(home, Path(f"{person.key}.pub"), {"PATH": os.environ["PATH"]})) as server:
+        yield server
+
+
+def _on(entry: HostEntry, do: Callable[[SshConnection], Awaitable[_T]]) -> _T:
+    async def whole() -> _T:
+        async with connected(entry) as connection:
+            return await do(connection)
+
+    return asyncio.run(whole())
+
+
+def _refused(entry: HostEntry, kind: type[FleetError] = HostRefusedError) -> str:
+    with pytest.raises(kind) as caught:
+        _on(entry, lambda it: it.run("true", seconds=10))
+    assert str(caught.value).isprintable()
+    return str(caught.value)
+
+
+def test_a_command_gets_its_input_and_tells_its_output_and_status(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+    connect: Connect = connected
+    assert connect is connected
+    found = _on(server.entry(), lambda it: it.run("cat; echo wrong >&2; exit 3", b"x" * 500_000, seconds=30))
+    assert (found.status, found.out, found.err) == (3, b"x" * 500_000, b"wrong\n")
+
+
+def test_a_command_that_reads_no_input_is_run_all_the_same(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+    assert _on(server.entry(), lambda it: it.run("exit 4", b"x" * 5_000_000, seconds=30)).status == 4
+
+
+def test_a_command_that_takes_too_long_or_prints_too_much_is_an_error(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+    with pytest.raises(SshError, match="longer than 0 seconds there: sleep 60"):
+        _on(server.entry(), lambda it: it.run("sleep 60", seconds=0.1))
+    with pytest.raises(SshError, match="prints more than"):
+        _on(server.entry(), lambda it: it.run("yes", seconds=30, most_bytes=100_000))
+
+
+def test_a_file_is_sent_for_the_user_only(person: Person, server: SshServer, tmp_path: Path) -> None:
+    person.trusts(server)
+    source, target = tmp_path / "source", server.home / "a target's name"
+    source.write_bytes(bytes(range(256)) * 4000)
+    _on(server.entry(), lambda it: it.send(source, str(target)))
+    assert target.read_bytes() == source.read_bytes()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
+def test_a_file_that_cannot_be_written_there_is_an_error_with_the_reason(
+    person: Person, server: SshServer, tmp_path: Path
+) -> None:
+    person.trusts(server)
+    source = tmp_path / "source"
+    source.write_bytes(b"x" * 3_000_000)
+    with pytest.raises(SshError, match=r"source cannot be written to /dev/full: .*No space left on device"):
+        _on(server.entry(), lambda it: it.send(source, "/dev/full"))
+
+
+def test_a_connection_that_is_cut_ends_a_command_at_once(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+
+    async def cut(it: SshConnection) -> None:
+        asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(asyncio.to_thread(server.drop)))
+        await it.run("sleep 60", seconds=60)
+
+    with pytest.raises(SshError, match="the connection ended"):
+        _on(server.entry(), cut)
+
+
+@pytest.mark.parametrize("lax", ["", "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile none\n"])
+def test_a_server_with_an_unknown_key_is_refused_whatever_the_configuration_says(
+    person: Person, server: SshServer, lax: str
+) -> None:
+    person.configure(lax)
+    told = _refused(server.entry())
+    assert server.host_key.get_fingerprint() in told
+    assert f"`ssh -p {server.port} {USER}@127.0.0.1 true`" in told
+    assert server.commands == []
+
+
+def test_a_server_with_another_key_than_before_is_refused(person: Person, server: SshServer) -> None:
+    known, server.host_key = server.host_key, asyncssh.generate_private_key("ssh-ed25519")
+    person.trusts(server)
+    server.host_key = known
+    assert "not in known_hosts with this key" in _refused(server.entry())
+    (person.home / ".ssh" / "known_hosts").unlink()
+    server.host_key = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+    person.trusts(server)
+    assert "none of the keys that known_hosts has" in _refused(server.entry())
+
+
+def test_a_key_that_the_server_does_not_accept_is_refused(person: Person, server: SshServer, tmp_path: Path) -> None:
+    person.trusts(server)
+    other = Person(tmp_path / "other")
+    told = _refused(server.entry(key=str(other.key)))
+    assert (
+        told
+        == f"127.0.0.1 port {server.port} accepts none of your keys for {USER}: correct user and key in the hosts file"
+    )
+
+
+def test_a_key_with_a_passphrase_needs_the_agent(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+    private = asyncssh.read_private_key(str(person.key))
+    private.write_private_key(str(person.key), "pkcs8-pem", passphrase="secret")
+    assert f"`ssh-add {person.key}`" in _refused(server.entry(key=str(person.key)))
+    assert "keys with a passphrase need ssh-add" in _refused(server.entry())
+
+
+def test_a_host_without_a_server_may_come_back(person: Person) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    assert "no SSH server answers" in _refused(HostEntry(name="h", address="127.0.0.1", port=port), SshError)
+
+
+def test_a_host_is_reached_through_the_jump_host_of_the_hosts_file(
+    person: Person, server: SshServer, tmp_path: Path
+) -> None:
+    with served(SshServer(tmp_path, Path(f"{person.key}.pub"), {})) as jump:
+        entry = server.entry(jump=f"{USER}@127.0.0.1:{jump.port}")
+        assert f"jump host 127.0.0.1 port {jump.port} is not in known_hosts" in _refused(entry)
+        person.trusts(jump)
+        told = _refused(entry)
+        assert f"`ssh -p {server.port} -J {USER}@127.0.0.1:{jump.port} {USER}@127.0.0.1 true`" in told
+        person.trusts(server)
+        assert _on(entry, lambda it: it.run("echo there", seconds=30)).out == b"there\n"
+        assert jump.commands == []
+        jump.forwards = False
+        assert "cannot be reached from the jump host" in _refused(entry, SshError)
+
+
+def test_a_host_is_reached_as_the_ssh_configuration_says(person: Person, server: SshServer, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    person.key.rename(key)
+    with served(SshServer(tmp_path, Path(f"{person.key}.pub"), {})) as jump:
+        person.trusts(jump)
+        person.trusts(server)
+        person.configure(
+            f"Host gate inner\n HostName 127.0.0.1\n User {USER}\n IdentityFile ~/.ssh/absent\n IdentityFile {key}\n"
+            f"Host gate\n Port {jump.port}\nHost inner\n Port {server.port}\n ProxyJump gate\n"
+        )
+        assert _on(HostEntry(name="inner"), lambda it: it.run("echo there", seconds=30)).out == b"there\n"
+        assert len(jump.connections) == 1
+        # The hosts file goes first.
+        _on(HostEntry(name="inner", jump="none"), lambda it: it.run("true", seconds=30))
+        assert len(jump.connections) == 1
+
+
+def test_jump_hosts_that_lead_to_each_other_are_refused(person: Person) -> None:
+    person.configure("Host a\n ProxyJump b\nHost b\n ProxyJump a\n")
+    assert "more than 8 jump hosts" in _refused(HostEntry(name="a"))
+
+
+def test_a_configuration_that_cannot_be_read_is_refused(person: Person) -> None:
+    person.configure("Host a\n Port many\n")
+    assert "your SSH configuration cannot be read" in _refused(HostEntry(name="a"))
+
+
+def test_ports_are_forwarded_both_ways_between_the_loopbacks(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+
+    async def both(it: SshConnection) -> bytes:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(await reader.readline())
+            writer.close()
+
+        echo = await asyncio.start_server(answer, "127.0.0.1", 0)
+        port = echo.sockets[0].getsockname()[1]
+        there = await it.forward_there(port)
+        here = await it.forward_here(there)
+        assert len({port, there, here}) == 3
+        reader, writer = await asyncio.open_connection("127.0.0.1", here)
+        writer.write(b"through\n")
+        found = await reader.read()
+        writer.close()
+        echo.close()
+        return found
+
+    assert _on(server.entry(), both) == b"through\n"
+
+
+def test_a_server_that_forwards_no_ports_is_refused(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+    server.forwards = False
+    with pytest.raises(HostRefusedError, match="set AllowTcpForwarding yes"):
+        _on(server.entry(), lambda it: it.forward_there(1))

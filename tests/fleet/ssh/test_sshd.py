@@ -1,0 +1,185 @@
+"""The cluster over real SSH servers of OpenSSH on the loopback, one of them as a jump host."""
+
+import asyncio
+import os
+import queue
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.ssh.cluster import FleetCluster, LinkChanged
+from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, connected
+from tests.fleet.ssh_server import Person
+from tests.fleet.sshd import MISSING, Sshd, agent_with, sshd, sshd_program
+
+pytestmark = [pytest.mark.soak, pytest.mark.skipif(sshd_program() is None, reason=MISSING)]
+
+_SECONDS = 120.0
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    return Person(tmp_path / "person")
+
+
+@pytest.fixture
+def server(person: Person, tmp_path: Path) -> Iterator[Sshd]:
+    with sshd(tmp_path / "server", Path(f"{person.key}.pub")) as server:
+        yield server
+
+
+@pytest.fixture
+def gateway(person: Person, tmp_path: Path) -> Iterator[Sshd]:
+    with sshd(tmp_path / "gateway", Path(f"{person.key}.pub")) as server:
+        yield server
+
+
+def _trust(person: Person, *servers: Sshd) -> None:
+    known = person.home / ".ssh" / "known_hosts"
+    known.write_text("".join(f"[127.0.0.1]:{server.port} {server.host_key}\n" for server in servers))
+
+
+def _entry(server: Sshd, **options: str) -> HostEntry:
+    return HostEntry(**{"name": "h", "address": "127.0.0.1", "port": server.port, **options})  # type: ignore[arg-type]
+
+
+def _on(entry: HostEntry, command: str) -> bytes:
+    async def whole() -> bytes:
+        async with connected(entry) as connection:
+            return (await connection.run(command, seconds=30)).out
+
+    return asyncio.run(whole())
+
+
+def test_a_real_server_runs_commands_and_takes_files(person: Person, server: Sshd, tmp_path: Path) -> None:
+    _trust(person, server)
+    source = tmp_path / "source"
+    source.write_bytes(bytes(range(256)) * 8000)
+
+    async def whole() -> tuple[bytes, int]:
+        async with connected(_entry(server)) as it:
+            await it.send(source, str(tmp_path / "target"))
+            with pytest.raises(SshError, match="No space left on device"):
+                await it.send(source, "/dev/full")
+            found = await it.run("cat; exit 3", b"x" * 300_000, seconds=30)
+            return found.out, found.status
+
+    assert asyncio.run(whole()) == (b"x" * 300_000, 3)
+    assert (tmp_path / "target").read_bytes() == source.read_bytes()
+    assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o600
+
+
+def test_what_a_real_server_refuses_is_told_in_one_line(
+    person: Person, server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HostRefusedError, match=r"not in known_hosts with this key \(it shows SHA256:"):
+        _on(_entry(server), "true")
+    _trust(person, server)
+    with pytest.raises(HostRefusedError, match="accepts none of your keys"):
+        _on(_entry(server, key=str(Person(tmp_path / "other").key)), "true")
+    subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", str(person.key)], check=True)
+    entry = _entry(server, key=str(person.key))
+    with pytest.raises(HostRefusedError, match="ssh-add"):
+        _on(entry, "true")
+    agent = agent_with(person.key, "secret", tmp_path)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", agent["SSH_AUTH_SOCK"])
+        assert _on(entry, "echo there") == b"there\n"
+    finally:
+        os.kill(int(agent["SSH_AGENT_PID"]), signal.SIGTERM)
+
+
+def test_a_real_server_without_forwarding_is_told_in_one_line(person: Person, tmp_path: Path) -> None:
+    async def forward(it: SshConnection) -> int:
+        return await it.forward_there(1)
+
+    async def whole(entry: HostEntry) -> int:
+        async with connected(entry) as it:
+            return await forward(it)
+
+    with sshd(tmp_path / "closed", Path(f"{person.key}.pub"), "AllowTcpForwarding no") as server:
+        _trust(person, server)
+        with pytest.raises(HostRefusedError, match="set AllowTcpForwarding yes"):
+            asyncio.run(whole(_entry(server)))
+
+
+def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
+    person: Person, server: Sshd, gateway: Sshd, tmp_path: Path
+) -> None:
+    from distributed import Client
+
+    _trust(person, server, gateway)
+    entries = []
+    for name, jump in (("near", ""), ("far", f"127.0.0.1:{gateway.port}")):
+        folder = tmp_path / name
+        (folder / "venv" / "bin").mkdir(parents=True)
+        python = folder / "venv" / "bin" / "python"
+        python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        entries.append(_entry(server, name=name, jump=jump, folder=str(folder)))
+    certificates = Certificates(tmp_path / "certificates")
+    certificates.create()
+    told: queue.SimpleQueue[LinkChanged] = queue.SimpleQueue()
+    cluster = FleetCluster(entries[:1], certificates, tmp_path / "logs", told.put)
+    seen: set[int | None] = set()
+    try:
+        cluster.add_hosts(entries[1:])
+        with Client(cluster.scheduler_address, security=certificates.for_driver(), set_as_default=False) as client:
+            first = _workers(client, 2)
+            gateway.cut()
+            _wait(lambda: _workers(client)["far"] not in (None, first["far"]))
+            second = _workers(client, 2)
+            assert second["near"] == first["near"]
+            server.cut()
+            _wait(lambda: _workers(client)["near"] not in (None, first["near"]))
+            seen = {*first.values(), *second.values(), *_workers(client, 2).values()}
+            assert len(seen) == 5
+            shown = subprocess.run(["ps", "-A", "e", "-o", "args="], capture_output=True, text=True, check=True).stdout
+            assert "PRIVATE" not in shown
+    finally:
+        cluster.close()
+    _wait(lambda: not any(_is_alive(pid) for pid in seen))
+
+
+def _workers(client: Any, number: int = 0) -> defaultdict[str, int | None]:
+    """Return the processes of the workers that answer, by name; wait for so many."""
+    found: defaultdict[str, int | None] = defaultdict(lambda: None)
+
+    def known() -> bool:
+        found.clear()
+        workers = client.scheduler_info(n_workers=-1)["workers"]
+        for address, pid in client.run(os.getpid, on_error="ignore").items():
+            if address in workers:
+                found[workers[address]["name"]] = pid
+        return len(found) >= number
+
+    _wait(known)
+    return found
+
+
+def _is_alive(pid: int | None) -> bool:
+    assert pid is not None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _wait(done: Callable[[], bool]) -> None:
+    give_up = time.monotonic() + _SECONDS
+    while not done():
+        assert time.monotonic() < give_up
+        time.sleep(0.2)
