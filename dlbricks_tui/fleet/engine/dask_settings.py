@@ -62,8 +62,10 @@ def set_up(log: Path | None = None) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         handler = RotatingFileHandler(log, maxBytes=_LOG_BYTES, backupCount=1, delay=True, encoding="utf-8")
         handler.setFormatter(logging.Formatter("%(asctime)s %(name)s %(levelname)s %(message)s"))
-    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == distributed.__name__]
-    for name in (distributed.__name__, "tornado", "asyncio", "bokeh", *names):
+    packages = (distributed.__name__, "tornado", "asyncio", "bokeh")
+    # Dask gives some of their parts handlers of their own.
+    parts = [name for name in logging.root.manager.loggerDict if "." in name and name.partition(".")[0] in packages]
+    for name in (*packages, *parts):
         logger = logging.getLogger(name)
         logger.setLevel(logging.NOTSET if "." in name else logging.WARNING)
         logger.propagate = "." in name

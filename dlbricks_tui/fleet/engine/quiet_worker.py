@@ -13,6 +13,8 @@ _HEARTBEAT = "heartbeat"
 # Once a minute, and the scheduler expects it.
 _KEPT = frozenset({"keep-alive"})
 _SECONDS_TO_BEGIN = 5.0
+# States of a worker that its scheduler knows.
+_ALIVE = frozenset({"running", "paused"})
 
 
 @contextmanager
@@ -71,7 +73,7 @@ class _Rest:
         if self._heartbeats is not None:
             self._heartbeats.stop()
         # A worker that is being closed has stopped its own.
-        if self._worker.status.name in ("running", "paused"):
+        if self._worker.status.name in _ALIVE:
             for callback in self._stopped:
                 callback.start()
 
@@ -79,4 +81,12 @@ class _Rest:
 def _heartbeats(worker: Any) -> Any:
     from tornado.ioloop import PeriodicCallback
 
-    return PeriodicCallback(worker.heartbeat, HEARTBEAT_SECONDS * _MILLISECONDS)
+    async def beat() -> None:
+        if worker.status.name in _ALIVE:
+            await worker.heartbeat()
+        else:
+            # A worker stops its own callbacks only.
+            callback.stop()
+
+    callback = PeriodicCallback(beat, HEARTBEAT_SECONDS * _MILLISECONDS)
+    return callback

@@ -87,3 +87,24 @@ def test_the_process_that_watches_a_worker_looks_rarely() -> None:
     on_worker.calm(worker_of(callbacks))
     assert not callbacks["tick"].running
     assert callbacks["monitor"].callback_time == 10_000
+
+
+def test_heartbeats_end_with_their_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quiet_worker, "HEARTBEAT_SECONDS", 0.001)
+    beats: list[str] = []
+
+    async def live() -> None:
+        worker = worker_of({"heartbeat": Callback()})
+
+        async def heartbeat() -> None:
+            beats.append(worker.status.name)
+            worker.status.name = "closed"
+
+        worker.heartbeat = heartbeat
+        quiet_worker.rare_heartbeats(worker)
+        while not beats:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(live())
+    assert beats == ["running"]
