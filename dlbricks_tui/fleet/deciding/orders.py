@@ -14,7 +14,8 @@ Two assumptions:
 Not every pair of hosts needs its own share of the 5 %. Take the hosts in their true order. If a claim is wrong, one of
 these claims is wrong, too: that a host is slower than the next one, or that it is equal to the first one which is more
 than 2 % slower. These are two pairs for each host but the last. Each gets the same share of the 5 % (Bonferroni). The
-error probability of a pair counts twice, because an order is looked at again after each task.
+error probability of a pair counts twice, because an order is looked at again after each task. Two hosts count as
+three pairs.
 """
 
 import math
@@ -30,6 +31,8 @@ CONFIDENCE = 0.95
 EQUAL_SHARE = 0.02
 _BAND = math.log1p(EQUAL_SHARE)
 _SIGMAS_OF_INTERVAL = NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
+# Two hosts count as three pairs: nearly equal ones are looked at longest, and no other pair needs a part of the 5 %.
+_FEWEST_PAIRS = 3
 # A host is compared with so many open hosts at most on either side, among so many neighbours.
 _MOST_OPEN, _MOST_NEIGHBOURS = 2, 8
 
@@ -81,8 +84,8 @@ def order_of(latencies: Sequence[HostLatency]) -> Order:
 @lru_cache(maxsize=4096)
 def sigmas_for(hosts: int) -> float:
     """Return the standard deviations by which two of so many hosts have to differ."""
-    pairs = min(hosts * (hosts - 1) // 2, 2 * (hosts - 1))
-    return NormalDist().inv_cdf(1.0 - (1.0 - CONFIDENCE) / (2 * max(1, pairs)))
+    pairs = max(_FEWEST_PAIRS, min(hosts * (hosts - 1) // 2, 2 * (hosts - 1)))
+    return NormalDist().inv_cdf(1.0 - (1.0 - CONFIDENCE) / (2 * pairs))
 
 
 class Comparison:

@@ -78,7 +78,7 @@ def test_one_host_and_no_host_are_settled() -> None:
 
 
 def test_more_hosts_need_larger_differences() -> None:
-    assert sigmas_for(2) < sigmas_for(3) < sigmas_for(12) < sigmas_for(1_000) < 5
+    assert sigmas_for(2) <= sigmas_for(3) < sigmas_for(12) < sigmas_for(1_000) < 5
 
 
 latencies = st.lists(
@@ -214,3 +214,15 @@ def test_at_most_five_percent_are_wrong_although_the_order_is_looked_at_after_ea
     # Without repeated looks and settled orders the test would show nothing.
     assert max(looks for _, looks, _ in outcomes) >= 10
     assert sum(order.settled for order, _, _ in outcomes) > len(outcomes) / 10
+
+
+def test_at_most_five_percent_are_wrong_of_two_hosts_that_are_nearly_equal() -> None:
+    """They are looked at longest, and no other pair needs a part of the 5 %."""
+    chance, settled, wrong, repeats = random.Random(2), 0, 0, 500
+    for _ in range(repeats):
+        truth = {"a": 0.0, "b": chance.gauss(0, 0.005)}
+        order, _ = watched(chance, truth, 20)
+        settled += order.settled
+        wrong += order.settled and is_wrong(order, truth)
+    assert wrong <= 0.05 * repeats
+    assert settled > repeats / 10
