@@ -126,9 +126,21 @@ def _by_worth(works: Sequence[Work], users: Mapping[str, Sequence["_Doubt"]]) ->
     """
     chosen: list[Work] = []
     gone: set[str] = set()
+    # The parts of works in the sums of models, until a chosen work has some of the same bricks.
+    parts: dict[int, list[tuple[_Doubt, _Sums]]] = {}
+    holders: defaultdict[str, list[int]] = defaultdict(list)
+    for place, work in enumerate(works):
+        for brick in work.bricks:
+            holders[brick].append(place)
+
+    def parts_of(place: int) -> list[tuple["_Doubt", _Sums]]:
+        if place not in parts:
+            used = _used(works[place], users, gone)
+            parts[place] = [(doubt, doubt.part_of(bricks)) for doubt, bricks in used]
+        return parts[place]
 
     def entry(place: int) -> tuple[float, int, int]:
-        worth = sum(doubt.worth_of(bricks) for doubt, bricks in _used(works[place], users, gone))
+        worth = sum(doubt.worth_of(part) for doubt, part in parts_of(place))
         return -worth / max(works[place].seconds, 1e-3), place, len(chosen)
 
     waiting = [entry(place) for place in range(len(works))]
@@ -145,9 +157,13 @@ def _by_worth(works: Sequence[Work], users: Mapping[str, Sequence["_Doubt"]]) ->
                 continue
             if again[0] >= 0.0:
                 continue
-        for doubt, bricks in _used(works[place], users, gone):
-            doubt.measure(bricks)
-        gone.update(works[place].bricks)
+        for doubt, part in parts_of(place):
+            doubt.measure(part)
+        for brick in works[place].bricks:
+            if brick not in gone:
+                gone.add(brick)
+                for other in holders[brick]:
+                    parts.pop(other, None)
         chosen.append(works[place])
     return chosen
 
@@ -209,24 +225,34 @@ class _Doubt:
         doubt = cls(model, comparison.open_pairs(model.latency.host), comparison.sigmas)
         return doubt if doubt._needs or doubt._all_lacking else None
 
-    def worth_of(self, bricks: Sequence[str]) -> float:
-        """Return how many pairs these bricks decide, in parts of pairs."""
-        return max(0.0, self._worth_at(self._without(bricks)) - self._worth)
+    def part_of(self, bricks: Sequence[str]) -> _Sums:
+        """Return what the sums have of these bricks."""
+        found = [self.unmeasured[brick] for brick in bricks]
+        halves_ms = [half_ms for _, half_ms in found if half_ms < math.inf]
+        return _Sums(
+            sum(halves_ms),
+            sum(half_ms * half_ms for half_ms in halves_ms),
+            sum(ms for ms, half_ms in found if half_ms < math.inf),
+            len(found) - len(halves_ms),
+        )
 
-    def measure(self, bricks: Sequence[str]) -> None:
-        """Continue as if these bricks were measured."""
-        self._sums = self._without(bricks)
+    def worth_of(self, part: _Sums) -> float:
+        """Return how many pairs the bricks of a part decide, in parts of pairs."""
+        return max(0.0, self._worth_at(self._without(part)) - self._worth)
+
+    def measure(self, part: _Sums) -> None:
+        """Continue as if the bricks of a part were measured."""
+        self._sums = self._without(part)
         self._worth = self._worth_at(self._sums)
 
-    def _without(self, bricks: Sequence[str]) -> _Sums:
+    def _without(self, part: _Sums) -> _Sums:
         linear_ms, squares, chosen_ms, lacking = self._sums
-        for brick in bricks:
-            ms, half_ms = self.unmeasured[brick]
-            if half_ms == math.inf:
-                lacking -= 1
-            else:
-                linear_ms, squares, chosen_ms = linear_ms - half_ms, squares - half_ms**2, chosen_ms + ms
-        return _Sums(max(0.0, linear_ms), max(0.0, squares), chosen_ms, lacking)
+        return _Sums(
+            max(0.0, linear_ms - part.linear_ms),
+            max(0.0, squares - part.squares),
+            chosen_ms + part.chosen_ms,
+            lacking - part.lacking,
+        )
 
     def _worth_at(self, sums: _Sums) -> float:
         if not self._value_ms:
