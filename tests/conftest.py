@@ -18,8 +18,10 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 # `make soak` tries many more examples of each property.
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=1000)
 settings.load_profile("untimed")
-# A shell lets background jobs ignore ctrl+c, which tests send to themselves and to their processes.
+# Background jobs ignore ctrl+c, and jobs of `nohup` the end of the terminal. Tests send both to their processes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
