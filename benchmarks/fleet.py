@@ -246,6 +246,9 @@ def _told(it: Decided) -> Decided:
 
 
 def _exponent(points: Sequence[tuple[int, float]]) -> float:
+    """Return the exponent of the time by the size; not a number for a single size."""
+    if len(points) < 2:
+        return math.nan
     logs = [(math.log(size), math.log(max(seconds, 1e-6))) for size, seconds in points]
     return linear_regression([size for size, _ in logs], [seconds for _, seconds in logs]).slope
 
