@@ -33,6 +33,7 @@ from dlbricks_tui.wording.numbers import (
     percent,
     signed_percent,
 )
+from dlbricks_tui.wording.parallel import parallel_sentences
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
@@ -236,6 +237,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         f"critical path: {counted(len(path), 'layer')}, {_named(graph, path)}; "
         + (f"all else in parallel would save {in_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
     )
+    yield Text(parallel_sentences(one))
     if composed.call_ms:
         yield Text(f"each composition includes one call of the runtime, {in_ms(composed.call_ms)}")
     if composed.by_prior:

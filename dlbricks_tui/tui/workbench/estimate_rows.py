@@ -19,6 +19,7 @@ from dlbricks_tui.wording.numbers import (
     sign_of,
     signed_percent,
 )
+from dlbricks_tui.wording.parallel import parallel_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -167,6 +168,7 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
     if system_estimate.error is not None:
         style = "good" if abs(system_estimate.error) <= 0.05 else "warn" if abs(system_estimate.error) <= 0.1 else "bad"
         yield line(column("error", _NAME), column(signed_percent(system_estimate.error), _NUMBER, style, right=True))
+    yield line(Span(parallel_sentences(system_estimate), "muted"))
     if estimate.is_unfused:
         yield line(Span("unfused layers: fused may take less", "muted"))
     if not any(part.measured for part in estimate.parts):
