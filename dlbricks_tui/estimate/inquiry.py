@@ -88,7 +88,9 @@ class Inquiry:
         """Return the estimate from the measurements of one way."""
         knowledge = self._with_predictor(self._results.knowledge(way), way)
         composed = estimate(self.decomposition, knowledge, self._options)
-        return beside(SystemEstimate(way, composed, variant=self._variant(way), cores=self._cores(way)), self.timed(way))
+        return beside(
+            SystemEstimate(way, composed, variant=self._variant(way), cores=self._cores(way)), self.timed(way)
+        )
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""
