@@ -11,7 +11,7 @@ from dlbricks_tui.wording.parallel import cores_in_words, parallel_sentences
 from tests.analysis.executions import knowing
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.estimate.knowledge_of import with_predictions
-from tests.estimate.test_explanation import WAY
+from tests.estimate.test_accuracy import WAY
 
 # Three independent layers of 4 ms between two of 1 ms; then one after another: 14 ms, and 6 ms at the same time.
 FORKED = built(
