@@ -5,6 +5,7 @@ import inspect
 import math
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,9 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _pictures_at_once() -> None:
-    # Otherwise the first picture of a process would be a sentence at first.
-    drawing.load()
+    # Otherwise the first picture of a process would be a sentence at first. Only tests of pictures need the library.
+    with suppress(ModuleNotFoundError):
+        drawing.load()
 
 
 @pytest.fixture(autouse=True)
