@@ -94,7 +94,7 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     @property
     def _run_measures(self) -> bool:
-        return self._run is not None and self._run.active and self._run.state is not State.PAUSED
+        return self._run is not None and self._run.measures
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; once it ends, analyse what it has measured."""
