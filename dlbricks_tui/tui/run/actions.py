@@ -29,7 +29,9 @@ RUNS = Scope(
     "In the list of runs",
     (
         Action("runs.show", ("enter", "l", "right"), "watch", "Show the selected run.", footer=True),
-        Action("runs.replay", ("p",), "replay", "Show the run again from its events; nothing is measured.", footer=True),
+        Action(
+            "runs.replay", ("p",), "replay", "Show the run again from its events; nothing is measured.", footer=True
+        ),
         Action("runs.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
     ),
     (LIST, BOX, DIALOG),

@@ -29,7 +29,7 @@ def state_of(run: RunSnapshot) -> Span:
 def _replay_state(replay: ReplayPace) -> str:
     if replay.ended:
         return "replay ended"
-    return "replay paused" if replay.paused else f"replay ×{replay.speed:g}"
+    return "replay paused" if replay.paused else f"replay {replay.speed:g}x"
 
 
 def how_far_alone(run: RunSnapshot) -> Line:
