@@ -1,4 +1,4 @@
-"""`dlbricks report`: the paper's tables and figures, from the store, as one page."""
+"""`dlbricks report`: the paper's tables and figures, from the store, or a comparison of results, as one page."""
 
 import argparse
 import logging
@@ -34,7 +34,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
 
 if TYPE_CHECKING:
-    from dlbricks_tui.report.report import Report
+    from dlbricks_tui.report.writing import Report
 
 
 def register(parser: Parser) -> None:
@@ -63,8 +63,24 @@ def register(parser: Parser) -> None:
         help="only results of this runtime, or of all runtimes with this framework, and the files that it reads "
         "(default: all)",
     )
+    parser.add_argument(
+        "--compare",
+        metavar="A",
+        nargs="+",
+        help="instead, compare the first with each other one: files of `results export` (.json, .json.gz), or "
+        "selections of the store as `results compare` takes them, such as a system, a day or a run",
+    )
     add_json_option(parser)
-    parser.set_defaults(handler=report_models)
+    parser.set_defaults(handler=_report)
+
+
+def _report(args: argparse.Namespace) -> int:
+    if args.compare is None:
+        return report_models(args)
+    # Loaded here: a report of models needs none of it.
+    from dlbricks_tui.cli.report_compare import report_comparison
+
+    return report_comparison(args)
 
 
 def report_models(args: argparse.Namespace) -> int:
@@ -84,7 +100,7 @@ def report_models(args: argparse.Namespace) -> int:
         narrate(f"left out: {left_out}")
     narrate_damage(damage)
 
-    _set_up_matplotlib(args.data)
+    set_up_matplotlib(args.data)
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.report.report import make_report
 
@@ -192,7 +208,7 @@ def _document(report: "Report", contents: ReportContents) -> dict[str, Any]:
     }
 
 
-def _set_up_matplotlib(data: DataFolder) -> None:
+def set_up_matplotlib(data: DataFolder) -> None:
     """Put matplotlib's cache into the data folder, and silence what it logs while it makes the cache."""
     os.environ.setdefault("MPLCONFIGDIR", str(data.cache / "matplotlib"))
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

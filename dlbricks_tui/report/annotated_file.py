@@ -11,7 +11,7 @@ from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.models.onnx.reading import read_onnx
-from dlbricks_tui.report.report import ReportError
+from dlbricks_tui.report.writing import ReportError
 from dlbricks_tui.runtime.traits import Format
 
 if TYPE_CHECKING:

@@ -22,11 +22,14 @@ class Table:
     details: tuple[str, ...] = ()
     # The mean of all rows, which is not in the CSV file.
     mean: tuple[Cell, ...] = ()
+    # The number of rows on the page; the CSV file has all. None: all.
+    most: int | None = None
 
     def shown(self) -> "Table":
-        """Return the table without the details, with the mean as its last row."""
+        """Return the first rows without the details, with the mean as the last row."""
         held = [number for number, name in enumerate(self.columns) if name not in self.details]
-        whole = (*self.rows, self.mean) if self.mean else self.rows
+        first = self.rows[: self.most]
+        whole = (*first, self.mean) if self.mean else first
         rows = tuple(tuple(row[number] for number in held) for row in whole)
         return Table(tuple(self.columns[number] for number in held), rows)
 
@@ -44,10 +47,11 @@ def table(
     rows: Sequence[Sequence[Cell]],
     details: Sequence[str] = (),
     mean: Sequence[Cell] = (),
+    most: int | None = None,
 ) -> Table:
     """Return a table; control codes in texts are spelled out."""
     cells = tuple(tuple(printable(cell) if isinstance(cell, str) else cell for cell in row) for row in rows)
-    return Table(tuple(map(printable, columns)), cells, tuple(details), tuple(mean))
+    return Table(tuple(map(printable, columns)), cells, tuple(details), tuple(mean), most)
 
 
 def cell_text(cell: Cell) -> str:
@@ -84,3 +88,5 @@ class Section:
     published: str = ""
     # The missing data, with the command that measures it.
     missing: tuple[str, ...] = ()
+    # The answer, if the heading is a question.
+    answer: str = ""

@@ -17,7 +17,7 @@ from dlbricks_tui.models.digraphs import layer_digraph
 from dlbricks_tui.models.graph import Layer, TensorType
 from dlbricks_tui.models.titles import layer_title, shape_text
 from dlbricks_tui.printable import printable
-from dlbricks_tui.report.report import ReportError
+from dlbricks_tui.report.writing import ReportError
 
 if TYPE_CHECKING:
     import networkx

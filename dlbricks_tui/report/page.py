@@ -1,7 +1,8 @@
 """The page: one HTML document that loads nothing else."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from string import Template
 
@@ -13,15 +14,23 @@ _CODE = re.compile(r"`([^`]+)`")
 # The browser must not load anything else either.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _NAMES = ("model", "name", "what")
-_TITLE = "The evaluation of DLBricks, measured again"
 
 
-def page(lead: Iterable[str], summary: Table | None, sections: Sequence[Section], folder: str) -> str:
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of a page, the paragraphs below it, and the sentence about its files at the end."""
+
+    title: str
+    lead: tuple[str, ...]
+    about_files: str
+
+
+def page(heading: Heading, summary: Table | None, sections: Sequence[Section], folder: str) -> str:
     """Return the document; `folder`, beside it, has the files of its exhibits."""
-    return "\n".join(_lines(lead, summary, sections, folder)) + "\n"
+    return "\n".join(_lines(heading, summary, sections, folder)) + "\n"
 
 
-def _lines(lead: Iterable[str], summary: Table | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
+def _lines(heading: Heading, summary: Table | None, sections: Sequence[Section], folder: str) -> Iterator[str]:
     sheet = Template(files("dlbricks_tui.report").joinpath("page.css").read_text(encoding="utf-8"))
     yield "<!doctype html>"
     yield '<html lang="en">'
@@ -29,13 +38,13 @@ def _lines(lead: Iterable[str], summary: Table | None, sections: Sequence[Sectio
     yield '<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>{_TITLE}</title>"
+    yield f"<title>{escaped(heading.title)}</title>"
     yield f"<style>{sheet.substitute(light=style_sheet(dark=False), dark=style_sheet(dark=True))}</style>"
     yield "</head>"
     yield "<body>"
     yield "<header>"
-    yield f"<h1>{_TITLE}</h1>"
-    yield from (f'<p class="lead">{_text(line)}</p>' for line in lead)
+    yield f"<h1>{escaped(heading.title)}</h1>"
+    yield from (f'<p class="lead">{_text(line)}</p>' for line in heading.lead)
     if summary is not None:
         yield f'<div class="numbers whole" {_named("Summary", "region")}>{_table(summary)}</div>'
     yield '<nav aria-label="Contents"><ul>'
@@ -48,8 +57,7 @@ def _lines(lead: Iterable[str], summary: Table | None, sections: Sequence[Sectio
     yield "</main>"
     yield f"<footer>Made by dlbricks {__version__}."
     yield f"The folder <code>{escaped(folder)}</code> beside this page has every"
-    yield "drawing as SVG and its numbers as CSV. <code>bricks.csv</code> there lists the stored results behind each"
-    yield "latency; <code>dlbricks results show ID</code> shows them.</footer>"
+    yield f"drawing as SVG and its numbers as CSV. {_text(heading.about_files)}</footer>"
     yield "</body>"
     yield "</html>"
 
@@ -59,17 +67,27 @@ def _section(section: Section, folder: str) -> Iterator[str]:
     # In print, the text stays on the page of its drawing.
     yield '<div class="together">'
     yield f'<h2 id="{section.anchor}">{escaped(section.heading)}</h2>'
-    yield f"<p>{_text(section.explanation)}</p>"
-    if section.published:
-        yield f'<p class="published">{_text(section.published)}</p>'
-    yield from (f'<p class="missing">{_text(line)}</p>' for line in section.missing)
+    if section.answer:
+        yield f'<p class="answer">{_text(section.answer)}</p>'
+    else:
+        yield from _explained(section)
     for number, exhibit in enumerate(section.exhibits):
         if number:
             yield '<div class="together">'
         yield from _exhibit(exhibit, folder, titled=len(section.exhibits) > 1)
     if not section.exhibits:
         yield "</div>"
+    if section.answer:
+        # The answer comes first, its picture next.
+        yield from _explained(section)
     yield "</section>"
+
+
+def _explained(section: Section) -> Iterator[str]:
+    yield f"<p>{_text(section.explanation)}</p>"
+    if section.published:
+        yield f'<p class="published">{_text(section.published)}</p>'
+    yield from (f'<p class="missing">{_text(line)}</p>' for line in section.missing)
 
 
 def _exhibit(exhibit: Exhibit, folder: str, titled: bool) -> Iterator[str]:

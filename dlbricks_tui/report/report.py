@@ -1,13 +1,10 @@
 """Make a report: a page with its figures, written into a folder."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from dlbricks_tui.analysis.tables import ModelRow
-from dlbricks_tui.errors import UserError
 from dlbricks_tui.report.contents import ReportContents, ReportedModel
-from dlbricks_tui.report.exhibits import Section
 from dlbricks_tui.report.figures.analysis import analysis_sections
 from dlbricks_tui.report.figures.corpus import repetition_section, similarity_section, uniqueness_section
 from dlbricks_tui.report.figures.end_to_end import end_to_end_section
@@ -17,52 +14,15 @@ from dlbricks_tui.report.figures.ratios import composed_section, constructed_sec
 from dlbricks_tui.report.figures.scenarios import scenarios_section
 from dlbricks_tui.report.figures.summary import closeness_section, judged, speedup_section, summary_table
 from dlbricks_tui.report.figures.table1 import table1_section
-from dlbricks_tui.report.page import page
+from dlbricks_tui.report.page import Heading
 from dlbricks_tui.report.tracing import bricks_table
+from dlbricks_tui.report.writing import Report, written
 from dlbricks_tui.store.records import LoadTest, Provenance
 from dlbricks_tui.wording.numbers import counted
 
-
-class ReportError(UserError):
-    """A report that cannot be made or written."""
-
-
-_FIGURES = "figures"
+_TITLE = "The evaluation of DLBricks, measured again"
 _BRICKS = "bricks.csv"
-_ENDINGS = (".svg", ".csv")
-_STEMS = ("figure-", "figures-", "table-", "bricks")
-
-
-def _write(folder: Path, document: str, files: Mapping[str, str]) -> Path:
-    """Write the page, and its files in a folder beside it; return the page. An earlier report is replaced.
-
-    The page comes last, so that all of its links lead somewhere.
-    """
-    try:
-        beside = folder / _FIGURES
-        beside.mkdir(parents=True, exist_ok=True)
-        for known in list(beside.iterdir()):
-            # Only files with the names of reports: the user's own files stay.
-            if known.suffix in _ENDINGS and known.name.startswith(_STEMS) and known.name not in files:
-                known.unlink()
-        for name, text in files.items():
-            (beside / name).write_text(text, encoding="utf-8", newline="\n")
-        path = folder / "index.html"
-        path.write_text(document, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise ReportError(
-            f"the report cannot be written to {folder}: {error.strerror}; name another folder with -o"
-        ) from None
-    return path
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The written page, its sections and its files."""
-
-    page: Path
-    sections: tuple[Section, ...]
-    files: tuple[Path, ...]
+_ABOUT_FILES = "`bricks.csv` there lists the stored results behind each latency; `dlbricks results show ID` shows them."
 
 
 def make_report(
@@ -93,11 +53,9 @@ def make_report(
         scenarios_section(contents, load_tests),
         *origins_section(origins),
     )
-    texts = {f"{it.name}.csv": it.table.csv() for section in sections for it in section.exhibits}
-    texts |= {f"{it.name}.svg": it.svg for section in sections for it in section.exhibits if it.svg}
-    texts[_BRICKS] = bricks_table(contents).csv()
-    document = page(_lead(contents), summary_table(found) if found else None, sections, _FIGURES)
-    return Report(_write(folder, document, texts), sections, tuple(folder / _FIGURES / name for name in texts))
+    heading = Heading(_TITLE, _lead(contents), _ABOUT_FILES)
+    bricks = {_BRICKS: bricks_table(contents).csv()}
+    return written(folder, heading, summary_table(found) if found else None, sections, bricks)
 
 
 def _lead(contents: ReportContents) -> tuple[str, ...]:

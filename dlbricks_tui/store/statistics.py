@@ -114,13 +114,14 @@ def rank_sum_p_value(first: Sequence[float], second: Sequence[float]) -> float |
     """
     if min(len(first), len(second)) < FEWEST_SAMPLES:
         return None
-    _, group, sizes = np.unique(np.concatenate([first, second]), return_inverse=True, return_counts=True)
-    # Equal samples share the mean of their ranks.
-    ranks = (np.cumsum(sizes) - (sizes - 1) / 2.0)[group]
+    ordered = np.sort(np.concatenate([first, second]))
     ones, others = len(first), len(second)
     total = ones + others
-    larger = float(ranks[:ones].sum()) - ones * (ones + 1) / 2.0
-    ties = float((sizes.astype(np.float64) ** 3 - sizes).sum()) / (total * (total - 1))
+    # Equal samples share the mean of their ranks. Searching is several times as fast as `numpy.unique`.
+    ranks = (ordered.searchsorted(first) + ordered.searchsorted(first, side="right") + 1) / 2.0
+    larger = float(ranks.sum()) - ones * (ones + 1) / 2.0
+    sizes = (ordered.searchsorted(ordered, side="right") - ordered.searchsorted(ordered)).astype(np.float64)
+    ties = float((sizes**2 - 1).sum()) / (total * (total - 1))
     variance = ones * others / 12.0 * (total + 1 - ties)
     if variance <= 0.0:
         return 1.0

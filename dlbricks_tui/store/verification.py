@@ -7,13 +7,13 @@ forged, or written by a program with a bug.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.database import results_storage
-from dlbricks_tui.store.documents import TABLE_OF, TABLES, BrokenDocumentError, fields_of
+from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, fields_of
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage, layout_of
 from dlbricks_tui.store.generation import Generation
@@ -239,15 +239,8 @@ def _check_start(run: Run) -> None:
 
 
 def _check_values(record: Record) -> None:
-    content = fields_of(record)
-    if isinstance(record, LoadTest):
-        # As long as the test; its contents are checked apart.
-        del content["latencies"]
-    for value in _values(content):
-        if isinstance(value, str) and len(value) > _LONGEST_TEXT:
-            raise BrokenDocumentError(f"has a text of {len(value):,} letters")
-        if isinstance(value, int | float) and not abs(value) <= _LARGEST_NUMBER:
-            raise BrokenDocumentError("has an impossibly large number")
+    for name in _FIELDS_OF[type(record)]:
+        _check_value(getattr(record, name))
     if any(count < 0 for count in _counts(record)):
         raise BrokenDocumentError("has a count below zero")
 
@@ -262,16 +255,20 @@ def _counts(record: Record) -> tuple[int, ...]:
     return ()
 
 
-def _values(value: object) -> Iterator[object]:
-    if isinstance(value, dict):
-        for name, each in value.items():
-            yield name
-            yield from _values(each)
-    elif isinstance(value, list | tuple):
+# Samples are long, and are checked apart with their statistics.
+_FIELDS_OF = {kind: [it.name for it in fields(kind) if it.name not in SAMPLES] for kind in TABLE_OF}
+
+
+def _check_value(value: object) -> None:
+    if isinstance(value, str):
+        if len(value) > _LONGEST_TEXT:
+            raise BrokenDocumentError(f"has a text of {len(value):,} letters")
+    elif isinstance(value, int | float):
+        if not abs(value) <= _LARGEST_NUMBER:
+            raise BrokenDocumentError("has an impossibly large number")
+    elif isinstance(value, tuple):
         for each in value:
-            yield from _values(each)
-    else:
-        yield value
+            _check_value(each)
 
 
 @dataclass(frozen=True, slots=True)

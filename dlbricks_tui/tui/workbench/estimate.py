@@ -23,7 +23,6 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     Stop,
     estimate_rows,
 )
-from dlbricks_tui.tui.workbench.slow_layers import LayerStop
 from dlbricks_tui.wording.numbers import counted, milliseconds, part_of, sign_of
 
 if TYPE_CHECKING:
@@ -41,9 +40,8 @@ class EstimateRows(RowsView, NamesKeys):
         # The state of a run of the model, in words.
         self.under_way = ""
         self._made: tuple[EstimateRow, ...] = ()
-        # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden. None is
-        # the first row that can be selected.
-        self._on: Stop | None = None
+        # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden.
+        self._on: Stop = Setting.GRANULARITY
 
     @property
     def row_count(self) -> int:
@@ -57,18 +55,11 @@ class EstimateRows(RowsView, NamesKeys):
 
     @property
     def setting(self) -> Setting | None:
-        here = self._stop_here
-        return here if isinstance(here, Setting) and self.has_cursor else None
-
-    @property
-    def slow_layer(self) -> int | None:
-        """The layer under the cursor, if that is on one of the slowest layers."""
-        here = self._stop_here
-        return here.layer if isinstance(here, LayerStop) and self.has_cursor else None
+        return self._on if isinstance(self._on, Setting) and self.has_cursor else None
 
     @property
     def has_cursor(self) -> bool:
-        return self._on is None or self._stop_here == self._on
+        return self._stop_here == self._on
 
     def remake(self) -> None:
         """Remake the rows; the cursor stays on its setting or line."""
@@ -89,22 +80,12 @@ class EstimateRows(RowsView, NamesKeys):
         super().watch_cursor(before, now)
         self._stay_here()
 
-    def go_to(self, stop: Stop | None) -> None:
-        """Select a setting or a line, now or when it appears; None selects the first one."""
+    def go_to(self, stop: Stop) -> None:
+        """Select a setting or a line, now or when it appears."""
         stops = [row.stop for row in self._made]
-        if isinstance(stop, LayerStop) and isinstance(self.content, EstimateView) and stop not in stops:
-            # It is among the slowest no longer.
-            stop = None
-        if stop is None:
-            self.move_to(0)
-        elif stop in stops:
+        if stop in stops:
             self.move_to(stops.index(stop))
         self._on = stop
-
-    def leave_layers(self) -> None:
-        """Select the first row of the next model, unless the cursor is on a setting."""
-        if isinstance(self._on, LayerStop):
-            self._on = None
 
     @property
     def _stop_here(self) -> Stop | None:
@@ -131,8 +112,7 @@ class EstimatePanel(Panel):
     ABOUT = (
         "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical"
         " path, as if independent layers ran at the same time. The range beside the sequential estimate is a 95 % "
-        "interval, as far as its errors are known. Beside each of the slowest layers is its share, and that of it and "
-        "all slower ones; {estimate.next} goes to it in the decomposition. Settings apply at once to all panels."
+        "interval, as far as its errors are known. Settings apply at once to all panels."
     )
 
     @dataclass
@@ -140,12 +120,6 @@ class EstimatePanel(Panel):
         """The user has changed a setting."""
 
         choices: Choices
-
-    @dataclass
-    class LayerChosen(Message):
-        """The user wants to see a layer in the decomposition."""
-
-        layer: int
 
     def __init__(self) -> None:
         self._list = EstimateRows()
@@ -155,7 +129,6 @@ class EstimatePanel(Panel):
         self._show(view)
 
     def show_waiting(self) -> None:
-        self._list.leave_layers()
         self._show(READING)
 
     def show_problem(self, reason: str, next_step: str = "") -> None:
@@ -182,10 +155,7 @@ class EstimatePanel(Panel):
         self._list.go_to(Setting.GRANULARITY)
 
     def action_next(self) -> None:
-        if self._list.slow_layer is None:
-            self._change(1)
-        else:
-            self.post_message(self.LayerChosen(self._list.slow_layer))
+        self._change(1)
 
     def action_previous(self) -> None:
         self._change(-1)

@@ -1,0 +1,37 @@
+"""`dlbricks report --compare`: files of results, or selections of the store, side by side as one page."""
+
+import argparse
+
+from dlbricks_tui.answers.comparisons.sides import named_sides
+from dlbricks_tui.cli.output import narrate, write, write_json
+from dlbricks_tui.cli.parser import Status, UsageError
+from dlbricks_tui.cli.report import set_up_matplotlib
+
+_FEWEST = 2
+
+
+def report_comparison(args: argparse.Namespace) -> int:
+    """Compare the sides, draw the figures, and print the path of the page."""
+    if len(args.compare) < _FEWEST:
+        raise UsageError("--compare needs two sides or more: files of results, or selections of the store")
+    # `--models` has a default, which a comparison does not use.
+    if args.systems or args.runtime or args.input or args.value:
+        raise UsageError("--compare takes all results of its sides: leave --system, --runtime, --input and --value out")
+    sides = named_sides(args.compare, args.data)
+    set_up_matplotlib(args.data)
+    # Loaded here: it imports matplotlib, which has to be set up first.
+    from dlbricks_tui.answers.comparisons.documents import comparison_document
+    from dlbricks_tui.report.comparing.report import compare_sides, make_comparison
+
+    compared = compare_sides(sides)
+    report = make_comparison(compared, args.output)
+    for section in report.sections:
+        if section.answer:
+            narrate(section.answer)
+        for missing in section.missing:
+            narrate(missing)
+    if args.json:
+        write_json(comparison_document(compared, report))
+    else:
+        write(f"{report.page}\n")
+    return Status.DONE

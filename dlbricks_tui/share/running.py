@@ -1,0 +1,51 @@
+"""Execute any run, in this process or a separate one; a run of a suite writes a file of results for its owner."""
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.host_lock import HostLock, host_lock
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs import launch
+from dlbricks_tui.runs.request import RunRequest, read_request
+from dlbricks_tui.runs.run import RunOutcome, execute
+from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.share.preparation import read_suite
+from dlbricks_tui.share.results_file import write_results
+
+
+def execute_any(
+    folder: RunFolder,
+    request: RunRequest,
+    place: Workplace,
+    lock: HostLock,
+    listener: Callable[[Event], None] | None = None,
+    *,
+    detached: bool = False,
+) -> RunOutcome:
+    """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
+    if request.suite is None:
+        return execute(folder, request, place, lock, listener, detached=detached)
+    read = partial(read_suite, request.suite.folder)
+    outcome = execute(folder, request, place, lock, listener, detached=detached, read=read)
+    write_results(request.suite.results, folder, request, place.data)
+    return outcome
+
+
+def start_detached(folder: RunFolder, data: DataFolder) -> None:
+    """Start the run in a separate process, and return once that process has taken it over."""
+    launch.start_detached(folder, data, __name__)
+
+
+def main(folder: str, data: str) -> None:
+    """Execute a detached run; the entry point of its process."""
+    run = RunFolder(Path(folder))
+    place = Workplace(DataFolder(Path(data)))
+    try:
+        execute_any(run, read_request(run.request_file), place, host_lock(), detached=True)
+    except UserError as error:
+        sys.exit(str(error))
