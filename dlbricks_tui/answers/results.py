@@ -15,13 +15,17 @@ from dlbricks_tui.estimate.explanation import (
     residual,
     unpredicted_operators,
 )
+from dlbricks_tui.estimate.slowest import SlowPart, slowest
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.contrast import Verdict
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
+
+# The number of slowest sequences that a document lists unless it is asked for another.
+MOST_SLOW = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,23 @@ class BrickShare:
     share: float
     # True if its latency was not measured.
     predicted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SlowSequence:
+    """One of the slowest layer sequences, and its part of the latency."""
+
+    # By index.
+    layers: tuple[int, ...]
+    names: tuple[str, ...]
+    ops: tuple[str, ...]
+    brick: str
+    latency_ms: float
+    share: float
+    # The part of it and of all slower ones.
+    cumulative_share: float
+    # True if its latency was not measured.
+    predicted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +141,8 @@ class ModelEstimate:
     types: tuple[TypeShare, ...]
     regions: tuple[RegionShare, ...]
     costliest: tuple[BrickShare, ...]
+    # The slowest layer sequences, the slowest first.
+    slowest: tuple[SlowSequence, ...]
     remaining: Remaining
 
 
@@ -201,8 +224,8 @@ def _compared(found: "Ranked") -> ComparedCombination:
     )
 
 
-def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEstimate:
-    """Return an estimate with all that explains it."""
+def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow: int = MOST_SLOW) -> ModelEstimate:
+    """Return an estimate with all that explains it, and so many of the slowest layer sequences."""
     found, graph = one.estimate, decomposition.graph
     composed = found.composed
     return ModelEstimate(
@@ -256,7 +279,22 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate) -> ModelEs
             )
             for it in costliest(found)
         ),
+        slowest=tuple(_slow(graph, it) for it in slowest(found, most_slow).parts),
         remaining=Remaining(len(found.remaining.pairs), found.remaining.seconds),
+    )
+
+
+def _slow(graph: LayerGraph, it: SlowPart) -> SlowSequence:
+    layers = [graph.layers[index] for index in it.part.layers]
+    return SlowSequence(
+        it.part.layers,
+        tuple(layer.name for layer in layers),
+        tuple(layer.op for layer in layers),
+        it.part.brick.key,
+        it.latency_ms,
+        it.share,
+        it.cumulative,
+        it.part.predicted,
     )
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from dlbricks_tui.answers.documents import OMIT_NONE
 from dlbricks_tui.answers.results import ModelEstimate
+from dlbricks_tui.runs.events import EstimateChanged
+from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.runs.run_folder import RunState, State, Tally
 
 
@@ -68,6 +70,68 @@ class RunSummary:
     started: str
     seconds: float
     pid: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedModel:
+    """The last estimate of a model that the events of a run tell; None is what they do not tell."""
+
+    model: str
+    sequential_ms: float | None
+    parallel_ms: float | None
+    low_ms: float | None
+    high_ms: float | None
+    measured_ms: float | None
+    measured_layers: int
+    layers: int
+
+    @property
+    def error(self) -> float | None:
+        """The sequential estimate relative to the measured latency."""
+        if self.sequential_ms is None or not self.measured_ms or self.measured_layers < self.layers:
+            return None
+        return self.sequential_ms / self.measured_ms - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedRun:
+    """A run as far as its events tell of it; `state` is that of the last event."""
+
+    run: str
+    state: State
+    # The reason for an early end.
+    message: str
+    runtime: str
+    # The seconds that the replayed part took when it was recorded, without most of its idle time.
+    seconds: float
+    models: tuple[ReplayedModel, ...]
+
+
+def replayed_run(run: str, progress: RunProgress, seconds: float) -> ReplayedRun:
+    """Return a run by the progress that its events tell."""
+    measured_ms = {
+        name: program.measured.trimmed_mean_ms
+        for program in progress.programs.values()
+        if program.measured is not None and not program.about.brick
+        for name in program.about.used_by
+    }
+    models = (_replayed_model(it, measured_ms.get(it.model)) for it in progress.estimates.values())
+    runtime = progress.started.runtime if progress.started else ""
+    return ReplayedRun(run, progress.state, progress.message, runtime, seconds, tuple(models))
+
+
+def _replayed_model(told: EstimateChanged, measured_ms: float | None) -> ReplayedModel:
+    known = told.measured_layers + told.sampled_layers
+    return ReplayedModel(
+        model=told.model,
+        sequential_ms=told.sequential_ms,
+        parallel_ms=told.parallel_ms,
+        low_ms=told.low_ms,
+        high_ms=told.high_ms,
+        measured_ms=measured_ms,
+        measured_layers=known,
+        layers=known + told.missing_layers + told.unmeasurable_layers,
+    )
 
 
 def run_result(state: RunState, models: Iterable[ModelEstimate] = (), results: Path | None = None) -> RunResult:

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate, measured_models
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.scope import EstimateOptions
-from dlbricks_tui.cli.estimate_output import accuracy_document, score_document, write_documents, write_estimates
+from dlbricks_tui.cli.estimate_output import (
+    accuracy_document,
+    score_document,
+    write_documents,
+    write_estimates,
+    write_slowest,
+)
 from dlbricks_tui.cli.estimate_remarks import (
     Cures,
     tell_gaps,
@@ -79,6 +85,13 @@ def register(parser: Parser) -> None:
     )
     add_composition_options(parser)
     parser.add_argument(
+        "--slowest",
+        metavar="N",
+        type=_some_layers,
+        help="show the N slowest layers, with the share of each and of all slower ones (with --json: N of them, else "
+        "10)",
+    )
+    parser.add_argument(
         "--accuracy",
         action="store_true",
         help="print how well estimates agree with end-to-end results, per system, runtime and level",
@@ -113,13 +126,20 @@ def estimate_models(args: argparse.Namespace) -> int:
     if len(variants) > 1 and (args.accuracy or args.score):
         option = "--score" if args.score else "--accuracy"
         raise UsageError(f"{option} judges one variant: give one value each of --{', --'.join(given)}")
+    if args.slowest is not None and (len(variants) > 1 or args.accuracy or args.score or args.bound_ms is not None):
+        raise UsageError(
+            f"--slowest shows the layers of one variant: give one value each of --{', --'.join(given)}, and no other "
+            "view (--accuracy, --score, --bound-ms)"
+        )
     cures = Cures(args.config, args.models, given_options(args), variants[0])
     if len(variants) > 1 or (args.bound_ms is not None and output == "text"):
         return _estimate_variants(args.data, variants, sources, output, cures, args.bound_ms)
     with open_estimator(variants[0], args.data) as estimator:
         if args.score:
             return _score(estimator, sources, output)
-        return _judge(estimator, sources, output) if args.accuracy else _estimate(estimator, sources, output, cures)
+        if args.accuracy:
+            return _judge(estimator, sources, output)
+        return _estimate(estimator, sources, output, cures, args.slowest)
 
 
 def _estimate_variants(
@@ -176,11 +196,23 @@ def _headings(name: str, points: Sequence[Point]) -> list[str]:
     return [name, *(f"{system}, {level} layers" for system, level in ways)]
 
 
-def _estimate(estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures) -> int:
+def _some_layers(text: str) -> int:
+    """Return a number of layers of at least one."""
+    if not text.isdecimal() or not int(text[:9]):
+        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number of layers: give 1 or more")
+    return int(text[:9])
+
+
+def _estimate(
+    estimator: Estimator, sources: Sequence[ModelSource], output: str, cures: Cures, most_slow: int | None
+) -> int:
     scope = estimator.scope_of(sources)
     tell_level(estimator, scope)
     answers = estimator.estimates(sources, scope)
-    write_estimates(answers, output)
+    if most_slow is None:
+        write_estimates(answers, output)
+    else:
+        write_slowest(answers, output, most_slow)
     tell_others(answers)
     for answer in answers:
         tell_unmeasurable(answer)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.answers.estimating import ModelWithEstimate
-from dlbricks_tui.answers.results import ModelEstimate, model_estimate
+from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
 from dlbricks_tui.cli.output import data_console, show, write_csv, write_json
 from dlbricks_tui.estimate.system_estimate import Way
 
@@ -63,6 +63,27 @@ def write_estimates(answers: Sequence[ModelWithEstimate], output: str) -> None:
         show(*estimates_view([it.found for it in answers], data_console()))
     else:
         show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
+
+
+def write_slowest(answers: Sequence[ModelWithEstimate], output: str, most: int) -> None:
+    """Write the slowest layers of each model to the output: as `text`, within the estimates as `json`, or as `csv`."""
+    if output == "text":
+        from dlbricks_tui.cli.estimate_view import slowest_view
+
+        for answer in answers:
+            show(*slowest_view(answer.decomposition.graph, answer.found, most))
+        return
+    estimates = [model_estimate(it.decomposition, it.found, most) for it in answers]
+    if output == "json":
+        write_documents(estimates, output)
+    else:
+        write_documents([_slow_row(one, it) for one in estimates for it in one.slowest], output)
+
+
+def _slow_row(one: ModelEstimate, it: SlowSequence) -> dict[str, Any]:
+    found: dict[str, Any] = {"model": one.model, **document(it)}
+    # A cell holds one value.
+    return found | {name: " ".join(map(str, found[name])) for name in ("layers", "names", "ops")}
 
 
 def _csv_row(one: ModelEstimate) -> dict[str, Any]:

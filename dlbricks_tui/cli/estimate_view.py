@@ -18,6 +18,7 @@ from dlbricks_tui.estimate.explanation import (
     parallel_gain,
     residual,
 )
+from dlbricks_tui.estimate.slowest import slowest
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
@@ -33,6 +34,8 @@ from dlbricks_tui.wording.numbers import (
     percent,
     signed_percent,
 )
+from dlbricks_tui.wording.parallel import parallel_sentences
+from dlbricks_tui.wording.slowest import name_of, sign_of_part, slowest_in_words, title_of
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
@@ -236,6 +239,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         f"critical path: {counted(len(path), 'layer')}, {_named(graph, path)}; "
         + (f"all else in parallel would save {in_ms(gained_ms)}{of_part}" if gained_ms else "nothing can run beside it")
     )
+    yield Text(parallel_sentences(one))
     if composed.call_ms:
         yield Text(f"each composition includes one call of the runtime, {in_ms(composed.call_ms)}")
     if composed.by_prior:
@@ -289,6 +293,26 @@ def _regions(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:
             label = name_cell(_region_label(graph, it))
             table.add_row(label, str(len(it.layers)), *_part(it.latency_ms, it.share, pen))
     return titled("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions", table)
+
+
+def slowest_view(graph: LayerGraph, one: SystemEstimate, most: int) -> Iterator[RenderableType]:
+    """Yield the slowest layers of a model, the slowest first."""
+    found = one.estimate
+    yield _heading(one)
+    if found.composed is None:
+        yield Text(f"no estimate is possible: {found.obstacle}" if found.obstacle else "nothing fits: no latencies")
+        return
+    slow = slowest(found, most)
+    table = plain_table("LAYER", "NAME", "LATENCY", "SHARE", "SUM")
+    table.columns[1].justify, table.columns[1].no_wrap = "left", False
+    for it in slow.parts:
+        names = name_cell(title_of(graph, it)), name_cell(name_of(graph, it))
+        shares = percent(it.share, 1), percent(it.cumulative, 1)
+        table.add_row(*names, f"{sign_of_part(it)}{in_ms(it.latency_ms)}", *shares)
+    yield table
+    yield Text(f"\n{slowest_in_words(slow)}")
+    if any(it.part.predicted for it in slow.parts):
+        yield Text(PREDICTED_LEGEND)
 
 
 def _part(latency_ms: float, share: float, pen: Pen) -> tuple[str, str, Text]:

@@ -169,7 +169,7 @@ def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
     from dlbricks_tui.host.host_lock import host_lock
     from dlbricks_tui.runs.launch import create_run
     from dlbricks_tui.runs.work import Workplace
-    from dlbricks_tui.share.running import execute_any
+    from dlbricks_tui.share.suites.running import execute_any
 
     folder = create_run(request, data)
     tell_variants(request)

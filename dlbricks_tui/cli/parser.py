@@ -140,6 +140,24 @@ def add_quiet_option(parser: Parser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="show no progress, only what failed")
 
 
+def add_speed_option(parser: Parser) -> None:
+    """Take `--speed`."""
+    parser.add_argument(
+        "--speed",
+        metavar="N",
+        type=_number,
+        default=1.0,
+        help="how many seconds of the run pass in one second, such as 10 or 0.5 (default: 1)",
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number, such as 10") from None
+
+
 def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more: Any) -> None:
     """Take an option that may be given several times."""
     parser.add_argument(option, metavar=metavar, action="append", default=[], help=f"{about}; repeatable", **more)

@@ -42,7 +42,7 @@ from dlbricks_tui.runs.run import EstimatedModel, RunOutcome
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.share.running import execute_any, start_detached
+from dlbricks_tui.share.suites.running import execute_any, start_detached
 from dlbricks_tui.wording.numbers import counted, in_ms, too_many_threads
 
 

@@ -122,11 +122,16 @@ class ShownProgress:
 
 
 @contextmanager
-def shown(*, quiet: bool = False, few_samples: bool = False) -> Iterator[ShownProgress]:
-    """Show a run while it lasts, as standard error allows."""
+def shown(
+    *, quiet: bool = False, few_samples: bool = False, clock: Callable[[], float] = time.monotonic
+) -> Iterator[ShownProgress]:
+    """Show a run while it lasts, as standard error allows; `clock` tells the seconds of the run between two lines."""
     console = narration_console()
     draws = console.is_terminal and not console.is_dumb_terminal and not quiet
-    shown_progress = ShownProgress(console if draws else None, quiet=quiet, few_samples=few_samples)
+    if draws:
+        shown_progress = ShownProgress(console, quiet=quiet, few_samples=few_samples)
+    else:
+        shown_progress = ShownProgress(None, clock, quiet=quiet, few_samples=few_samples)
     try:
         yield shown_progress
     finally:

@@ -1,4 +1,4 @@
-"""`dlbricks runs`: list the runs, watch, pause, cancel or resume one."""
+"""`dlbricks runs`: list the runs, watch, replay, pause, cancel or resume one."""
 
 import argparse
 import time
@@ -14,6 +14,7 @@ from dlbricks_tui.cli.parser import (
     add_listing,
     add_quiet_option,
     add_schema_option,
+    add_speed_option,
 )
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState, State
@@ -29,10 +30,13 @@ def register(parser: Parser) -> None:
     watching = _add(
         actions, "watch", "show the progress of a run until it ends; the run goes on if you stop watching", watch_run
     )
+    replaying = _add(actions, "replay", "show a run again from its events, at any speed; nothing is measured", _replay)
+    add_speed_option(replaying)
+    add_schema_option(replaying, "ReplayedRun", module="run_results")
     _add(actions, "pause", "pause a run, so that others can measure meanwhile", pause_run)
     _add(actions, "cancel", "end a run; its results are kept", cancel_run)
     resuming = _add(actions, "resume", "let a paused run go on, or carry on with one that has ended early", resume_run)
-    for action in (watching, resuming):
+    for action in (watching, replaying, resuming):
         add_quiet_option(action)
     resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
 
@@ -67,6 +71,12 @@ def watch_run(args: argparse.Namespace) -> int:
             progress.take(event)
     left_out = len(progress.progress.left_out)
     return conclude(read_outcome(folder, args.data), Showing(args.json, args.quiet), left_out=left_out)
+
+
+def _replay(args: argparse.Namespace) -> int:
+    from dlbricks_tui.cli.replay import Showing, replay_run
+
+    return replay_run(_folder(args), args.speed, Showing(json=args.json, quiet=args.quiet))
 
 
 def pause_run(args: argparse.Namespace) -> int:

@@ -32,10 +32,10 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice
 from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys, round_trip, write_assembled
-from dlbricks_tui.share.key_file import key_path, read_key
-from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
-from dlbricks_tui.share.suite import (
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys, round_trip, write_assembled
+from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
+from dlbricks_tui.share.suites.suite import (
     SUITE_FORMAT,
     SuiteFolder,
     fresh_seed,
@@ -43,7 +43,7 @@ from dlbricks_tui.share.suite import (
     refuse_other_runtimes,
     seed_of,
 )
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.wording.numbers import counted
 
 _DECOYS = 3

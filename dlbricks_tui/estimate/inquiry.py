@@ -88,7 +88,9 @@ class Inquiry:
         """Return the estimate from the measurements of one way."""
         knowledge = self._with_predictor(self._results.knowledge(way), way)
         composed = estimate(self.decomposition, knowledge, self._options)
-        return beside(SystemEstimate(way, composed, variant=self._variant(way)), self.timed(way))
+        return beside(
+            SystemEstimate(way, composed, variant=self._variant(way), cores=self._cores(way)), self.timed(way)
+        )
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""
@@ -130,7 +132,7 @@ class Inquiry:
         graph = self.decomposition.graph
         way = self._way_of_others(system, runtime, counts) or Way(system, runtime, graph.level, "")
         composed = estimate(self.decomposition, self._with_predictor(NOTHING_KNOWN, way), self._options)
-        return SystemEstimate(way, composed, variant=self._variant(way, precision))
+        return SystemEstimate(way, composed, variant=self._variant(way, precision), cores=self._cores(way))
 
     def with_predicted(self, measured: Mapping[str, SystemEstimate | None]) -> list[SystemEstimate]:
         """Return the estimates by system, with predicted ones on systems that have measured other models only.
@@ -164,6 +166,10 @@ class Inquiry:
         offers = [Offer(Way(it.system, it.runtime, level, it.protocol), it.pairs, 0) for it in ways]
         offer = best_offer(offers_for(offers, traits, by_id(self._store.runtimes())), system, runtime or None)
         return None if offer is None else offer.way
+
+    def _cores(self, way: Way) -> int | None:
+        system = by_id(self._store.systems()).get(way.system)
+        return None if system is None else system.cores
 
     def _variant(self, way: Way, precision: Precision | None = None) -> Variant:
         threads = stated_threads(way.runtime)

@@ -28,6 +28,8 @@ class SystemEstimate:
     # The latency of the reference while the model was timed end to end; 0 if not known.
     reference_ms: float = 0.0
     variant: Variant = USUAL_VARIANT
+    # The usable cores of the system; None if it is not in the store.
+    cores: int | None = None
 
     @property
     def per_second(self) -> float | None:

@@ -17,7 +17,3 @@ class ParcelError(FleetError):
 
 class HostError(FleetError):
     """A host cannot do what the driver asks of it."""
-
-
-class UnfitLayerError(FleetError):
-    """A layer that cannot travel; the message is the reason, as a clause."""

@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -241,9 +242,14 @@ def from_line(line: bytes, kinds: Mapping[str, type[Event]] = EVENTS) -> Event |
         values = json.loads(line)
         kind = kinds[values["event"]]
         known = {it.name: _frozen(values[it.name]) for it in fields(kind) if it.name in values}
-        return kind(**known | {"when": values["when"]})
+        return kind(**known | {"when": values["when"]}) if _is_moment(values["when"]) else None
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def _is_moment(when: str) -> bool:
+    """Return whether a text is a time that can be compared with others; raise ValueError or TypeError if it is none."""
+    return datetime.fromisoformat(when).tzinfo is not None
 
 
 def _frozen(value: Any) -> Any:

@@ -137,6 +137,12 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_run_begun(self, event: messages.RunBegun) -> None:
         self._runs.follow(event.run)
 
+    def on_replay_wanted(self, event: messages.ReplayWanted) -> None:
+        self._runs.replay(event.run)
+
+    def on_replay_changed(self, event: messages.ReplayChanged) -> None:
+        self._runs.change_replay(event.change)
+
     def on_results_stored(self) -> None:
         self._runs.take_results()
 

@@ -18,6 +18,7 @@ from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.slowest import slowest
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
@@ -32,6 +33,8 @@ from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
 from dlbricks_tui.tui.workbench.models import KnownLatency
 from dlbricks_tui.tui.workbench.parts import Measurements
+from dlbricks_tui.tui.workbench.slow_layers import MOST_SLOW, SlowRow
+from dlbricks_tui.wording.slowest import name_of, title_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,12 +82,14 @@ class ThreadSafeEstimator:
             system_estimate = self._answer(inquiry, choices)
             others = {offer.way.system for offer in inquiry.offers} - {system_estimate.way.system}
             known = by_id(store.systems()) if others else {}
-        composed = system_estimate.estimate.composed
+        composed, graph = system_estimate.estimate.composed, decomposition.graph
+        slow = slowest(system_estimate.estimate, MOST_SLOW)
         return EstimateView(
             system_estimate,
             parallel_gain(composed) if composed else 1.0,
-            by_type(decomposition.graph, system_estimate.estimate),
+            by_type(graph, system_estimate.estimate),
             residual(system_estimate),
+            tuple(SlowRow(it, title_of(graph, it), name_of(graph, it)) for it in slow.parts),
             tuple(sorted(known[system].name if system in known else system for system in others)),
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from dlbricks_tui.tui.run.replaying import ReplayChange
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 
@@ -27,6 +28,20 @@ class RunBegun(Message):
     """Follow this run from now on."""
 
     run: str
+
+
+@dataclass
+class ReplayWanted(Message):
+    """Replay this run from its beginning."""
+
+    run: str
+
+
+@dataclass
+class ReplayChanged(Message):
+    """The user changes the pace of the replay, or stops it."""
+
+    change: ReplayChange
 
 
 class ResultsStored(Message):

@@ -21,6 +21,13 @@ BEST_MARK = "."
 _MARKS = {"slower layers": "#", "conversions": "=", "calls": "c", "unexplained": "?"}
 # The speed of a shared host varies by less from run to run.
 _ANOTHER_SPEED = 0.15
+# Shorter parts of a gap are noise.
+_LEAST_TOLD_MS = 0.001
+
+
+def analysis_question(model: str) -> str:
+    """Return the question that an analysis answers."""
+    return f"How fast could {printable(model)} be, and which change is worth making?"
 
 
 def headline(model: str, baseline: MeasuredExecution, best: BestMeasured | None, ratio: Ratio | None) -> str:
@@ -163,6 +170,13 @@ def gap_parts(gap: Gap, best: BestMeasured) -> tuple[GapPart, ...]:
         GapPart(_MARKS[name], name, ms, None if ms is None or not whole_ms else ms / whole_ms)
         for name, ms in parts.items()
     )
+
+
+def gap_sentence(parts: Sequence[GapPart], best: BestMeasured) -> str:
+    """Return the best and the parts of the gap above it as a sentence."""
+    told = [f"{it.name} {it.texts[0]}" for it in parts if it.latency_ms and it.latency_ms >= _LEAST_TOLD_MS]
+    above = ", ".join(told) if told else "nothing"
+    return f"The best measured takes {in_ms(best.latency_ms)}; above it are {above}."
 
 
 def gap_bar(parts: Sequence[GapPart], room: int) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ _LETTERS: Mapping[Kind, str] = {
     Kind.CONCAT: "j",
     Kind.SOFTMAX: "x",
 }
-_NAMES = {
+LETTER_NAMES = {
     "c": "convolution",
     "d": "deconvolution",
     "m": "matrix product",
@@ -40,7 +40,7 @@ _NAMES = {
     "x": "softmax",
     "o": "other",
 }
-_LARGE_SHARE = 0.05
+LARGE_SHARE = 0.05
 _MEMORY, _CACHE, _ARITHMETIC = ".", ":", "-"
 _LEAST_WIDTH, _LEAST_HEIGHT = 30, 6
 # Slower layers stand at the lower edge, ones of less intensity at the left one.
@@ -50,18 +50,14 @@ _TICK_GAP = 3
 
 def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, width: int, height: int) -> list[str]:
     """Return a picture of this size at most: the roofs, the layers below them, and what the signs mean."""
-    # Views compute and move nothing.
-    drawn = [it for it in points if it.work.operations and it.work.bytes and it.billions_per_second]
+    drawn = drawn_points(points)
     total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
-    below = [*_legend(drawn, graph, roof, width), *_summary(points, roof, total_ms)]
+    below = [*_legend(drawn, graph, roof, width), *roofline_summary(points, roof)]
     rows = max(_LEAST_HEIGHT, height - len(below) - 3)
-    intensities = [min(_MOST_INTENSITY, max(_LEAST_INTENSITY, it.work.intensity)) for it in drawn]
-    ridge = roof.highest / roof.memory
-    low, high = min([*intensities, ridge / 8]), max([*intensities, ridge * 4])
+    (low, high), (lowest, highest) = roofline_ranges(drawn, roof)
     margin = max(len(_number(value)) for value in (roof.highest, *roof.arithmetic.values())) + 2
     across = LogAxis(low, high, max(_LEAST_WIDTH, width - margin - 1))
-    speeds = [max(it.billions_per_second, roof.highest * _LOWEST_SHARE) for it in drawn]
-    up = LogAxis(min([*speeds, roof.memory * low]), roof.highest * 1.3, rows)
+    up = LogAxis(lowest, highest, rows)
     cells = [[" "] * across.cells for _ in range(rows)]
     _draw_roofs(cells, roof, across, up)
     for (row, column), letter in _marks(drawn, graph, total_ms, across, up).items():
@@ -72,6 +68,20 @@ def roofline_lines(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, 
     lines += [f"{labels.get(row, ''):>{margin}}|{''.join(held)}".rstrip() for row, held in enumerate(cells)]
     lines.append(f"{'':>{margin}}+{_ticks(across)}")
     return [*lines, *below]
+
+
+def drawn_points(points: Sequence[LayerPoint]) -> list[LayerPoint]:
+    """Return the layers that a roofline shows; views compute and move nothing."""
+    return [it for it in points if it.work.operations and it.work.bytes and it.billions_per_second]
+
+
+def roofline_ranges(drawn: Sequence[LayerPoint], roof: Roof) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the ranges of the intensities and of the speeds that a roofline shows."""
+    intensities = [min(_MOST_INTENSITY, max(_LEAST_INTENSITY, it.work.intensity)) for it in drawn]
+    ridge = roof.highest / roof.memory
+    low, high = min([*intensities, ridge / 8]), max([*intensities, ridge * 4])
+    speeds = [max(it.billions_per_second, roof.highest * _LOWEST_SHARE) for it in drawn]
+    return (low, high), (min([*speeds, roof.memory * low]), roof.highest * 1.3)
 
 
 def _draw_roofs(cells: list[list[str]], roof: Roof, across: LogAxis, up: LogAxis) -> None:
@@ -94,23 +104,24 @@ def _marks(
     spent: defaultdict[tuple[int, int], defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for it in points:
         cell = up.cell(it.billions_per_second), across.cell(it.work.intensity)
-        spent[cell][_letter(it, graph)] += it.times * it.latency_ms
+        spent[cell][letter_of(it, graph)] += it.times * it.latency_ms
     found = {}
     for cell, by_letter in spent.items():
         letter = max(by_letter, key=by_letter.__getitem__)
-        found[cell] = letter.upper() if sum(by_letter.values()) >= _LARGE_SHARE * total_ms else letter
+        found[cell] = letter.upper() if sum(by_letter.values()) >= LARGE_SHARE * total_ms else letter
     return found
 
 
-def _letter(point: LayerPoint, graph: LayerGraph) -> str:
+def letter_of(point: LayerPoint, graph: LayerGraph) -> str:
+    """Return the letter of the kind of some layers."""
     kinds = [graph.layers[index].kind for index in point.layers]
     return next((_LETTERS[kind] for kind in kinds if kind in _LETTERS), "o")
 
 
 def _legend(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, width: int) -> list[str]:
-    letters = {_letter(it, graph) for it in points}
-    signs = [f"{letter} {name}" for letter, name in _NAMES.items() if letter in letters]
-    signs.append(f"capital: {percent(_LARGE_SHARE)} of the time or more")
+    letters = {letter_of(it, graph) for it in points}
+    signs = [f"{letter} {name}" for letter, name in LETTER_NAMES.items() if letter in letters]
+    signs.append(f"capital: {percent(LARGE_SHARE)} of the time or more")
     peaks = ", ".join(f"{_number(value)} {name}" for name, value in roof.arithmetic.items())
     roofs = [f"{_ARITHMETIC} arithmetic ({peaks})", f"{_MEMORY} memory ({_number(roof.memory)} GB/s)"]
     if roof.shared_cache is not None:
@@ -118,8 +129,9 @@ def _legend(points: Sequence[LayerPoint], graph: LayerGraph, roof: Roof, width: 
     return [*in_lines(signs, width), *in_lines(roofs, width)]
 
 
-def _summary(points: Sequence[LayerPoint], roof: Roof, total_ms: float) -> list[str]:
+def roofline_summary(points: Sequence[LayerPoint], roof: Roof) -> list[str]:
     """Return the share of the time in layers that traffic bounds, and in those that come close to their bound."""
+    total_ms = sum(it.times * it.latency_ms for it in points) or 1.0
     traffic_ms = near_ms = 0.0
     for it in points:
         taken_ms = it.times * it.latency_ms

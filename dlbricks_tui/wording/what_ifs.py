@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.what_if import Doubt, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.wording.layers import named_layers
-from dlbricks_tui.wording.numbers import in_ms, milliseconds, signed_percent
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
 from dlbricks_tui.wording.tables import names_and_numbers
 
 _INDENT = "    "
@@ -60,6 +60,18 @@ def largest_gain(found: Sequence[WhatIf], proved: Proved) -> str:
     gain = gain_with_interval(best.gain) if proof is None else f"{gain_with_interval(proof)}, proved"
     told = ", to be proved" if proof is None and best.doubt is not None else ""
     return f"largest gain: {best.id}, {gain}{told}"
+
+
+def gains_sentence(found: Sequence[WhatIf], proved: Proved) -> str:
+    """Return how many what-ifs save time for certain, and the largest gain, as a sentence."""
+    if not found:
+        return "There are no what-ifs: no other execution has results of all layers."
+    gains = [proved(it.id) or it.gain for it in found if it.change is not None]
+    certain = sum(it.low > 0 for it in gains)
+    largest = largest_gain(found, proved)
+    if not largest:
+        return f"None of {counted(len(gains), 'change')} saves time for certain."
+    return f"{certain} of {counted(len(gains), 'change')} {'saves' if certain == 1 else 'save'} time; {largest}."
 
 
 def remarks_on(found: WhatIf, changed: MeasuredExecution | None, proof: Gain | None) -> list[str]:

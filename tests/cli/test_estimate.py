@@ -12,7 +12,9 @@ import pytest
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.estimate.calibration import CALL_MS
+from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.prediction import stored
+from dlbricks_tui.estimate.slowest import slowest
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
@@ -20,7 +22,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
-from tests.estimate.knowledge_of import latency_of
+from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.slowest import slowest_in_words
+from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
@@ -597,3 +601,28 @@ def test_results_of_limited_kernels_count_only_where_they_are_asked_for(dlbricks
     elsewhere = brick_records(SQUEEZENET, system="c5.xlarge", **limited)
     _, out, _ = dlbricks(elsewhere, *asked, "--system", "c5.xlarge")
     assert json.loads(out)[0]["instructions"] == "all"
+
+
+def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(dlbricks: Command) -> None:
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--slowest", "3")
+    status, out, _ = dlbricks(on_c5(SQUEEZENET), *asked)
+    found = slowest(estimate(SQUEEZENET, measured(SQUEEZENET)), 3)
+    assert status == 0 and slowest_in_words(found) in out and "Latency by type" not in out
+    assert [line for line in out.splitlines() if f"{percent(found.parts[1].cumulative, 1)}" in line]
+    _, out, _ = dlbricks([], *asked, "--json")
+    (document,) = json.loads(out)
+    assert [it["cumulative_share"] for it in document["slowest"]] == [it.cumulative for it in found.parts]
+    assert [it["layers"] for it in document["slowest"]] == [list(it.part.layers) for it in found.parts]
+    _, out, _ = dlbricks([], *asked, "--csv")
+    assert len(out.splitlines()) == 1 + 3 and out.startswith("model,layers,names,ops,brick,latency_ms,share,")
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "many"])
+def test_a_wrong_number_of_slowest_layers_is_refused(dlbricks: Command, wrong: str) -> None:
+    status, _, told = dlbricks([], "estimate", "table1:16", f"--slowest={wrong}")
+    assert status == 2 and "is not a number of layers: give 1 or more" in told
+
+
+def test_the_slowest_layers_are_those_of_one_variant(dlbricks: Command) -> None:
+    status, _, told = dlbricks([], "estimate", "table1:16", "--slowest", "3", "--threads", "1,2")
+    assert status == 2 and "--slowest shows the layers of one variant" in told

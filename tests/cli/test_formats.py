@@ -21,7 +21,7 @@ from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
-from dlbricks_tui.share.suite import Manifest, SuiteBrick, sha256, write_suite
+from dlbricks_tui.share.suites.suite import Manifest, SuiteBrick, sha256, write_suite
 from dlbricks_tui.store.records import Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1

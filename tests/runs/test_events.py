@@ -1,4 +1,5 @@
 import dataclasses
+from datetime import timezone
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -41,7 +42,9 @@ def events(draw: st.DrawFn) -> Event:
     """An event of any kind."""
     kind = draw(st.sampled_from(list(EVENTS.values())))
     hints = get_type_hints(kind)
-    return kind(**{it.name: draw(VALUES[hints[it.name]]) for it in dataclasses.fields(kind)})
+    drawn = {it.name: draw(VALUES[hints[it.name]]) for it in dataclasses.fields(kind)}
+    when = draw(st.datetimes(timezones=st.just(timezone.utc)))
+    return kind(**drawn | {"when": when.isoformat(timespec="microseconds")})
 
 
 @given(events())

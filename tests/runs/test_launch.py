@@ -12,7 +12,7 @@ import pytest
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.share.running import start_detached
+from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.store.entries import head_of, line_of
 from dlbricks_tui.store.errors import OtherVersionError
 from dlbricks_tui.store.files import journal_name

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlbricks_tui.share.exporting import Assembled
+from dlbricks_tui.share.suites.exporting import Assembled
 
 Numbers = NDArray[np.float64]
 _OPS = ("Convolution", "FullyConnected", "BatchNorm", "Activation", "Pooling", "Concat", "elemwise_add", "Flatten")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.results_file import read_results
-from dlbricks_tui.share.suite import sha256
+from dlbricks_tui.share.suites.results_file import read_results
+from dlbricks_tui.share.suites.suite import sha256
 from tests.share.trio import Trio
 
 Document = dict[str, Any]

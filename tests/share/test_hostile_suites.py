@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
-from dlbricks_tui.share.suite import SuiteFolder, network_name, read_manifest, sha256
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.suites.suite import SuiteFolder, network_name, read_manifest, sha256
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from tests.models.table_framework import TableFramework
 from tests.share.trio import GIBIBYTE, Trio
 

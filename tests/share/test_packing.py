@@ -24,8 +24,8 @@ from dlbricks_tui.runtime.protocol import Program
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.packing import known_operator, packed, spelled
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.networks.mxnet_network import known_operator, packed, spelled
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from tests.bricks.graphs import DATA, Spec, after, built
 from tests.bricks.programs import nameless
 from tests.models.table_framework import TableFramework

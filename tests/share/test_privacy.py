@@ -17,10 +17,10 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from dlbricks_tui.share import exporting
-from dlbricks_tui.share.exporting import Assembled, assemble, chosen_decoys
-from dlbricks_tui.share.packing import packed
-from dlbricks_tui.share.suite import seed_of
+from dlbricks_tui.share.networks.mxnet_network import packed
+from dlbricks_tui.share.suites import exporting
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.suites.suite import seed_of
 from tests.models.table_framework import TableFramework
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio

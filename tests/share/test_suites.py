@@ -14,12 +14,12 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.exporting import assemble, round_trip
-from dlbricks_tui.share.key_file import key_path, read_key
-from dlbricks_tui.share.results_file import read_results
-from dlbricks_tui.share.running import execute_any
-from dlbricks_tui.share.suite import seed_of
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.suites.exporting import assemble, round_trip
+from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.results_file import read_results
+from dlbricks_tui.share.suites.running import execute_any
+from dlbricks_tui.share.suites.suite import seed_of
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
 from tests.models.table_framework import TableFramework

@@ -15,12 +15,12 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunState
-from dlbricks_tui.share.exporting import Assembled, assemble, round_trip, write_assembled
-from dlbricks_tui.share.key_file import key_path, read_key
-from dlbricks_tui.share.results_file import SuiteImport, import_results, read_results
-from dlbricks_tui.share.running import execute_any
-from dlbricks_tui.share.suite import SuiteFolder, seed_of
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, round_trip, write_assembled
+from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
+from dlbricks_tui.share.suites.running import execute_any
+from dlbricks_tui.share.suites.suite import SuiteFolder, seed_of
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.table_framework import TableFramework
 from tests.runs.runs import FAKE, Site

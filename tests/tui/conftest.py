@@ -5,6 +5,7 @@ import inspect
 import math
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
-from dlbricks_tui.tui.widgets import rows
+from dlbricks_tui.tui.widgets import drawing, rows
 from dlbricks_tui.tui.workbench import work
 from tests.tui.application import draw, small_library
 from tests.tui.results import NoFramework, store_run
@@ -43,6 +44,21 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     # The runs of tests stay silent.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _pictures_at_once() -> None:
+    # Otherwise the first picture of a process would be a sentence at first. Only tests of pictures need the library.
+    with suppress(ModuleNotFoundError):
+        drawing.load()
+
+
+@pytest.fixture(autouse=True)
+def _many_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Pictures are finer where the terminal has many colours.
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
 
 
 @pytest.fixture(autouse=True)

@@ -19,9 +19,10 @@ from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.workbench.estimate import EstimatePanel
+from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.store.samples import measurement
 from tests.tui.application import LIBRARY, MEASURED_ONLY, WRITTEN, app_on, press, running, screen_text, settled
 
@@ -190,13 +191,29 @@ async def test_keys_change_the_settings(keys: tuple[str, ...], says: str, measur
         assert says in screen_text(pilot)
 
 
+async def test_enter_on_a_slow_layer_goes_to_it_in_the_decomposition(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter", "4")
+        rows = pilot.app.screen.query_one(EstimateRows)
+        slowest = rows.slow_layer
+        await press(pilot, "j")
+        assert "Slowest layers" in screen_text(pilot) and rows.slow_layer not in (None, slowest)
+        await press(pilot, "enter")
+        tree = pilot.app.screen.query_one(TreePanel)
+        assert tree.rows.has_focus and tree.selected_layer == rows.slow_layer
+        await press(pilot, "4", "k", "l")
+        assert tree.selected_layer == slowest
+        await press(pilot, "s")
+        assert rows.setting is Setting.GRANULARITY and rows.slow_layer is None
+
+
 async def test_the_estimate_follows_the_settings(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         await press(pilot, "s", "j", "j", "j", "j", "j", "l")
         assert "resnet18_v1  28.48 ms unfused" in screen_text(pilot)
         await press(pilot, "W")
-        assert "1 worker       28.48 ms" in screen_text(pilot)
+        assert "28.48 ms 1 worker" in screen_text(pilot)
         await press(pilot, "plus")
         assert "12 % measured" in screen_text(pilot)
 

@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from dlbricks_tui.bricks.carriers import carrier_of
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.fleet.errors import ParcelError, UnfitLayerError
+from dlbricks_tui.fleet.errors import ParcelError
 from dlbricks_tui.fleet.messages import Parcel
-from dlbricks_tui.fleet.parcels.onnx_network import onnx_network, short_onnx_network
+from dlbricks_tui.fleet.parcels.onnx_shortening import shortened
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, JobKey, cut_model
@@ -29,6 +29,7 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import ONNX_SUFFIX, Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.models.onnx.model_file import OnnxFile
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import label_of_model, loaded_graph
 from dlbricks_tui.runs.request import RunRequest
@@ -36,7 +37,8 @@ from dlbricks_tui.runtime.errors import WorkerLostError
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.packing import packed_network
+from dlbricks_tui.share.networks.mxnet_network import packed_network
+from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
 
 MXNET_SUFFIX = "-symbol.json"
 # Bytes of a parcel; hosts refuse larger ones.
@@ -165,30 +167,28 @@ class _Packing:
 
 
 def network_of(written: LayerGraph) -> bytes:
-    """Return written layers as a model file of their format; raise UnfitLayerError if they cannot travel."""
-    return onnx_network(written) if written.format is Format.ONNX else _symbol(written)
+    """Return written layers as a model file of their format; raise UnsuitableLayersError if they cannot travel."""
+    return _onnx(written, file_of(written)) if written.format is Format.ONNX else packed_network(written)
 
 
 def short_network_of(written: LayerGraph) -> bytes | None:
     """Return the same without repeated modules; None if no module can be left out."""
     if written.format is Format.ONNX:
-        return short_onnx_network(written)
+        short = shortened(file_of(written), written)
+        return None if short is None else _onnx(written, short)
     carrier = carrier_of(written)
-    return None if carrier is None or carrier.is_whole else _symbol(carrier.graph)
+    return None if carrier is None or carrier.is_whole else packed_network(carrier.graph)
 
 
-def _symbol(graph: LayerGraph) -> bytes:
-    try:
-        return packed_network(graph)
-    except UnsuitableLayersError as error:
-        raise UnfitLayerError(f"it {error}") from None
+def _onnx(written: LayerGraph, file: OnnxFile) -> bytes:
+    return onnx_network(file, {given.name: given for given in written.inputs})
 
 
 def _content(name: str, written: LayerGraph, *, short: bool) -> bytes | None:
     try:
         content = short_network_of(written) if short else network_of(written)
-    except UnfitLayerError as error:
-        raise ParcelError(f"{name} cannot travel to other hosts: {error}") from None
+    except UnsuitableLayersError as error:
+        raise ParcelError(f"{name} cannot travel to other hosts: it {error}") from None
     if content is not None and len(content) > MOST_BYTES:
         raise ParcelError(
             f"{name} cannot travel to other hosts: without weights it has {len(content) / 2**20:.0f} MiB, and "

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.analysis import actions
+from dlbricks_tui.tui.analysis.pictures import PARTS, gap_picture
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, line, number_column, wrapped
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, number_column, wrapped
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.analysis import Bound, bounds_of, gap_bar, gap_heading, gap_parts
+from dlbricks_tui.wording.analysis import Bound, bounds_of, gap_heading, gap_parts
 from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.analysis.analysing import Analysis
 
 _NAME, _LATENCY, _PART, _SHARE = 20, 10, 16, 10
-_WIDEST_BAR = 60
-_STYLES = {
-    "best measured": "muted",
-    "slower layers": "bad",
-    "conversions": "warn",
-    "calls": "accent",
-    "unexplained": "strong",
-}
 
 
 class BoundsPanel(Panel):
@@ -36,6 +29,7 @@ class BoundsPanel(Panel):
     scope = actions.BOUNDS
     TITLE = "Bounds"
     REACHED_BY = "analysis.go_to_bounds"
+    PICTURED = True
     ABOUT = (
         "Best measured is the sum over all layers of the least time of any execution that was measured here, without "
         "conversions and calls. The roofline is the least time by arithmetic and bytes over the peaks of this system. "
@@ -52,6 +46,7 @@ class BoundsPanel(Panel):
 
     def show(self, found: Analysis | None) -> None:
         self._found = found
+        self.show_picture(None if found is None else gap_picture(found))
         self._list.remake()
 
     def action_copy(self) -> None:
@@ -61,51 +56,44 @@ class BoundsPanel(Panel):
 
     def _lines(self, width: int) -> tuple[Line, ...]:
         found = self._found
-        made = [(each, "") for told in (_told(found, width) if found else ()) for each in wrapped(told, width)]
+        made: list[tuple[Line, str]] = []
+        # What can be done comes first.
+        if found is not None and found.best is None:
+            hint = Hint("On the workbench, {workbench.start_run} runs what is missing.", "muted").line
+            made += [(each, "") for each in wrapped(hint, width)]
         for lack in found.missing if found else ():
-            lines = (BLANK, line(Span(f"Missing: {lack.what}", "warn")), line(Span("  "), Span(lack.command, "strong")))
-            made += [(each, lack.command if told else "") for told in lines for each in wrapped(told, width)]
+            lines = (line(Span(f"Missing: {lack.what}", "warn")), line(Span("  "), Span(lack.command, "strong")))
+            made += [(each, lack.command) for told in lines for each in wrapped(told, width)]
+        told = (*([BLANK] if made else []), *_told(found)) if found else ()
+        made += [(each, "") for one in told for each in wrapped(one, width)]
         self._commands = tuple(command for _, command in made)
         return tuple(each for each, _ in made)
 
 
-def _told(found: Analysis, width: int) -> Iterator[Line]:
-    bounds = bounds_of(found.baseline, found.best, found.roofline_ms)
-    longest_ms = max((it.latency_ms or 0.0 for it in bounds), default=0.0)
-    for bound in bounds:
-        yield _bound_line(bound, longest_ms, width)
+def _told(found: Analysis) -> Iterator[Line]:
+    for bound in bounds_of(found.baseline, found.best, found.roofline_ms):
+        yield _bound_line(bound)
         if bound.note and bound.latency_ms is not None:
             yield line(Span("  "), Span(bound.note, "muted"))
-    if found.best is None:
+    if found.best is not None and found.gap is not None:
         yield BLANK
-        yield line("Not all layers were measured, so there is no best yet.")
-        yield Hint("On the workbench, {workbench.start_run} runs what is missing.", "muted").line
-    elif found.gap is not None:
-        yield BLANK
-        yield from _gap_lines(found.gap, found.best, width)
+        yield from _gap_lines(found.gap, found.best)
 
 
-def _bound_line(bound: Bound, longest_ms: float, width: int) -> Line:
-    share = (bound.latency_ms or 0.0) / longest_ms if longest_ms else 0.0
-    room = max(0, min(_WIDEST_BAR, width - _NAME - _LATENCY - 1))
+def _bound_line(bound: Bound) -> Line:
     is_known = bound.latency_ms is not None
     return (
         column(bound.name, _NAME, "text" if is_known else "muted"),
         number_column(bound.text, _LATENCY, "strong" if is_known else "muted"),
-        Span(" "),
-        *bar(share, room),
     )
 
 
-def _gap_lines(gap: Gap, best: BestMeasured, width: int) -> Iterator[Line]:
-    parts = gap_parts(gap, best)
+def _gap_lines(gap: Gap, best: BestMeasured) -> Iterator[Line]:
     yield line(Span(capitalised(gap_heading(gap)), "heading"))
-    pieces = gap_bar(parts, max(10, min(_WIDEST_BAR, width - 2)))
-    yield line(Span("["), *(Span(text, _STYLES[name]) for text, name in pieces if text), Span("]"))
-    for part in parts:
+    for part in gap_parts(gap, best):
         latency, share = part.texts
         yield line(
-            Span(f"{part.mark} ", _STYLES[part.name]),
+            Span(f"{part.mark} ", PARTS[part.name][0]),
             column(part.name, _PART),
             number_column(latency, _LATENCY + 2, "strong"),
             number_column(share, _SHARE, "muted"),

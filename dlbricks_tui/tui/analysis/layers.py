@@ -31,6 +31,7 @@ class LayersPanel(ItemPanel["GroupTimes"]):
     TITLE = "Layers"
     REACHED_BY = "analysis.go_to_layers"
     HEADED = True
+    PICTURED = True
     SEARCH_HINT = "layer or execution"
     ABOUT = (
         "Runtimes fuse different layers, so the times are those of the smallest groups that all of them compute "

@@ -6,7 +6,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.containers import Container
 
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.runs.run_folder import State
@@ -14,19 +13,17 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis import actions, work
 from dlbricks_tui.tui.analysis.bounds import BoundsPanel
 from dlbricks_tui.tui.analysis.layers import LayersPanel
+from dlbricks_tui.tui.analysis.pictures import roofline_picture
 from dlbricks_tui.tui.analysis.what_ifs import ChangePanel, WhatIfsPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
-from dlbricks_tui.tui.widgets.text import TextLines
-from dlbricks_tui.wording.analysis import execution_line, headline
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.wording.analysis import analysis_question, execution_line, headline
 from dlbricks_tui.wording.numbers import capitalised, duration, percent
 from dlbricks_tui.wording.what_ifs import largest_gain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from textual.app import ComposeResult
+    from collections.abc import Iterable, Sequence
 
     from dlbricks_tui.analysis.what_if import WhatIf
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
@@ -38,10 +35,11 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.panel import Panel
     from dlbricks_tui.wording.kernels import TimedKernel
 
 
-class AnalysisScreen(PanelledScreen[None]):
+class AnalysisScreen(AnsweringScreen[None]):
     """Analyses the open model in a thread."""
 
     scope = actions.ANALYSIS
@@ -76,20 +74,13 @@ class AnalysisScreen(PanelledScreen[None]):
         # True if there are results that the analysis does not have yet.
         self._is_outdated = True
         self._said: Line = (Span(" Reading the model as each runtime has it.", "muted"),)
-        self._head = TextLines(self._head_lines, classes="analysis-head")
         self._bounds = BoundsPanel()
         self._what_ifs = WhatIfsPanel()
         self._change = ChangePanel()
         self._layers = LayersPanel()
 
-    def compose(self) -> ComposeResult:
-        yield self._head
-        with Container(classes="panels"):
-            yield self._bounds
-            yield self._what_ifs
-            yield self._change
-            yield self._layers
-        yield KeyBar()
+    def panels(self) -> Iterable[Panel]:
+        return (self._bounds, self._what_ifs, self._change, self._layers)
 
     def on_mount(self) -> None:
         self._look_unless_measuring()
@@ -103,13 +94,13 @@ class AnalysisScreen(PanelledScreen[None]):
 
     @property
     def _run_measures(self) -> bool:
-        return self._run is not None and self._run.active and self._run.state is not State.PAUSED
+        return self._run is not None and self._run.measures
 
     def show_run(self, run: RunSnapshot) -> None:
         """Take the state of the followed run; once it ends, analyse what it has measured."""
         before, self._run = self._run_line(), run
         if self._run_line() != before:
-            self._head.refresh(layout=True)
+            self.head_changed()
         if run.run == self._measured_by and not run.active:
             self._measured_by = ""
             if run.state is State.CANCELLED:
@@ -165,10 +156,11 @@ class AnalysisScreen(PanelledScreen[None]):
 
     def action_show_roofline(self) -> None:
         found = None if self._view is None else self._view.found
-        if found is not None and found.roof is not None and found.points:
+        picture = None if found is None else roofline_picture(found)
+        if picture is not None:
             from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 
-            self.app.push_screen(RooflineScreen(found, found.roof))
+            self.app.push_screen(RooflineScreen(self._model, picture))
         else:
             measures = f": {key('analysis.measure')} measures them" if found is not None and found.lacks_peaks else ""
             self.notify(f"The peaks of the system are not known for this number of threads and precision{measures}.")
@@ -250,7 +242,7 @@ class AnalysisScreen(PanelledScreen[None]):
             elif self._view is not None:
                 self._view = self._view.with_proof(message.what_if, message.gain)
                 self._what_ifs.show(self._view.changes)
-                self._head.refresh(layout=True)
+                self.head_changed()
         self._show_proving()
 
     def _show_proving(self) -> None:
@@ -288,13 +280,13 @@ class AnalysisScreen(PanelledScreen[None]):
             self._measure_next()
             return
         self._measures_peaks = True
-        self._head.refresh(layout=True)
+        self.head_changed()
         measure = partial(work.measure_peaks, plan.peaks_threads, self._session.data)
         self.run_in_thread(measure, "peaks", self._peaks_measured)
 
     def _peaks_measured(self, refusal: str) -> None:
         self._measures_peaks = False
-        self._head.refresh(layout=True)
+        self.head_changed()
         if refusal:
             self.notify(refusal, severity="warning")
         if self._measuring_next:
@@ -320,24 +312,32 @@ class AnalysisScreen(PanelledScreen[None]):
         self._bounds.show(found.found)
         self._what_ifs.show(found.changes)
         self._layers.show(found.groups)
-        self._head.refresh(layout=True)
+        self._layers.show_picture(roofline_picture(found.found))
+        self.head_changed()
 
     def _say(self, *lines: Line | Hint) -> None:
         """Show a text in place of the analysis."""
         self._view = None
         for panel in (self._bounds, self._what_ifs, self._layers):
             panel.show_placeholder(*lines)
-        self._head.refresh(layout=True)
+            panel.show_picture(None)
+        self.head_changed()
 
-    def _head_lines(self, width: int) -> tuple[Line, ...]:
+    def question(self) -> str:
+        return analysis_question(self._model)
+
+    def answer(self) -> Iterable[Line]:
         if self._view is None:
-            question = ": how fast could it be, and what is worth changing?"
-            return wrapped_lines([line(Span(f" {self._model}", "strong"), Span(question))], width)
+            return
         found = self._view.found
-        answer = headline(self._model, found.baseline, found.best, found.over_best)
         proofs = {it.what_if.id: it.proof.with_interval for it in self._view.changes if it.proof}
         gain = largest_gain(found.what_ifs, proofs.get)
-        lines = [line(Span(f" {answer}", "strong")), *([line(Span(f" {capitalised(gain)}", "good"))] if gain else [])]
-        # The execution is the same as on the workbench, so it may be cut off.
-        below = self._run_line() or line(Span(f" {execution_line(found.baseline)}", "muted"))
-        return (*wrapped_lines(lines, width), below)
+        yield line(Span(f" {headline(self._model, found.baseline, found.best, found.over_best)}", "strong"))
+        if gain:
+            yield line(Span(f" {capitalised(gain)}", "good"))
+
+    def state(self) -> Line:
+        run = self._run_line()
+        if run or self._view is None:
+            return run
+        return line(Span(f" {execution_line(self._view.found.baseline)}", "muted"))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.message import Message
 
 from dlbricks_tui.tui.analysis import actions
+from dlbricks_tui.tui.analysis.pictures import gains_picture
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, fact, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, Panel, counts_text
@@ -31,6 +32,7 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
     TITLE = "What-ifs"
     REACHED_BY = "analysis.go_to_what_ifs"
     HEADED = True
+    PICTURED = True
     SEARCH_HINT = "kind, name, setting or layer"
     ABOUT = (
         "Changes of the way in which the model is executed. The gain is the share of the latency that a change saves, "
@@ -65,6 +67,7 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
             Hint("{analysis.measure} measures others: threads, kernels, runtimes, batch sizes.", "muted"),
         )
         self.show_items(rows)
+        self.show_picture(gains_picture(rows))
         self.cursor_settled()
 
     def show_proving(self, proving: Proving | None) -> None:

@@ -10,6 +10,9 @@ RUN = Scope(
             "run.pause", ("p",), "pause/resume", "Pause the run so that others can measure, or resume it.", footer=True
         ),
         Action("run.cancel", ("x",), "cancel", "Cancel the run; its measurements are kept.", footer=True),
+        Action("run.stop_replay", ("s",), "stop", "Stop the replay of the run.", footer=True),
+        Action("run.slower", ("-",), "slower", "Replay the run half as fast.", footer=True),
+        Action("run.faster", ("+",), "faster", "Replay the run twice as fast.", footer=True),
         Action("run.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
         Action("run.show_runs", ("R",), "runs", "Show all runs, to watch another one.", footer=True),
         Action("run.go_to_bricks", ("1",), "bricks", "Go to the bricks."),
@@ -26,6 +29,9 @@ RUNS = Scope(
     "In the list of runs",
     (
         Action("runs.show", ("enter", "l", "right"), "watch", "Show the selected run.", footer=True),
+        Action(
+            "runs.replay", ("p",), "replay", "Show the run again from its events; nothing is measured.", footer=True
+        ),
         Action("runs.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
     ),
     (LIST, BOX, DIALOG),

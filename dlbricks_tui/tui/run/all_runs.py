@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
+from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.words import STATE_STYLES, joined
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 _ROOMY = 80
 
 
-class AllRunsScreen(SearchedDialog[str]):
-    """Returns the id of the run to watch."""
+class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
+    """Returns the run to watch or to replay, as the message that asks for it."""
 
     scope = actions.RUNS
     SEARCH_HINT = "model, state, date or id"
@@ -55,6 +56,10 @@ class AllRunsScreen(SearchedDialog[str]):
         if self._list.selected is not None:
             self._watch(self._list.selected.run)
 
+    def action_replay(self) -> None:
+        if self._list.selected is not None:
+            self.dismiss(ReplayWanted(self._list.selected.run))
+
     def action_resume(self) -> None:
         if self._list.selected is not None:
             self.run_in_thread(partial(self._resume, self._list.selected.run), "tell", self._watch)
@@ -64,7 +69,7 @@ class AllRunsScreen(SearchedDialog[str]):
         return run
 
     def _watch(self, run: str) -> None:
-        self.dismiss(run)
+        self.dismiss(RunBegun(run))
 
     def _show_runs(self, states: tuple[RunState, ...]) -> None:
         self._list.show(states)

@@ -59,6 +59,7 @@ class SnapshotBuilder:
             before = self._progress.state
             self._progress.take(event)
             self._spend(event, before)
+            self._go_further()
             self._touch(event)
             note = note_of(event)
             if note is not None:
@@ -109,6 +110,14 @@ class SnapshotBuilder:
         if self._last_when is not None and before not in (State.PAUSED, State.WAITING):
             self._seconds_spent += max(0.0, (when - self._last_when).total_seconds())
         self._last_when = when if self._progress.planned is not None else None
+
+    def _go_further(self) -> None:
+        progress = self._progress
+        if progress.planned is not None and progress.ended is None:
+            whole = self._seconds_spent + (progress.seconds_left or 0.0)
+            share = self._seconds_spent / whole if whole > 0 else 0.0
+            # The estimated time left may grow, but the bar must not move back.
+            self._furthest = max(self._furthest, share)
 
     def _touch(self, event: Event) -> None:
         if isinstance(event, BatchRestarted):
@@ -167,14 +176,7 @@ class SnapshotBuilder:
         progress = self._progress
         if progress.planned is None:
             return None
-        if progress.done >= progress.total:
-            return 1.0
-        if progress.ended is None:
-            whole = self._seconds_spent + (progress.seconds_left or 0.0)
-            share = self._seconds_spent / whole if whole > 0 else 0.0
-            # The estimated time left may grow, but the bar must not move back.
-            self._furthest = max(self._furthest, share)
-        return min(self._furthest, 0.99)
+        return 1.0 if progress.done >= progress.total else min(self._furthest, 0.99)
 
     def _settings(self) -> tuple[str, ...]:
         started = self._progress.started

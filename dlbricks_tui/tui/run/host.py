@@ -7,9 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.messages import Failed, RunBegun
+from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.open_model import ModelSpec, id_of
 from dlbricks_tui.tui.run.bar import RunBar
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
@@ -46,7 +45,7 @@ class RunHostScreen(PanelledScreen[None]):
     @property
     def measuring(self) -> bool:
         """Return whether a run measures now; other work waits meanwhile."""
-        return self._run is not None and self._run.active and self._run.state is not State.PAUSED
+        return self._run is not None and self._run.measures
 
     def run_has_stopped(self) -> None:
         """Do the work that waited for the run to pause or end."""
@@ -119,9 +118,9 @@ class RunHostScreen(PanelledScreen[None]):
     def action_show_runs(self) -> None:
         from dlbricks_tui.tui.run.all_runs import AllRunsScreen
 
-        def chosen(run: str | None) -> None:
-            if run is not None:
-                self.post_message(RunBegun(run))
+        def chosen(wanted: messages.RunBegun | messages.ReplayWanted | None) -> None:
+            if wanted is not None:
+                self.post_message(wanted)
                 self._show(None)
 
         self.app.push_screen(AllRunsScreen(self.session.runs), chosen)
@@ -154,7 +153,7 @@ class RunHostScreen(PanelledScreen[None]):
     def _start(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
     ) -> None:
-        self.post_message(RunBegun(self.session.runs.start(self._request(sources, shapes, settings))))
+        self.post_message(messages.RunBegun(self.session.runs.start(self._request(sources, shapes, settings))))
 
     def _preview_run(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings

@@ -18,7 +18,7 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
 from dlbricks_tui.runtime.variant import remarks_on
-from dlbricks_tui.share.running import start_detached
+from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session

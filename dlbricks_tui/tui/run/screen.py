@@ -11,9 +11,10 @@ from textual.containers import Container
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, sparkline, spread, wrapped
-from dlbricks_tui.tui.messages import RunBegun
+from dlbricks_tui.tui.messages import ReplayChanged, ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.bricks import BricksPanel
+from dlbricks_tui.tui.run.replaying import ReplayChange
 from dlbricks_tui.tui.run.snapshot import RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import how_far, joined, state_of, what_now
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -240,14 +241,21 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
             self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        if action in ("pause", "cancel"):
-            return self._run is not None and self._run.active
+        run = self._run
+        if action == "pause":
+            return run is not None and run.active
+        if action == "cancel":
+            return run is not None and run.active and run.replay is None
+        if action in ("stop_replay", "slower", "faster"):
+            return run is not None and run.active and run.replay is not None
         if action == "resume":
             return self._run is not None and self._run.can_be_resumed
         return True
 
     def action_pause(self) -> None:
-        if self._run is not None:
+        if self._run is not None and self._run.replay is not None:
+            self._change_replay(ReplayChange.PAUSE)
+        elif self._run is not None:
             change = self._runs.unpause if self._run.pausing else self._runs.pause
             self.run_in_thread(partial(change, self._run.run), "tell")
 
@@ -256,6 +264,18 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
 
         if self._run is not None:
             self.app.push_screen(CancelScreen(self._run), self._cancel)
+
+    def action_stop_replay(self) -> None:
+        self._change_replay(ReplayChange.STOP)
+
+    def action_slower(self) -> None:
+        self._change_replay(ReplayChange.SLOWER)
+
+    def action_faster(self) -> None:
+        self._change_replay(ReplayChange.FASTER)
+
+    def _change_replay(self, change: ReplayChange) -> None:
+        self.post_message(ReplayChanged(change))
 
     def action_resume(self) -> None:
         if self._run is not None:
@@ -273,14 +293,14 @@ class RunScreen(PanelledScreen["RunSnapshot"]):
         if sure and self._run is not None:
             self.run_in_thread(partial(self._runs.cancel, self._run.run), "tell")
 
-    def _run_chosen(self, run: str | None) -> None:
-        if run is not None:
-            self.post_message(RunBegun(run))
+    def _run_chosen(self, wanted: RunBegun | ReplayWanted | None) -> None:
+        if wanted is not None:
+            self.post_message(wanted)
 
     def _head_lines(self, width: int) -> tuple[Line, ...]:
         self._drawn = head_lines(self._run, width)
         return self._drawn
 
 
-def _offers(run: RunSnapshot) -> tuple[bool, bool]:
-    return run.active, run.can_be_resumed
+def _offers(run: RunSnapshot) -> tuple[bool, bool, bool]:
+    return run.active, run.can_be_resumed, run.replay is None

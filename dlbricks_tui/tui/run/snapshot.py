@@ -82,6 +82,16 @@ class AllCounts:
         return self.measured + self.reused + self.failed
 
 
+@dataclass(frozen=True, slots=True)
+class ReplayPace:
+    """The pace of a replay; `speed` is the seconds of the run that pass in one second."""
+
+    speed: float
+    paused: bool = False
+    # True after the last event, and once the user has stopped it.
+    ended: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSnapshot:
     """Everything that is shown of a run."""
@@ -109,13 +119,20 @@ class RunSnapshot:
     bricks: tuple[RunBrick, ...] = ()
     estimates: tuple[RunModel, ...] = ()
     notes: tuple[Note, ...] = ()
+    # Set if these are events of the past, shown again.
+    replay: ReplayPace | None = None
 
     @property
     def active(self) -> bool:
-        """Return whether a process works on it or waits to."""
-        return self.state in ACTIVE
+        """Return whether a process works on it or waits to, or its replay goes on."""
+        return self.state in ACTIVE if self.replay is None else not self.replay.ended
+
+    @property
+    def measures(self) -> bool:
+        """Return whether programs are timed now, which other work would disturb."""
+        return self.active and self.replay is None and self.state is not State.PAUSED
 
     @property
     def can_be_resumed(self) -> bool:
         """Return whether it ended before it was complete."""
-        return self.state in (State.INTERRUPTED, State.CANCELLED, State.FAILED)
+        return self.replay is None and self.state in (State.INTERRUPTED, State.CANCELLED, State.FAILED)

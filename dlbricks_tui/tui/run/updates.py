@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runs.run_folder import RunFolders
     from dlbricks_tui.tui.run.follower import Follower
+    from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
 # Each look costs processor time, which disturbs measurements.
@@ -31,10 +32,15 @@ SECONDS_BETWEEN_IDLE_LOOKS = 1.0
 SECONDS_BETWEEN_RESULTS = 1.0
 # A younger folder may not have its state yet.
 _SECONDS_TO_SETTLE = 2.0
+# A run of half a minute is replayed in the time in which one looks at its screen.
+REPLAY_SPEED = 4.0
 
 
 class RunWatch:
-    """Follows one run: the requested one, else one that is active or starts; posts news as messages."""
+    """Follows one run: the requested one, else one that is active or starts; posts news as messages.
+
+    A replay takes the place of a run until the user asks for another one.
+    """
 
     def __init__(
         self,
@@ -52,10 +58,11 @@ class RunWatch:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._wanted: str | None = None
+        self._wanted_replay: tuple[str, float] | None = None
         # True if the user asked for the followed run; then only a new run replaces it.
         self._asked_for = False
         self._known: frozenset[str] = frozenset()
-        self._follower: Follower | None = None
+        self._follower: Follower | ReplayFollower | None = None
         # The time of change of the folder of runs, which is read only when it changes.
         self._known_ns: int | None = None
         self._first_look = True
@@ -71,8 +78,23 @@ class RunWatch:
     def follow(self, run: str) -> None:
         """Follow this run from now on, active or ended."""
         with self._lock:
-            self._wanted = run
+            self._wanted, self._wanted_replay = run, None
         self._wake.set()
+
+    def replay(self, run: str, speed: float) -> None:
+        """Replay this run from its beginning."""
+        with self._lock:
+            self._wanted, self._wanted_replay = None, (run, speed)
+        self._wake.set()
+
+    def change_replay(self, change: ReplayChange) -> None:
+        """Change the pace of the replay, or stop it; without a replay there is nothing to do."""
+        from dlbricks_tui.tui.run.replaying import ReplayFollower
+
+        follower = self._follower
+        if isinstance(follower, ReplayFollower):
+            follower.change(change)
+            self._wake.set()
 
     def close(self) -> None:
         """End the thread."""
@@ -114,17 +136,31 @@ class RunWatch:
 
         with self._lock:
             wanted, self._wanted = self._wanted, None
+            replayed, self._wanted_replay = self._wanted_replay, None
         folders = RunFolders(self._data.runs)
+        if replayed is not None:
+            self._asked_for = True
+            self._follow(self._replay_of(*replayed))
+            return
         if wanted is not None:
             self._asked_for = True
         elif self._follower is None or not self._follower.active:
             wanted = self._found(folders)
-        if wanted is not None and (self._follower is None or self._follower.folder.run != wanted):
-            self._follower = Follower(folders.find(wanted))
-            self._stored, self._told_of_end = 0, False
+        if wanted is not None and not (isinstance(self._follower, Follower) and self._follower.folder.run == wanted):
+            self._follow(Follower(folders.find(wanted)))
         elif wanted is not None and self._follower is not None:
             # A repeated request gets an answer even if nothing has changed.
             self._follower.forget()
+
+    def _follow(self, follower: Follower | ReplayFollower) -> None:
+        self._follower = follower
+        self._stored, self._told_of_end = 0, False
+
+    def _replay_of(self, run: str, speed: float) -> ReplayFollower:
+        from dlbricks_tui.runs.run_folder import RunFolders
+        from dlbricks_tui.tui.run.replaying import ReplayFollower
+
+        return ReplayFollower(RunFolders(self._data.runs).find(run), speed)
 
     def _found(self, folders: RunFolders) -> str | None:
         """Return an active run; at the first look also the newest run if it was interrupted."""
@@ -187,6 +223,12 @@ class RunUpdates:
 
     def follow(self, run: str) -> None:
         self._watch.follow(run)
+
+    def replay(self, run: str, speed: float = REPLAY_SPEED) -> None:
+        self._watch.replay(run, speed)
+
+    def change_replay(self, change: ReplayChange) -> None:
+        self._watch.change_replay(change)
 
     def take(self, run: RunSnapshot) -> None:
         """Keep the state of the run and show it on the screens in sight."""

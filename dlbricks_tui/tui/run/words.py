@@ -2,7 +2,7 @@
 
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.lines import Line, Span
-from dlbricks_tui.tui.run.snapshot import RunModel, RunSnapshot
+from dlbricks_tui.tui.run.snapshot import ReplayPace, RunModel, RunSnapshot
 from dlbricks_tui.wording import runs as wording
 from dlbricks_tui.wording.numbers import PARTLY, duration, milliseconds, percent
 
@@ -18,10 +18,18 @@ STATE_STYLES = {
 
 
 def state_of(run: RunSnapshot) -> Span:
-    """Return the state of the run."""
+    """Return the state of the run, or of its replay."""
+    if run.replay is not None:
+        return Span(_replay_state(run.replay), "warn" if run.replay.paused and not run.replay.ended else "accent")
     if run.pausing and run.state is State.RUNNING:
         return Span("pausing", "warn")
     return Span(run.state.value, STATE_STYLES.get(run.state, "text"))
+
+
+def _replay_state(replay: ReplayPace) -> str:
+    if replay.ended:
+        return "replay ended"
+    return "replay paused" if replay.paused else f"replay {replay.speed:g}x"
 
 
 def how_far_alone(run: RunSnapshot) -> Line:
@@ -54,14 +62,14 @@ def what_now(run: RunSnapshot) -> Line:
     """Return the current step of the run, or why it does not work."""
     if run.message:
         return (Span(run.message, "bad" if run.state is State.FAILED else "warn"),)
-    if run.state is State.PAUSED:
+    if run.state is State.PAUSED and run.replay is None:
         return (Span("paused; others may measure", "warn"),)
     return (Span(run.at_work, "muted"),) if run.at_work else ()
 
 
 def on_its_way(run: RunSnapshot, model: str) -> str:
     """Return the state of a run that has no estimate of the model yet; empty if there is none."""
-    if not run.active or model not in run.models:
+    if not run.active or run.replay is not None or model not in run.models:
         return ""
     if run.state is State.WAITING:
         return "A run of this model waits for another run to end."

@@ -15,6 +15,8 @@ from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
 from dlbricks_tui.tui.lines import Line, contains_all
+from dlbricks_tui.tui.widgets.pictures import Picture
+from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
@@ -32,16 +34,22 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     SEARCH_HINT: ClassVar[str] = ""
     # True if `heading` is shown above the list.
     HEADED: ClassVar[bool] = False
+    # True if pictures are shown above the list.
+    PICTURED: ClassVar[bool] = False
 
     def __init__(self, rows: RowsView, *, id: str) -> None:  # noqa: A002 - Textual's name
         super().__init__(id=id)
         self.rows = rows
         self.search_line = SearchLine(self.SEARCH_HINT, rows)
         self._heading = TextLines(lambda width: (self.heading(width),))
+        self.picture = PictureView()
         self._more = ""
         self.show_title()
 
     def compose(self) -> ComposeResult:
+        if self.PICTURED:
+            self.picture.display = False
+            yield self.picture
         if self.HEADED:
             yield self._heading
         yield self.rows
@@ -56,6 +64,11 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
 
     def keys_changed(self) -> None:
         self.show_title(self._more)
+
+    def show_picture(self, picture: Picture | None) -> None:
+        """Show a picture above the list, or none."""
+        self.picture.display = picture is not None
+        self.picture.show(picture)
 
     def show_placeholder(self, *lines: Line | Hint) -> None:
         """Set the text that is shown while there are no rows."""

@@ -98,7 +98,13 @@ ESTIMATE = Scope(
     "estimate",
     "In the estimate",
     (
-        Action("estimate.next", ("l", "right", "enter"), "next value", "Change to the next value.", footer=True),
+        Action(
+            "estimate.next",
+            ("l", "right", "enter"),
+            "next value",
+            "Change to the next value, or go to the selected layer.",
+            footer=True,
+        ),
         Action("estimate.previous", ("h", "left"), "previous value", "Change to the previous value.", footer=True),
     ),
     _IN_PANEL,

@@ -23,6 +23,7 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     Stop,
     estimate_rows,
 )
+from dlbricks_tui.tui.workbench.slow_layers import LayerStop
 from dlbricks_tui.wording.numbers import counted, milliseconds, part_of, sign_of
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ class EstimateRows(RowsView, NamesKeys):
         # The state of a run of the model, in words.
         self.under_way = ""
         self._made: tuple[EstimateRow, ...] = ()
-        # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden.
-        self._on: Stop = Setting.GRANULARITY
+        # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden. None is
+        # the first row that can be selected.
+        self._on: Stop | None = None
 
     @property
     def row_count(self) -> int:
@@ -55,11 +57,18 @@ class EstimateRows(RowsView, NamesKeys):
 
     @property
     def setting(self) -> Setting | None:
-        return self._on if isinstance(self._on, Setting) and self.has_cursor else None
+        here = self._stop_here
+        return here if isinstance(here, Setting) and self.has_cursor else None
+
+    @property
+    def slow_layer(self) -> int | None:
+        """The layer under the cursor, if that is on one of the slowest layers."""
+        here = self._stop_here
+        return here.layer if isinstance(here, LayerStop) and self.has_cursor else None
 
     @property
     def has_cursor(self) -> bool:
-        return self._stop_here == self._on
+        return self._on is None or self._stop_here == self._on
 
     def remake(self) -> None:
         """Remake the rows; the cursor stays on its setting or line."""
@@ -80,12 +89,22 @@ class EstimateRows(RowsView, NamesKeys):
         super().watch_cursor(before, now)
         self._stay_here()
 
-    def go_to(self, stop: Stop) -> None:
-        """Select a setting or a line, now or when it appears."""
+    def go_to(self, stop: Stop | None) -> None:
+        """Select a setting or a line, now or when it appears; None selects the first one."""
         stops = [row.stop for row in self._made]
-        if stop in stops:
+        if isinstance(stop, LayerStop) and isinstance(self.content, EstimateView) and stop not in stops:
+            # It is among the slowest no longer.
+            stop = None
+        if stop is None:
+            self.move_to(0)
+        elif stop in stops:
             self.move_to(stops.index(stop))
         self._on = stop
+
+    def leave_layers(self) -> None:
+        """Select the first row of the next model, unless the cursor is on a setting."""
+        if isinstance(self._on, LayerStop):
+            self._on = None
 
     @property
     def _stop_here(self) -> Stop | None:
@@ -112,7 +131,8 @@ class EstimatePanel(Panel):
     ABOUT = (
         "Sequential is the sum over all sequences, as frameworks run one layer after another. Parallel is the critical"
         " path, as if independent layers ran at the same time. The range beside the sequential estimate is a 95 % "
-        "interval, as far as its errors are known. Settings apply at once to all panels."
+        "interval, as far as its errors are known. Beside each of the slowest layers is its share, and that of it and "
+        "all slower ones; {estimate.next} goes to it in the decomposition. Settings apply at once to all panels."
     )
 
     @dataclass
@@ -120,6 +140,12 @@ class EstimatePanel(Panel):
         """The user has changed a setting."""
 
         choices: Choices
+
+    @dataclass
+    class LayerChosen(Message):
+        """The user wants to see a layer in the decomposition."""
+
+        layer: int
 
     def __init__(self) -> None:
         self._list = EstimateRows()
@@ -129,6 +155,7 @@ class EstimatePanel(Panel):
         self._show(view)
 
     def show_waiting(self) -> None:
+        self._list.leave_layers()
         self._show(READING)
 
     def show_problem(self, reason: str, next_step: str = "") -> None:
@@ -155,7 +182,10 @@ class EstimatePanel(Panel):
         self._list.go_to(Setting.GRANULARITY)
 
     def action_next(self) -> None:
-        self._change(1)
+        if self._list.slow_layer is None:
+            self._change(1)
+        else:
+            self.post_message(self.LayerChosen(self._list.slow_layer))
 
     def action_previous(self) -> None:
         self._change(-1)

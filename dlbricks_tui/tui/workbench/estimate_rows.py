@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.tui.choices import Available, Choices, Setting
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, bar, column, cut, line, width_of, wrapped_lines
+from dlbricks_tui.tui.lines import (
+    BLANK,
+    Line,
+    Span,
+    bar,
+    column,
+    cut,
+    line,
+    width_of,
+    wrapped_lines,
+)
+from dlbricks_tui.tui.workbench.slow_layers import LayerStop, SlowRow, slow_line
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     counted,
@@ -19,6 +30,7 @@ from dlbricks_tui.wording.numbers import (
     sign_of,
     signed_percent,
 )
+from dlbricks_tui.wording.parallel import parallel_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,8 +79,9 @@ _MOST_BAR = 24
 _TELLING_SHARE = 0.01
 
 
-# The place of the cursor, independent of the rows above it: a setting, or an explaining line by its number.
-Stop: TypeAlias = Setting | int
+# The place of the cursor, independent of the rows above it: a setting, a slow layer, or an explaining line by its
+# number.
+Stop: TypeAlias = Setting | LayerStop | int
 
 
 class EstimateRow(NamedTuple):
@@ -87,6 +100,8 @@ class EstimateView:
     gain: float
     slices: tuple[Slice, ...]
     residual: Residual | None
+    # The slowest layers.
+    slow: tuple[SlowRow, ...] = ()
     # The names of other systems that have measured some of it.
     other_systems: tuple[str, ...] = ()
 
@@ -109,11 +124,13 @@ def estimate_rows(
     if not isinstance(content, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
+    coverage = *_plain(_coverage(content.system_estimate, width), width), EstimateRow(BLANK)
+    slow = _slowest(content, width)
     return (
         *_plain((*_latencies(content, under_way), *_unchecked(content.system_estimate)), width),
         EstimateRow(BLANK),
-        *_plain(_coverage(content.system_estimate, width), width),
-        EstimateRow(BLANK),
+        # What is missing is more important than what is slow.
+        *((*slow, *coverage) if content.system_estimate.estimate.coverage.complete else (*coverage, *slow)),
         *settings,
         *_selectable((*_breakdown(content, width), *_residual(content.residual)), width),
     )
@@ -167,6 +184,7 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
     if system_estimate.error is not None:
         style = "good" if abs(system_estimate.error) <= 0.05 else "warn" if abs(system_estimate.error) <= 0.1 else "bad"
         yield line(column("error", _NAME), column(signed_percent(system_estimate.error), _NUMBER, style, right=True))
+    yield line(Span(parallel_sentences(system_estimate), "muted"))
     if estimate.is_unfused:
         yield line(Span("unfused layers: fused may take less", "muted"))
     if not any(part.measured for part in estimate.parts):
@@ -198,6 +216,14 @@ def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
         Span(_UNIT, "muted"),
         Span(f" {remark}", "muted"),
     )
+
+
+def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
+    if view.slow and view.system_estimate.estimate.composed is not None:
+        yield EstimateRow(_heading("Slowest layers"))
+        for each in view.slow:
+            yield EstimateRow(slow_line(each, width), LayerStop(each.slow.part.layers[0]))
+        yield EstimateRow(BLANK)
 
 
 def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:

@@ -135,6 +135,11 @@ class WorkbenchScreen(ViewsScreen):
     def _chosen(self, event: EstimatePanel.Chosen) -> None:
         self.choose(event.choices)
 
+    @on(EstimatePanel.LayerChosen)
+    def _slow_layer_chosen(self, event: EstimatePanel.LayerChosen) -> None:
+        self._tree.show_layer(event.layer)
+        self.go_to(self._tree)
+
     def open(self, source: ModelSource) -> None:
         """Read a model and show it."""
         spec = self._library.spec(source, self.choices)

@@ -12,7 +12,7 @@ from onnx import ModelProto, TensorProto
 from onnx.helper import make_graph, make_node, make_opsetid, make_tensor_value_info
 from onnx.numpy_helper import from_array
 
-from dlbricks_tui.fleet.errors import ParcelError, UnfitLayerError
+from dlbricks_tui.fleet.errors import ParcelError
 from dlbricks_tui.fleet.messages import Parcel
 from dlbricks_tui.fleet.parcels.packing import PackedModel, network_of, pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
@@ -27,6 +27,7 @@ from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.errors import UnsuitableLayersError
 from tests.fleet.fake_hosts import bricks_of, written
 from tests.models.onnx_models import (
     LIGHT,
@@ -306,13 +307,13 @@ def with_words() -> ModelProto:
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
-        (of_a_custom_domain(), "com.example.Sigmoid is no operator of ONNX or ONNX Runtime"),
-        (of_trees(), "the attributes of its Scaler hold weights"),
-        (with_words(), "its Einsum has an attribute that ONNX does not declare"),
+        (of_a_custom_domain(), "holds com.example.Sigmoid, which is no operator of ONNX or ONNX Runtime"),
+        (of_trees(), "has a Scaler whose attributes hold weights"),
+        (with_words(), "has a Einsum with an attribute that ONNX does not declare"),
     ],
 )
 def test_layers_that_hold_weights_or_texts_do_not_travel(tmp_path: Path, made: ModelProto, reason: str) -> None:
-    with pytest.raises(UnfitLayerError, match=reason):
+    with pytest.raises(UnsuitableLayersError, match=reason):
         network_of(loaded(tmp_path, made))
 
 
@@ -323,7 +324,7 @@ def test_a_model_that_cannot_travel_is_left_out_with_the_reason_and_others_are_p
     assert found.model.name == "small"
     (left_out,) = [it for it in told if isinstance(it, ModelLeftOut)]
     assert left_out.model == "trees"
-    assert "hold weights" in left_out.reason
+    assert "attributes hold weights" in left_out.reason
     with pytest.raises(ParcelError):
         packed(tmp_path, files[:1])
 

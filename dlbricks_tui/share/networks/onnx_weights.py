@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.fleet.errors import UnfitLayerError
 from dlbricks_tui.models.onnx.constants import COMPUTED, INDEX_DTYPES, ZERO_POINTS
 from dlbricks_tui.models.onnx.layer_graph import BESIDE_SCALARS, QUANTISED, SHAPE_FLOATS
 from dlbricks_tui.models.onnx.model_file import graphs_inside, reads
 from dlbricks_tui.models.onnx.shape_inputs import shape_places
 from dlbricks_tui.models.onnx.tensors import dtype_name, is_external
+from dlbricks_tui.share.errors import UnsuitableLayersError
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -64,8 +64,8 @@ class Weights:
         count: int = prod(array.dims)
         self._left -= len(value) * count
         if self._left < 0:
-            raise UnfitLayerError(
-                f"it has {_MOST_WRITTEN_OUT >> 20} MiB of weights that cannot be described without values, such as "
+            raise UnsuitableLayersError(
+                f"has {_MOST_WRITTEN_OUT >> 20} MiB of weights that cannot be described without values, such as "
                 f"{dtype_name(array.data_type)} in version {self._version} of ONNX's operators"
             )
         return TensorProto(name=name, data_type=array.data_type, dims=array.dims, raw_data=value * count)
@@ -91,11 +91,11 @@ class Weights:
         try:
             kind = numpy.dtype(tensor_dtype_to_np_dtype(array.data_type))
         except (KeyError, TypeError):
-            raise UnfitLayerError(f"it has a weight of the unknown data type {array.data_type}") from None
+            raise UnsuitableLayersError(f"has a weight of the unknown data type {array.data_type}") from None
         if array.name in self._scales and kind.kind not in "OSUiub":
             return numpy.array(self._scales[array.name], kind)
         if kind.kind in "OSU":
-            raise UnfitLayerError("it has an array of texts")
+            raise UnsuitableLayersError("has an array of texts")
         if kind.kind in "iu":
             # Larger ones may be indices, which have to stay in their range.
             return numpy.array(1 + self._count % 100 if kind.itemsize == 1 else 0, kind)
@@ -111,9 +111,9 @@ def as_it_is(array: "TensorProto", name: str) -> "TensorProto":
     from onnx.numpy_helper import from_array, to_array
 
     if is_external(array):
-        raise UnfitLayerError("its sizes are in another file")
+        raise UnsuitableLayersError("has sizes in another file")
     if dtype_name(array.data_type) == "object":
-        raise UnfitLayerError("it has an array of texts")
+        raise UnsuitableLayersError("has an array of texts")
     return from_array(to_array(array), name)
 
 

@@ -19,9 +19,9 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.key_file import SuiteKey
-from dlbricks_tui.share.preparation import PreparedSuite, read_prepared
-from dlbricks_tui.share.suite import is_id, sha256
+from dlbricks_tui.share.suites.key_file import SuiteKey
+from dlbricks_tui.share.suites.preparation import PreparedSuite, read_prepared
+from dlbricks_tui.share.suites.suite import is_id, sha256
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now

@@ -15,7 +15,7 @@ from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document, symbol_file
 from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.suite import SUITE_FORMAT
+from dlbricks_tui.share.suites.suite import SUITE_FORMAT
 
 _NUM_ARGS = "num_args"
 # Parameters that make no difference to a brick but decide which inputs there are.

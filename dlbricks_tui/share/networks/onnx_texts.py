@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from math import prod
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.fleet.errors import UnfitLayerError
-from dlbricks_tui.fleet.parcels.onnx_weights import LONGEST_LIST, Weights, as_it_is, is_short_list_of_indices
 from dlbricks_tui.models.composites import KIND_ATTRIBUTE, LAYER_ATTRIBUTE, TIMES_ATTRIBUTE
 from dlbricks_tui.models.input_shapes import names_a_batch, names_a_length
 from dlbricks_tui.models.onnx.model_file import graphs_inside
+from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.share.networks.onnx_weights import LONGEST_LIST, Weights, as_it_is, is_short_list_of_indices
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
@@ -38,13 +38,15 @@ class Cleaner:
         """Give the tensors of a node other names, remove its texts, and check its attributes."""
         if node.domain not in _DOMAINS or not _WORD.fullmatch(node.op_type):
             where = f"{node.domain}." if node.domain else ""
-            raise UnfitLayerError(f"{where}{node.op_type}"[:80] + " is no operator of ONNX or ONNX Runtime")
+            raise UnsuitableLayersError(
+                f"holds {where}{node.op_type}"[:80] + ", which is no operator of ONNX or ONNX Runtime"
+            )
         known = _declared_attributes(node, self._opsets)
         for field in ("doc_string", "overload"):
             node.ClearField(field)
         for attribute in node.attribute:
             if known is not None and attribute.name not in known:
-                raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
+                raise UnsuitableLayersError(f"has a {node.op_type} with an attribute that ONNX does not declare")
             self._check(attribute, node)
             # An empty text would be a reference to an attribute without a name.
             for field in ("doc_string", "ref_attr_name"):
@@ -63,7 +65,7 @@ class Cleaner:
             if key == LAYER_ATTRIBUTE:
                 value = self._layers.setdefault(value, f"layer{len(self._layers)}")
             elif not _WORD.fullmatch(value) and not value.isdecimal():
-                raise UnfitLayerError("its metadata holds texts")
+                raise UnsuitableLayersError("has metadata that hold texts")
             node.metadata_props.add(key=key, value=value)
 
     def clean_type(self, found: "TypeProto") -> None:
@@ -89,25 +91,25 @@ class Cleaner:
 
     def _check(self, attribute: "AttributeProto", node: "NodeProto") -> None:
         if not _WORD.fullmatch(attribute.name):
-            raise UnfitLayerError(f"its {node.op_type} has an attribute that ONNX does not declare")
+            raise UnsuitableLayersError(f"has a {node.op_type} with an attribute that ONNX does not declare")
         texts = [attribute.s] if attribute.s else []
         texts += attribute.strings if attribute.name in _LISTS_OF_CHOICES else []
         has_list = attribute.strings and attribute.name not in _LISTS_OF_CHOICES
         if has_list or not all(_CHOICE.fullmatch(text.decode(errors="replace")) for text in texts):
-            raise UnfitLayerError(f"its {node.op_type} holds texts of the model")
+            raise UnsuitableLayersError(f"has a {node.op_type} that holds texts of the model")
         lists = (attribute.floats, attribute.ints, attribute.strings)
         is_trained = node.domain == "ai.onnx.ml" and len(attribute.floats) > 1
         if is_trained or any(len(each) > LONGEST_LIST for each in lists):
-            raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
+            raise UnsuitableLayersError(f"has a {node.op_type} whose attributes hold weights")
         if attribute.sparse_tensors or attribute.HasField("sparse_tensor") or attribute.tensors:
-            raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
+            raise UnsuitableLayersError(f"has a {node.op_type} whose attributes hold weights")
         if node.op_type == "Constant" and len(attribute.floats) > 1:
             attribute.floats[:] = [1.0] * len(attribute.floats)
         if attribute.HasField("t"):
             array = attribute.t
             if prod(array.dims) > 1 and not is_short_list_of_indices(array):
                 if node.op_type != "Constant":
-                    raise UnfitLayerError(f"the attributes of its {node.op_type} hold weights")
+                    raise UnsuitableLayersError(f"has a {node.op_type} whose attributes hold weights")
                 attribute.t.CopyFrom(self._weights.written_out(array, ""))
             else:
                 attribute.t.CopyFrom(as_it_is(array, ""))
@@ -117,7 +119,7 @@ class Cleaner:
     def _clean_graph(self, graph: "GraphProto", outer: Mapping[str, str]) -> None:
         """Give everything inside of a node other names, and replace the weights there."""
         if graph.sparse_initializer:
-            raise UnfitLayerError("it has sparse weights inside of a loop or a branch")
+            raise UnsuitableLayersError("has sparse weights inside of a loop or a branch")
         names = dict(outer)
         own = [it.name for it in (*graph.input, *graph.initializer)]
         own += [name for node in graph.node for name in node.output if name]
@@ -156,4 +158,4 @@ def _declared_attributes(node: "NodeProto", opsets: Mapping[str, int]) -> frozen
     try:
         return frozenset(defs.get_schema(node.op_type, opsets.get(node.domain, 1), node.domain).attributes)
     except defs.SchemaError:
-        raise UnfitLayerError(f"{node.op_type[:40]} is no operator of the installed onnx") from None
+        raise UnsuitableLayersError(f"holds {node.op_type[:40]}, which is no operator of the installed onnx") from None

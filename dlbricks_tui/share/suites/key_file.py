@@ -10,7 +10,7 @@ from typing import Any
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suite import is_id
+from dlbricks_tui.share.suites.suite import is_id
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-key"

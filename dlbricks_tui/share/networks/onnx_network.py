@@ -7,17 +7,16 @@
 """
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.fleet.errors import UnfitLayerError
-from dlbricks_tui.fleet.parcels.onnx_shortening import shortened
-from dlbricks_tui.fleet.parcels.onnx_texts import Cleaner
-from dlbricks_tui.fleet.parcels.onnx_weights import KeptArrays, Weights, as_it_is, is_written_out, zero_points
-from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.graph import GraphInput, LayerGraph
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx, reads
 from dlbricks_tui.models.onnx.reading import read_onnx
 from dlbricks_tui.models.onnx.stated_inputs import KEY, stating
+from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.share.networks.onnx_texts import Cleaner
+from dlbricks_tui.share.networks.onnx_weights import KeptArrays, Weights, as_it_is, is_written_out, zero_points
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
@@ -26,29 +25,27 @@ _PACKED_FROM = 1 << 16
 _IR_VERSION = 8
 
 
-def onnx_network(written: LayerGraph) -> bytes:
-    """Return the file of a model, given by its written layers; raise UnfitLayerError for layers that cannot travel."""
-    return _Network(_file_of(written), written).content()
+def onnx_network(file: OnnxFile, inputs: Mapping[str, GraphInput]) -> bytes:
+    """Return a graph as a file, which states the shapes and values of these inputs.
+
+    Raise UnsuitableLayersError for layers that cannot travel.
+    """
+    return _Network(file, inputs).content()
 
 
-def short_onnx_network(written: LayerGraph) -> bytes | None:
-    """Return the file of a model without its repeated modules; None if no module can be left out."""
-    short = shortened(_file_of(written), written)
-    return None if short is None else _Network(short, written).content()
-
-
-def _file_of(written: LayerGraph) -> OnnxFile:
+def file_of(written: LayerGraph) -> OnnxFile:
+    """Return the graph of a model, given by its written layers."""
     if written.file is None:
-        raise UnfitLayerError("its file is not known")
+        raise UnsuitableLayersError("has no file that is known")
     return parse_onnx(read_onnx(written.file, written.name), written.name)
 
 
 class _Network:
     """A model whose names, texts and weights are replaced."""
 
-    def __init__(self, file: OnnxFile, written: LayerGraph) -> None:
+    def __init__(self, file: OnnxFile, inputs: Mapping[str, GraphInput]) -> None:
         self._file = file
-        self._written = written
+        self._inputs = inputs
         self._opsets = {**file.opsets, "": file.opsets.get("", 1)}
         self._tensors: dict[str, str] = {}
         self._weights = Weights(file.nodes, self._opsets[""])
@@ -99,7 +96,7 @@ class _Network:
             graph=graph,
             opset_import=[make_opsetid(domain, self._opsets.get(domain, 1)) for domain in sorted(domains)],
         )
-        inputs = {self._tensors[given.name]: given for given in self._written.inputs if given.name in self._tensors}
+        inputs = {self._tensors[name]: given for name, given in self._inputs.items() if name in self._tensors}
         model.metadata_props.add(key=KEY, value=stating(inputs))
         content: bytes = model.SerializeToString(deterministic=True)
         return gzip.compress(content, mtime=0) if len(content) > _PACKED_FROM else content
@@ -136,7 +133,7 @@ def _array_of(node: "NodeProto") -> "TensorProto":
             if attribute.name == field:
                 values = attribute.floats if dtype == "float32" else attribute.ints
                 return from_array(numpy.array(values, dtype), name)
-    raise UnfitLayerError("it holds texts or sparse arrays")
+    raise UnsuitableLayersError("holds texts or sparse arrays")
 
 
 def _all_nodes(graph: "GraphProto") -> "Iterator[NodeProto]":

@@ -18,10 +18,18 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
-from dlbricks_tui.share.key_file import Meaning, SuiteKey, write_key
-from dlbricks_tui.share.packing import packed
-from dlbricks_tui.share.suite import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, Seed, SuiteBrick, sha256, write_suite
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.networks.mxnet_network import packed
+from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
+from dlbricks_tui.share.suites.suite import (
+    MOST_BRICKS,
+    MOST_NETWORK_BYTES,
+    Manifest,
+    Seed,
+    SuiteBrick,
+    sha256,
+    write_suite,
+)
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
 # The share of decoys with other image sizes: published networks alone could be recognised.

@@ -15,8 +15,8 @@ from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import RunSession
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
-from dlbricks_tui.share.suite import SuiteFolder
-from dlbricks_tui.share.unpacking import Unpacker
+from dlbricks_tui.share.suites.suite import SuiteFolder
+from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
 _FILE = "suite-bricks.json"

@@ -14,8 +14,8 @@ from dlbricks_tui.runs.request import RunRequest, read_request
 from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.share.preparation import read_suite
-from dlbricks_tui.share.results_file import write_results
+from dlbricks_tui.share.suites.preparation import read_suite
+from dlbricks_tui.share.suites.results_file import write_results
 
 
 def execute_any(

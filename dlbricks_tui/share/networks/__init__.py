@@ -1,0 +1,1 @@
+"""Networks as they travel: without names, texts, and the values of weights."""

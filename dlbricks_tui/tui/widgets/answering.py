@@ -1,0 +1,57 @@
+"""The frame of screens that answer one question: the question, the answer in one line, pictures, and their rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic
+
+from textual.containers import Container
+
+from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
+from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen, Result
+from dlbricks_tui.tui.widgets.text import TextLines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.tui.widgets.panel import Panel
+
+
+class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
+    """A screen with a question and its answer above the panels, of which most hold a picture above its rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._head = TextLines(self._head_lines, classes="answer-head")
+
+    def compose(self) -> ComposeResult:
+        yield self._head
+        with Container(classes="panels"):
+            yield from self.panels()
+        yield KeyBar()
+
+    def panels(self) -> Iterable[Panel]:
+        """Return the panels, the one that a narrow terminal shows first at the beginning."""
+        raise NotImplementedError
+
+    def question(self) -> str:
+        """Return the question, which names the model."""
+        raise NotImplementedError
+
+    def answer(self) -> Iterable[Line]:
+        """Return the answer in one line; several only where one would hide what matters."""
+        raise NotImplementedError
+
+    def state(self) -> Line:
+        """Return what is in progress, or what the answer is about; it is cut off where it is too long."""
+        return ()
+
+    def head_changed(self) -> None:
+        """Show the question and the answer anew."""
+        self._head.refresh(layout=True)
+
+    def _head_lines(self, width: int) -> tuple[Line, ...]:
+        asked = line(Span(f" {self.question()}", "heading"))
+        below = self.state()
+        return (*wrapped_lines([asked, *self.answer()], width), *([below] if below else []))

@@ -1,0 +1,102 @@
+"""Replays in the terminal UI: events of the past in the view of a live run, marked as such."""
+
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.messages import ReplayWanted
+from dlbricks_tui.tui.run.follower import Follower
+from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
+from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.run.snapshot import ReplayPace, RunSnapshot
+from tests.runs.live_runs import RUN, ended, in_the_middle, put_run
+from tests.tui.application import app_on, eventually, press, running, screen_text
+from tests.tui.test_follower import Clock
+
+WHOLE_RUN = [*in_the_middle(), ended()]
+
+
+def last_look(follower: ReplayFollower, clock: Clock, seconds: float) -> RunSnapshot:
+    clock.now += seconds
+    found = follower.look()
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("speed", [0.5, 1, 7, 4000])
+def test_at_any_speed_the_last_snapshot_is_that_of_the_run(speed: float, new: DataFolder) -> None:
+    folder, clock = put_run(new, WHOLE_RUN, State.FINISHED), Clock()
+    live = Follower(folder).look()
+    follower = ReplayFollower(folder, speed, clock)
+    seen = [follower.look()]
+    while follower.active:
+        clock.now += 1.3
+        seen.append(follower.look())
+    last = next(it for it in reversed(seen) if it is not None)
+    assert last.replay == ReplayPace(speed, ended=True)
+    assert replace(last, replay=None) == live
+
+
+def test_a_replay_is_no_measurement_and_cannot_be_resumed(new: DataFolder) -> None:
+    folder, clock = put_run(new, in_the_middle(), State.INTERRUPTED), Clock()
+    run = last_look(ReplayFollower(folder, 1.0, clock), clock, 10)
+    assert run.active and run.state is State.RUNNING
+    assert not run.measures and not run.can_be_resumed
+
+
+def test_keys_change_the_pace(new: DataFolder) -> None:
+    folder, clock = put_run(new, WHOLE_RUN, State.FINISHED), Clock()
+    follower = ReplayFollower(folder, 2.0, clock)
+    follower.change(ReplayChange.FASTER)
+    assert last_look(follower, clock, 1).replay == ReplayPace(4.0)
+    assert follower.look() is None, "nothing has changed"
+    follower.change(ReplayChange.PAUSE)
+    held = last_look(follower, clock, 1)
+    assert held.replay == ReplayPace(4.0, paused=True)
+    clock.now += 1000
+    assert follower.look() is None
+    follower.change(ReplayChange.PAUSE)
+    follower.change(ReplayChange.SLOWER)
+    assert last_look(follower, clock, 0).replay == ReplayPace(2.0)
+    follower.change(ReplayChange.STOP)
+    stopped = last_look(follower, clock, 1000)
+    assert stopped.replay == ReplayPace(2.0, ended=True) and stopped.counts == held.counts
+    assert not follower.active
+
+
+async def shows(pilot: Pilot[None], text: str) -> None:
+    await eventually(pilot, lambda: text in screen_text(pilot))
+
+
+async def test_a_run_is_replayed_from_the_list_of_runs(measured: DataFolder) -> None:
+    folder = put_run(measured, WHOLE_RUN, State.FINISHED)
+    before = folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "R", "p")
+        assert isinstance(pilot.app.screen, RunScreen)
+        await shows(pilot, "replay 4x")
+        await press(pilot, "plus")
+        await shows(pilot, "replay 8x")
+        await press(pilot, "minus", "p")
+        await shows(pilot, "replay paused")
+        await press(pilot, "s")
+        await shows(pilot, "replay ended")
+        await press(pilot, "escape")
+    assert (folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())) == before
+
+
+async def test_the_bar_says_that_it_is_a_replay(measured: DataFolder) -> None:
+    put_run(measured, WHOLE_RUN, State.FINISHED)
+    async with running(app_on(measured), (80, 24)) as pilot:
+        pilot.app.post_message(ReplayWanted(RUN))
+        await shows(pilot, " replay 4x ")
+
+
+async def test_a_run_without_events_says_so(measured: DataFolder) -> None:
+    put_run(measured, [], State.INTERRUPTED)
+    async with running(app_on(measured)) as pilot:
+        pilot.app.post_message(ReplayWanted(RUN))
+        await shows(pilot, "has no events to replay")
