@@ -22,6 +22,7 @@ COLD = "cold"
 MEBIBYTE = 1 << 20
 # The size of a core's own cache, and the part of the shared cache that other guests of the machine leave to weights.
 # Hosts differ in both, but a store holds results of many hosts, so that contexts must not depend on the host.
+# docs/log/bricks.md has the measurements.
 NEAR_BYTES, FAR_BYTES = MEBIBYTE, 6 * MEBIBYTE
 
 # The operator that oneDNN writes to memory directly, in its own layouts: the next reader finds the result in no cache.

@@ -1,7 +1,7 @@
 """The classes of oneDNN layouts in which MXNet keeps tensors, as far as they follow from a model.
 
 A convolution sets a layout, some operators pass on that of their input, all others return the plain one. The layout
-itself depends on the processor, but tensors of one class are alike on any. docs/experiments.md tells how the classes
+itself depends on the processor, but tensors of one class are alike on any. docs/log/bricks.md tells how the classes
 were found. MXNet lets an operator write over a tensor that is not needed any more, so this module also knows how long
 tensors are needed.
 """

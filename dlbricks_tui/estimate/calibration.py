@@ -1,7 +1,7 @@
 """Calibration constants: corrections of the bricks' latencies, fitted on other networks, and the errors that remain.
 
 Systems that were never calibrated have constants from other systems. `python -m benchmarks.constants` fits those of
-MXNet to stored samples; docs/experiments.md has the figures of each host.
+MXNet to stored samples; docs/log/constants.md has the figures of each host.
 """
 
 import math
@@ -26,7 +26,8 @@ _ODD = 5.0
 
 # A brick shorter than this counts only in proportion to its latency.
 _NEXT_TO_NOTHING_MS = 0.04
-# A brick of this latency pays all of a constant, a shorter one only in proportion to its latency.
+# A brick of this latency pays all of a constant, a shorter one only in proportion to its latency. docs/log/constants.md
+# compares other rules.
 _PAYS_ALL_MS = 0.3
 # A brick of this latency pays all of what a node costs, a shorter one only in proportion to its latency.
 _PAYS_ALL_OF_A_NODE_MS = 0.001

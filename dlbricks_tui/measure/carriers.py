@@ -27,11 +27,12 @@ _FEWEST_ROUNDS = FEWEST_SAMPLES
 # Noise averages out within one run of a network slower than this.
 _SLOWEST_MS, _FEWEST_ROUNDS_OF_THE_SLOWEST = 1000.0, 2
 # Models with up to this expected latency are timed whole. Most of a round of a shorter carrier would be untimed runs,
-# and the caches would hold more of it than of its model.
+# and the caches would hold more of it than of its model (docs/log/inside.md).
 _WHOLE_UP_TO_MS = 20.0
 # Untimed and timed runs under the profiler in each round: of a carrier, and of a slow one.
 _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
-# The share of the shortest operator that the profiler may have added. No operator takes no time at all.
+# The share of the shortest operator that the profiler may have added. No operator takes no time at all. Other ways to
+# share out the latency were worse (docs/log/inside.md).
 _MOST_ADDED = 0.9
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0

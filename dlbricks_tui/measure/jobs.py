@@ -21,11 +21,12 @@ _CALL_MS = 0.01
 
 # The programs before a model leave the caches in a foreign state, and wide vector units slow down the processor for a
 # while. A model needs some runs to settle, for about 40 ms if it is quick; one that takes longer than 150 ms settles
-# within a run.
+# within a run (docs/log/hosts.md).
 _FEWEST_RUNS_OF_A_MODEL, _MODEL_SETTLES_MS, _MODEL_FILLS_CACHES_MS = 3, 40.0, 150.0
 _MOST_RUNS_OF_A_MODEL = 2_000
 _RUNS = 1
-# A short brick runs several times until its data and its inputs' copies are in the caches, as in the middle of a model.
+# A short brick runs several times until its data and its inputs' copies are in the caches, as in the middle of a model
+# (docs/log/bricks.md).
 _RUNS_OF_A_SHORT_BRICK, _SHORT_BRICK_MS = 3, 3.0
 # A short network runs several times in a round, for about this long, and the median counts: a single run of it is often
 # interrupted, or slower by chance.

@@ -26,7 +26,7 @@ _LEAST_OF_OTHERS, _TICKS_SECONDS = 0.25, 0.02
 _MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
-# A change of speed is real if it lasts for this many rounds and this long.
+# A change of speed is real if it lasts for this many rounds and this long (docs/log/hosts.md).
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
 # A busy host stays busy: after this much disturbed time in a row rounds count as they are, until the host is quiet.
 _PATIENCE_SECONDS = 60.0

@@ -23,7 +23,7 @@ _GROWTH_BETWEEN_LOOKS = 1.2
 # interval, in proportion, up to this factor.
 _SMALL_SHARE, _MOST_LENIENCY = 0.3, 5.0
 # Programs have run before they are timed. If more samples than this are slow, the program is not warming up: the host
-# has become faster, also for the programs in the same rounds.
+# has become faster, also for the programs in the same rounds (docs/log/hosts.md).
 _LONGEST_WARM_UP = 5
 # A sample is an outlier if it is more than this many interquartile ranges outside the quartiles.
 _FENCE = 3.0

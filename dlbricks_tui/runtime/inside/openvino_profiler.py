@@ -18,7 +18,7 @@ from dlbricks_tui.runtime.protocol import Reason, Said, TracedOperator
 # The totals are known to this many microseconds after as many runs.
 _MOST_RUNS = 16
 _NANOSECONDS_PER_MICROSECOND = 1000
-# Rounding down takes away this much on average, from each duration and from each mean.
+# Rounding down takes away this much on average, from each duration and from each mean (docs/log/openvino.md).
 _ROUNDED_OFF_US = 0.5
 # Nodes of these kinds may only pass on memory, which takes no time.
 _PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenation", "StridedSlice")
