@@ -23,7 +23,7 @@ from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option,
 from dlbricks_tui.cli.store import narrated_remarks, open_store
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
+from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading, ranking_lines
 
 
 def register(parser: Parser) -> None:
@@ -93,6 +93,7 @@ def compare_combinations(args: argparse.Namespace) -> int:
         write_json(comparison(ranking))
     else:
         write_lines([ranking.model, ranking_heading(ranking), "", *ranking_lines(ranking, data_console().width)])
+        narrate(ranking_answer(ranking))
     for refusal in ranking.refusals:
         narrate(f"left out: {refusal}")
     if not ranking.on_this_host and any(it.point.cure for it in ranking.combinations):

@@ -151,7 +151,7 @@ def _estimate_variants(
     bound_ms: float | None,
 ) -> int:
     from dlbricks_tui.estimate.curve import Point
-    from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
+    from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_answer, curve_lines
 
     found: dict[str, list[Point]] = {}
     answers: list[ModelWithEstimate] = []
@@ -183,7 +183,9 @@ def _estimate_variants(
     if output == "text":
         width = min(WIDEST_CURVE, data_console().width)
         for name, points in found.items():
-            write_lines([*_headings(name, points), "", *curve_lines(points, width, bound_ms)])
+            # With a bound, the last line is the answer.
+            last = [] if bound_ms is not None else ["", curve_answer(points)]
+            write_lines([*_headings(name, points), "", *curve_lines(points, width, bound_ms), *last])
     else:
         write_estimates(answers, output)
     every = [point for points in found.values() for point in points]

@@ -1,8 +1,10 @@
 """A model in several variants as a table and charts of plain characters."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import (
     Kernels,
     Precision,
@@ -13,7 +15,7 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.engine import engine_remarks
-from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, in_ms, milliseconds, percent
+from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, capitalised, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 
 # Wider charts say no more.
@@ -34,11 +36,7 @@ def curve_lines(
 
     The charts are lower if all would be more than `most_lines`.
     """
-    found = _table(points, width)
-    if any(it.found.estimate.coverage.predicted for it in points):
-        found.append(PREDICTED_LEGEND)
-    found += remarks_on(it.precision for it in points)
-    found += engine_remarks(it.found for it in points)
+    found = curve_table(points, width)
     best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
     height = _CHART_LINES
     if most_lines is not None:
@@ -46,6 +44,57 @@ def curve_lines(
     if drawn := _charts(points, width, bound_ms, height):
         found += ["", *drawn]
     return [*found, *best]
+
+
+def curve_table(points: Sequence[Point], width: int, *, marked: bool = False) -> list[str]:
+    """Return the table of all variants, and remarks on them; `marked` tells the mark of each in the charts."""
+    found = _table(points, width, marked=marked)
+    if any(it.found.estimate.coverage.predicted for it in points):
+        found.append(PREDICTED_LEGEND)
+    found += remarks_on(it.precision for it in points)
+    found += engine_remarks(it.found for it in points)
+    return found
+
+
+def variants_question(model: str) -> str:
+    """Return the question that the variants of a model answer."""
+    return f"Which runtime, batch size and number of threads suit {printable(model)}?"
+
+
+def curve_answer(points: Sequence[Point], bound_ms: float | None = None) -> str:
+    """Return the best variant under a bound; without one those of the least latency and the highest throughput."""
+    if bound_ms is not None:
+        return f"{capitalised(best_line(points, bound_ms))}."
+    known = [it for it in points if it.latency_ms]
+    if not known:
+        return "Nothing was measured in any of these variants."
+    quickest = min(known, key=lambda it: it.latency_ms or 0.0)
+    busiest = max(known, key=lambda it: it.per_second or 0.0)
+    if quickest is busiest or not varies_by_batch(points):
+        slowest = max(known, key=lambda it: it.latency_ms or 0.0)
+        times = (slowest.latency_ms or 0.0) / (quickest.latency_ms or 1.0)
+        against = f", {times:.2f} times as fast as {_name(slowest, points)}" if slowest is not quickest else ""
+        return f"{capitalised(_name(quickest, points))}: {_figures(quickest)}{against}."
+    return (
+        f"Least latency: {_name(quickest, points)}, {_figures(quickest)}. "
+        f"Highest throughput: {_name(busiest, points)}, {_figures(busiest)}."
+    )
+
+
+def curve_sentences(points: Sequence[Point]) -> tuple[str, str]:
+    """Return how the latency and the throughput change along a curve, for each of its series."""
+    by_batch = varies_by_batch(points)
+    latencies, throughputs = [], []
+    for each in curve_series(points):
+        known = [(x, it) for x, it in each.points if it.latency_ms]
+        if not known:
+            continue
+        (low, first), (high, last) = known[0], known[-1]
+        name = each.name or ("batch" if by_batch else "threads") + f" {low} to {high}"
+        latencies.append(f"{name}: {milliseconds(first.latency_ms or 0.0)} to {in_ms(last.latency_ms or 0.0)}")
+        rates = [milliseconds(it.per_second or 0.0) for it in (first, last)]
+        throughputs.append(f"{name}: {rates[0]} to {rates[1]} per second")
+    return "; ".join(latencies), "; ".join(throughputs)
 
 
 def best_line(points: Sequence[Point], bound_ms: float) -> str:
@@ -71,16 +120,20 @@ def _sign(point: Point) -> str:
 
 
 def _name(point: Point, points: Sequence[Point]) -> str:
-    words = [batch_in_words(point.batch_size)]
-    words += [threads_in_words(point.threads)] if len({it.threads for it in points}) > 1 else []
+    several_threads = len({it.threads for it in points}) > 1
+    words = [] if several_threads and not varies_by_batch(points) else [batch_in_words(point.batch_size)]
+    words += [threads_in_words(point.threads)] if several_threads else []
     words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
     words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [point.runtime] if len({it.runtime for it in points}) > 1 else []
     return ", ".join(words)
 
 
-def _table(points: Sequence[Point], width: int) -> list[str]:
+def _table(points: Sequence[Point], width: int, *, marked: bool = False) -> list[str]:
     """Return a row for each variant, with a column for everything that varies."""
+    series = curve_series(points)
+    letters = {id(it): each.estimated_mark for each in series for _, it in each.points}
+    marks: Column[Point] = Column("MARK", lambda it: letters.get(id(it), ""))
     several_runtimes = len({it.runtime for it in points}) > 1
     several_threads = len({it.threads for it in points}) > 1
     several_precisions = len({it.precision for it in points}) > 1
@@ -93,22 +146,29 @@ def _table(points: Sequence[Point], width: int) -> list[str]:
     optimisations: Column[Point] = Column("OPTIMISATION", lambda it: it.kernels.optimisation.value)
     batches: Column[Point] = Column("BATCH", lambda it: str(it.batch_size))
     efficiency: Column[Point] = Column("EFFICIENCY", lambda it: or_dash(percent, scaling_efficiency(it, points)))
-    return Table(
-        [
-            *([runtimes] * several_runtimes + [precisions] * several_precisions),
-            *([instructions] * several_instructions + [optimisations] * several_optimisations),
-            *[threads] * several_threads,
-            batches,
-        ],
-        [
-            Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
-            Column("95 %", _interval),
-            Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
-            Column("PER SECOND", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
-            *[efficiency] * several_threads,
-        ],
-        lambda it: it if it.latency_ms is None else None,
-    ).lines(points, width)
+    interval: Column[Point] = Column("95 %", _interval)
+
+    def lines(*intervals: Column[Point]) -> list[str]:
+        return Table(
+            [
+                *[marks] * (marked and len(series) > 1),
+                *([runtimes] * several_runtimes + [precisions] * several_precisions),
+                *([instructions] * several_instructions + [optimisations] * several_optimisations),
+                *[threads] * several_threads,
+                batches,
+            ],
+            [
+                Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
+                *intervals,
+                Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
+                Column("PER SECOND", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
+                *[efficiency] * several_threads,
+            ],
+            lambda it: it if it.latency_ms is None else None,
+        ).lines(points, width)
+
+    found = lines(interval)
+    return found if len(found[0]) <= width else lines()
 
 
 def _interval(point: Point) -> str:
@@ -118,27 +178,60 @@ def _interval(point: Point) -> str:
     return f"{milliseconds(composed.interval.low_ms)} to {milliseconds(composed.interval.high_ms)}"
 
 
+class CurveSeries(NamedTuple):
+    """The variants of a model that differ in one thing only, by batch size or by threads: `x` and `ms` of each."""
+
+    # Empty for the only series.
+    name: str
+    estimated_mark: str
+    measured_mark: str
+    points: tuple[tuple[int, Point], ...]
+
+    def estimated(self) -> list[tuple[int, float]]:
+        """The estimates in milliseconds."""
+        return [(x, it.estimate_ms) for x, it in self.points if it.estimate_ms is not None]
+
+    def measured(self) -> list[tuple[int, float]]:
+        """The end-to-end latencies in milliseconds."""
+        return [(x, it.measured_ms) for x, it in self.points if it.measured_ms is not None]
+
+
+def varies_by_batch(points: Sequence[Point]) -> bool:
+    """Return whether a curve is one over batch sizes; else it is one over threads."""
+    return len({it.batch_size for it in points}) > 1
+
+
+def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
+    """Return the series of a curve over batch sizes, or over threads at a single batch size."""
+    by_batch = varies_by_batch(points)
+    groups: dict[tuple[str, Precision, Kernels, int | None], list[Point]] = {}
+    for it in points:
+        groups.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), []).append(it)
+    several = len(groups) > 1
+    found = []
+    for letter, held in zip(_LETTERS, groups.values(), strict=False):
+        marks = (letter, letter.upper()) if several else (_ESTIMATED, _MEASURED)
+        name = _series_name(held[0], points, by_batch=by_batch) if several else ""
+        placed = tuple((it.batch_size if by_batch else it.threads or 0, it) for it in held)
+        found.append(CurveSeries(name, *marks, tuple((x, it) for x, it in placed if x)))
+    return found
+
+
 def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height: int) -> list[str]:
     """Return the latency and the throughput against batch sizes, or against threads at a single batch size."""
-    by_batch = len({it.batch_size for it in points}) > 1
+    by_batch = varies_by_batch(points)
     if not by_batch and len({it.threads for it in points if it.threads}) < 2:
         return []
-    axis = sorted({it.batch_size if by_batch else it.threads or 0 for it in points if by_batch or it.threads})
-    series: dict[tuple[str, Precision, Kernels, int | None], list[Point]] = {}
-    for it in points:
-        series.setdefault((it.runtime, it.precision, it.kernels, it.threads if by_batch else None), []).append(it)
+    series = curve_series(points)
+    axis = sorted({x for each in series for x, _ in each.points})
     latencies: dict[str, dict[int, float]] = {}
     throughputs: dict[str, dict[int, float]] = {}
-    names = []
-    for letter, (_, held) in zip(_LETTERS, series.items(), strict=False):
-        marks = (letter, letter.upper()) if len(series) > 1 else (_ESTIMATED, _MEASURED)
-        names.append(f"{letter} {_series_name(held[0], points, by_batch=by_batch)}")
-        for it in held:
-            place = axis.index(it.batch_size if by_batch else it.threads or 0)
-            for mark, latency_ms in zip(marks, (it.estimate_ms, it.measured_ms), strict=True):
-                if latency_ms is not None:
-                    latencies.setdefault(mark, {})[place] = latency_ms
-                    throughputs.setdefault(mark, {})[place] = per_second(it.batch_size, latency_ms) or 0.0
+    for each in series:
+        sizes = {x: it.batch_size for x, it in each.points}
+        for mark, known in ((each.estimated_mark, each.estimated()), (each.measured_mark, each.measured())):
+            for x, latency_ms in known:
+                latencies.setdefault(mark, {})[axis.index(x)] = latency_ms
+                throughputs.setdefault(mark, {})[axis.index(x)] = per_second(sizes[x], latency_ms) or 0.0
     if not latencies:
         return []
     values, against = [str(value) for value in axis], "batch" if by_batch else "threads"
@@ -147,7 +240,7 @@ def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height:
     right = chart(f"per second against {against}", values, throughputs, half - 1, height)
     legend = f"{_ESTIMATED} estimated   {_MEASURED} measured"
     if len(series) > 1:
-        legend = f"{', '.join(names)}; capitals: measured"
+        legend = f"{', '.join(f'{it.estimated_mark} {it.name}' for it in series)}; capitals: measured"
     dots = f"   .... {bound_ms:g} ms" if bound_ms is not None and bound_ms <= _highest(latencies) else ""
     return [*beside(left, right, half), legend + dots]
 

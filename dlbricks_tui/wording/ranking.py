@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.ranking import Ranked, Ranking
+from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.store.contrast import Verdict
-from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, in_ms, milliseconds, percent
+from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 
 # Smaller differences get a decimal.
@@ -64,6 +65,31 @@ def ranking_heading(ranking: Ranking) -> str:
     return ", ".join([ranking.system, *common]) + (order if sum(it.ratio is not None for it in found) > 1 else "")
 
 
+def combination_name(it: Ranked, found: Sequence[Ranked]) -> str:
+    """Return everything in which a combination differs from the others: `openvino, 2 threads, batch 4`."""
+    return ", ".join(words for words in (axis.words(it) for axis in _differing(found)) if words)
+
+
+def ranking_answer(ranking: Ranking) -> str:
+    """Return the best combination, and what the others lose against it, as a sentence."""
+    found = [it for it in ranking.combinations if it.ratio is not None]
+    if not found:
+        return f"{printable(ranking.model)} was not measured in any combination."
+    best, *others = found
+    sign = PREDICTED * best.comparable.is_predicted
+    latency = "" if best.comparable.latency is None else f"{sign}{in_ms(best.comparable.latency.value_ms)}"
+    rate = f"{sign}{milliseconds(best.per_second or 0.0)} per second"
+    name = combination_name(best, ranking.combinations)
+    if not best.is_best:
+        return f"{name} may be best, but it is predicted too uncertainly: {latency}, {rate}."
+    alike = [it for it in others if it.verdict is Verdict.ALIKE]
+    slower = [it.ratio or 1.0 for it in others if it.verdict is Verdict.SLOWER]
+    words = [f"{len(alike)} alike"] if alike else []
+    words += [f"{len(slower)} slower, by up to {percent(max(slower) - 1.0)}"] if slower else []
+    told = f"; of {counted(len(others), 'other')} {' and '.join(words)}" if words else ""
+    return f"{name} is best: {latency}, {rate}{told}."
+
+
 def ranking_lines(ranking: Ranking, width: int) -> list[str]:
     """Return a row for each combination, with a column for everything that differs, and what its words mean."""
     found = ranking.combinations
@@ -97,7 +123,17 @@ def _interval(it: Ranked) -> str:
     return f"+-{percent((composed.interval.high_ms - composed.interval.low_ms) / 2 / estimate_ms, 1)}"
 
 
-def _against_best(it: Ranked) -> str:
+def ranking_sentence(ranking: Ranking, *, by_rate: bool) -> str:
+    """Return the range of the combinations, by throughput or by latency, as a sentence."""
+    found = [it for it in ranking.combinations if it.comparable.latency is not None]
+    values = [it.per_second if by_rate else it.comparable.latency.value_ms for it in found if it.comparable.latency]
+    known = [it for it in values if it is not None]
+    unit = "per second" if by_rate else "ms"
+    return f"{counted(len(found), 'combination')}: {milliseconds(min(known))} to {milliseconds(max(known))} {unit}."
+
+
+def against_best(it: Ranked) -> str:
+    """Return the additional time of a combination and what that means: `+14 % slower`."""
     if it.is_first:
         return "best" if it.is_best else "uncertain"
     more = (it.ratio or 1.0) - 1.0
@@ -117,5 +153,5 @@ _FIGURES: tuple[Column[Ranked], ...] = (
     _INTERVAL,
     Column("MEASURED", lambda it: or_dash(in_ms, it.point.measured_ms)),
     Column("PER SECOND", lambda it: PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second)),
-    Column("AGAINST BEST", _against_best),
+    Column("AGAINST BEST", against_best),
 )

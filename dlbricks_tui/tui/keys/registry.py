@@ -12,6 +12,7 @@ from dlbricks_tui.tui.run import actions as run
 from dlbricks_tui.tui.scenario import actions as scenario
 from dlbricks_tui.tui.systems import actions as systems
 from dlbricks_tui.tui.trace import actions as trace
+from dlbricks_tui.tui.variants import actions as variants
 from dlbricks_tui.tui.workbench import actions as workbench
 
 _SCREENS = (
@@ -21,6 +22,7 @@ _SCREENS = (
     corpus.SCOPES,
     systems.SCOPES,
     analysis.SCOPES,
+    variants.SCOPES,
     scenario.SCOPES,
     trace.SCOPES,
     fleet.SCOPES,

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, line, wrapped
 from dlbricks_tui.tui.widgets.text import LineWidget
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.strip import Strip
 
     from dlbricks_tui.tui.widgets.pictures import Picture
 
-_MOST_LINES_OF_TEXT = 3
+# A sentence takes at most three lines, and one of so many.
+_MOST_LINES_OF_TEXT, _LINES_FOR_A_LINE_OF_TEXT = 3, 5
 _MANY_COLOURS = ("256", "truecolor")
 # The theme of the terminal's own colours.
 SIXTEEN_COLOURS = "terminal"
@@ -60,15 +63,15 @@ class PictureView(LineWidget):
 
         if self.picture is None or width < 1:
             return ()
-        said = wrapped(line(Span(self.picture.says, "text")), width)
-        room = height - len(said[:_MOST_LINES_OF_TEXT])
+        most = min(_MOST_LINES_OF_TEXT, max(1, height // _LINES_FOR_A_LINE_OF_TEXT))
+        said = _cut(wrapped(line(self.picture.says), width), most)
+        room = height - len(said)
         if width < drawing.LEAST_WIDTH or room < drawing.LEAST_HEIGHT:
-            return tuple(said[:height])
+            return _cut(wrapped(line(self.picture.says), width), height)
         if not drawing.is_loaded():
             self._load()
-            return tuple(said[:height])
-        drawn = drawing.drawn(self.picture, width, room, fine=self.is_fine)
-        return (*drawn, *said[:_MOST_LINES_OF_TEXT])
+            return said
+        return (*drawing.drawn(self.picture, width, room, fine=self.is_fine), *said)
 
     def _load(self) -> None:
         if not self._is_loading:
@@ -87,3 +90,10 @@ class PictureView(LineWidget):
     def _loaded(self) -> None:
         self._is_loading = False
         self.refresh()
+
+
+def _cut(lines: Sequence[Line], most: int) -> tuple[Line, ...]:
+    """Return at most so many lines; an ellipsis stands for others."""
+    if len(lines) <= most:
+        return tuple(lines)
+    return (*lines[: most - 1], (*lines[most - 1], Span(f" {ELLIPSIS}", "muted")))

@@ -1,6 +1,6 @@
 """The actions of the workbench and its panels."""
 
-from dlbricks_tui.tui.keys.actions import EVERYWHERE, IN_DIALOG, LIST, Action, Scope, panel_steps
+from dlbricks_tui.tui.keys.actions import EVERYWHERE, LIST, Action, Scope, panel_steps
 
 WORKBENCH = Scope(
     "workbench",
@@ -33,7 +33,7 @@ WORKBENCH = Scope(
         Action("workbench.more_workers", ("w",), "workers", "Compose for one worker more."),
         Action("workbench.fewer_workers", ("W",), "fewer workers", "Compose for one worker less."),
         Action("workbench.show_scores", ("9",), "predictions", "Show how good predictions have been."),
-        Action("workbench.show_curve", ("b",), "batch curve", "Show the throughput by batch size or by threads."),
+        Action("workbench.show_curve", ("b",), "variants", "Show latency and throughput by batch size or threads."),
         Action("workbench.show_comparison", ("v",), "compare", "Compare runtimes, threads and batch sizes."),
         Action("workbench.show_scenario", ("L",), "load", "Show how much load the open model can serve."),
         Action("workbench.show_trace", ("i",), "trace", "Show where the time of the open model goes, in a timeline."),
@@ -110,16 +110,4 @@ ESTIMATE = Scope(
     _IN_PANEL,
 )
 
-CURVE = Scope(
-    "curve",
-    "In the batch curve",
-    (
-        Action("curve.other_axis", ("x",), "threads/batch", "Show numbers of threads, or batch sizes.", footer=True),
-        Action("curve.raise_bound", ("+", "="), "higher bound", "Raise the bound of the latency.", footer=True),
-        Action("curve.lower_bound", ("-",), "lower bound", "Lower the bound of the latency.", footer=True),
-        Action("curve.drop_bound", ("n",), "no bound", "Show the curve without a bound."),
-    ),
-    IN_DIALOG,
-)
-
-SCOPES = (WORKBENCH, MODELS, TREE, DETAILS, ESTIMATE, CURVE)
+SCOPES = (WORKBENCH, MODELS, TREE, DETAILS, ESTIMATE)

@@ -42,23 +42,25 @@ class ViewsScreen(RunHostScreen):
         self._tree = TreePanel()
 
     def action_show_curve(self) -> None:
-        from dlbricks_tui.tui.workbench.curve import CurveScreen
-
-        if self._spec is None:
-            self.notify("Open a model to see its batch sizes.")
-            return
-        asked = (self.session, self._spec, self.choices)
-        batches, threads = partial(work.read_batch_curve, *asked), partial(work.read_thread_curve, *asked)
-        self.app.push_screen(CurveScreen(self._spec.source.name, batches, threads))
+        self._show_variants("Open a model to see its batch sizes.", combinations=False)
 
     def action_show_comparison(self) -> None:
-        from dlbricks_tui.tui.workbench.comparison import ComparisonScreen
+        self._show_variants("Open a model to compare its runtimes, threads and batch sizes.", combinations=True)
+
+    def _show_variants(self, otherwise: str, *, combinations: bool) -> None:
+        from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
 
         if self._spec is None:
-            self.notify("Open a model to compare its runtimes, threads and batch sizes.")
+            self.notify(otherwise)
             return
-        compare = partial(work.compare_combinations, self.session, self._spec, self.choices)
-        self.app.push_screen(ComparisonScreen(self._spec.source.name, compare))
+        asked = (self.session, self._spec, self.choices)
+        readers = Readers(
+            partial(work.read_batch_curve, *asked),
+            partial(work.read_thread_curve, *asked),
+            partial(work.compare_combinations, *asked),
+        )
+        by = By.COMBINATION if combinations else By.BATCH
+        self.app.push_screen(VariantsScreen(self._spec.source.name, readers, by))
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen

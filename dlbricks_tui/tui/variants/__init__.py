@@ -1,0 +1,1 @@
+"""The screen of the variants of a model."""

@@ -1,0 +1,25 @@
+"""The actions of the screen of variants."""
+
+from dlbricks_tui.tui.keys.actions import EVERYWHERE, LIST, Action, Scope
+
+VARIANTS = Scope(
+    "variants",
+    "On the screen of variants",
+    (
+        Action(
+            "variants.other_axis",
+            ("x",),
+            "batch/threads/all",
+            "Show batch sizes, numbers of threads, or all combinations side by side.",
+            footer=True,
+        ),
+        Action("variants.raise_bound", ("+", "="), "higher bound", "Raise the bound of the latency.", footer=True),
+        Action("variants.lower_bound", ("-",), "lower bound", "Lower the bound of the latency.", footer=True),
+        Action("variants.drop_bound", ("n",), "no bound", "Show the curves without a bound."),
+        Action("variants.look_again", ("r",), "refresh", "Read the results stored by now."),
+        Action("variants.leave", ("escape",), "back", "Go back to the workbench.", footer=True),
+    ),
+    (LIST, EVERYWHERE),
+)
+
+SCOPES = (VARIANTS,)

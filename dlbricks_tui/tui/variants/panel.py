@@ -1,0 +1,106 @@
+"""The panel of the variants of a model: one or two pictures above a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.containers import Horizontal
+
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line
+from dlbricks_tui.tui.variants.pictures import curve_pictures, ranking_picture
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.plot import PictureView
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.wording.curves import curve_table
+from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.ranking import ranking_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from textual.app import ComposeResult
+
+    from dlbricks_tui.estimate.ranking import Ranking
+    from dlbricks_tui.tui.widgets.pictures import Picture
+    from dlbricks_tui.tui.workbench.work import VariantCurve
+
+_READING = line(Span("Reading the model in each variant.", "muted"))
+
+
+class VariantsPanel(Panel):
+    """The latency at the left and the throughput at the right, or one picture of all combinations, and a table."""
+
+    TITLE = "Variants"
+    ABOUT = (
+        "o is estimated and x measured end to end; with several series each has a letter, and capitals are measured. "
+        "~ is predicted from other results. The efficiency of threads is the share of the ideal speed-up over the "
+        "fewest of them."
+    )
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="variants")
+        self._second = PictureView()
+        self._make: Callable[[int], Iterable[Line]] = lambda _: ()
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="pictures"):
+            yield self.picture
+            yield self._second
+        yield self.rows
+
+    def show_curve(self, title: str, found: VariantCurve | None, bound_ms: float | None) -> None:
+        """Show a curve; None while it is being read."""
+        drawn = None if found is None else curve_pictures(found.points, bound_ms)
+        latencies, throughputs = drawn or (None, None)
+        self._show(title, latencies, throughputs, lambda width: () if found is None else _curve_lines(found, width))
+        self.show_placeholder(_READING if found is None else line("There is no such variant."))
+
+    def show_ranking(self, title: str, found: Ranking | str | None) -> None:
+        """Show all combinations, or the reason why there are none; None while they are being read."""
+        if isinstance(found, str):
+            refusal = line(Span(found, "warn"))
+            self._show(title, None, None, lambda _: (refusal,))
+        elif found is None:
+            self._show(title, None, None, lambda _: ())
+        else:
+            ranking = found
+            self._show(title, ranking_picture(ranking), None, lambda width: _ranking_lines(ranking, width))
+        self.show_placeholder(_READING)
+
+    def _show(
+        self, title: str, first: Picture | None, second: Picture | None, make: Callable[[int], Iterable[Line]]
+    ) -> None:
+        self.show_title(f": {title.lower()}")
+        self.query_one(".pictures").display = first is not None
+        self.picture.display, self._second.display = first is not None, second is not None
+        self.picture.show(first)
+        self._second.show(second)
+        self._make = make
+        self._list.remake()
+
+    def _lines(self, width: int) -> Iterable[Line]:
+        return self._make(width)
+
+
+def _curve_lines(found: VariantCurve, width: int) -> Iterator[Line]:
+    titles, *rows = curve_table(found.points, width, marked=True)
+    yield line(Span(titles, "heading"))
+    for text in rows:
+        yield line(text)
+
+
+def _ranking_lines(found: Ranking, width: int) -> Iterator[Line]:
+    titles, *rows = ranking_lines(found, width)
+    yield line(Span(titles, "heading"))
+    best = sum(it.is_best for it in found.combinations)
+    for number, text in enumerate(rows):
+        yield line(Span(text, "good" if number < best else "text")) if text else BLANK
+    for refusal in found.refusals:
+        yield line(Span(f"left out: {refusal}", "warn"))
+    if found.left_out:
+        some = counted(found.left_out, "combination")
+        yield line(Span(f"{some} with results of only some layers left out", "muted"))
+    if found.on_this_host and any(it.ratio is None or it.comparable.is_predicted for it in found.combinations):
+        yield Hint("{workbench.start_run} on the workbench runs what is missing", "muted").line

@@ -1,0 +1,208 @@
+"""The screen of a model in several variants: by batch size, by number of threads, or all combinations side by side."""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from textual import on
+
+from dlbricks_tui.estimate.ranking import Ranking
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.variants import actions
+from dlbricks_tui.tui.variants.panel import VariantsPanel
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.wording.curves import curve_answer, variants_question
+from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dlbricks_tui.estimate.curve import Point
+    from dlbricks_tui.tui.widgets.panel import Panel
+    from dlbricks_tui.tui.workbench.work import VariantCurve
+
+# The bounds to choose from, in milliseconds.
+BOUNDS_MS = tuple(step * 10.0**power for power in range(5) for step in (1, 2, 5))
+
+
+class By(Enum):
+    """The ways to look at variants."""
+
+    BATCH = "Batch sizes"
+    THREADS = "Threads"
+    COMBINATION = "Side by side"
+
+
+class Readers(NamedTuple):
+    """The functions that read variants; they take seconds."""
+
+    batches: Callable[[], VariantCurve]
+    threads: Callable[[], VariantCurve]
+    combinations: Callable[[], Ranking | str]
+
+
+class VariantsScreen(AnsweringScreen[None]):
+    """Shows curves of latency and throughput, or all combinations as bars, above their table."""
+
+    scope = actions.VARIANTS
+    CSS_PATH = "variants.tcss"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "The open model in several variants. {variants.other_axis} shows the batch sizes on the system and runtime of "
+        "the estimate, its numbers of threads, or all combinations of runtime, threads, batch size and precision that "
+        "were measured on the system. {variants.raise_bound} and {variants.lower_bound} set a bound of the latency: "
+        "the best variant has the highest throughput of those that take at most so long. 'slower' needs p below 0.05 "
+        "and a difference of at least 1 %: of the samples (Mann-Whitney test) where both were measured end to end, "
+        "else of the 95 % intervals. p is corrected for the number of comparisons."
+    )
+
+    def __init__(self, model: str, readers: Readers, by: By = By.BATCH) -> None:
+        super().__init__()
+        self._model = model
+        self._readers = readers
+        self._by = by
+        self._curves: dict[By, VariantCurve] = {}
+        self._ranking: Ranking | str | None = None
+        self._bound_ms: float | None = None
+        self._panel = VariantsPanel()
+
+    def panels(self) -> Iterable[Panel]:
+        return (self._panel,)
+
+    def on_mount(self) -> None:
+        self._update()
+        self._read()
+
+    @on(messages.NewResults)
+    def _new_results(self) -> None:
+        self.action_look_again()
+
+    def action_look_again(self) -> None:
+        self._curves, self._ranking = {}, None
+        self._read()
+
+    def action_other_axis(self) -> None:
+        ways = list(By)
+        self._by = ways[(ways.index(self._by) + 1) % len(ways)]
+        self._update()
+        self._read()
+
+    def action_raise_bound(self) -> None:
+        self._step_bound(1)
+
+    def action_lower_bound(self) -> None:
+        self._step_bound(-1)
+
+    def action_drop_bound(self) -> None:
+        self._bound_ms = None
+        self._update()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action in ("raise_bound", "lower_bound", "drop_bound"):
+            return self._by is not By.COMBINATION
+        return super().check_action(action, parameters)
+
+    def _step_bound(self, step: int) -> None:
+        if self._bound_ms is None:
+            curve = self._curves.get(self._by)
+            known = [it.latency_ms for it in (curve.points if curve else ()) if it.latency_ms]
+            middle_ms = median(known) if known else BOUNDS_MS[-1]
+            self._bound_ms = next((bound for bound in BOUNDS_MS if bound >= middle_ms), BOUNDS_MS[-1])
+        else:
+            place = BOUNDS_MS.index(self._bound_ms) + step
+            self._bound_ms = BOUNDS_MS[min(max(place, 0), len(BOUNDS_MS) - 1)]
+        self._update()
+
+    def _read(self) -> None:
+        by = self._by
+        if by is By.COMBINATION:
+            if self._ranking is None:
+                self.run_in_thread(self._readers.combinations, "variants", self._ranked)
+        elif by not in self._curves:
+            read = self._readers.batches if by is By.BATCH else self._readers.threads
+            self.run_in_thread(read, "variants", partial(self._curve_read, by))
+
+    def _ranked(self, found: Ranking | str) -> None:
+        self._ranking = found
+        self._take_measured(self._by)
+        self._update()
+
+    def _curve_read(self, by: By, found: VariantCurve) -> None:
+        self._curves[by] = found
+        if not _was_measured(found):
+            if self._ranking is None:
+                # What other runtimes and formats have measured is worth more than predictions.
+                self.run_in_thread(self._readers.combinations, "variants", self._ranked)
+            else:
+                self._take_measured(by)
+        self._update()
+
+    def _take_measured(self, by: By) -> None:
+        """Show the combinations that were measured as the curve, where it has none of them itself."""
+        curve = self._curves.get(by)
+        if curve is not None and not _was_measured(curve) and isinstance(self._ranking, Ranking):
+            points = measured_points(self._ranking, by)
+            if points:
+                self._curves[by] = curve._replace(points=points)
+
+    def _update(self) -> None:
+        if self._by is By.COMBINATION:
+            self._panel.show_ranking(self._by.value, self._ranking)
+        else:
+            self._panel.show_curve(self._by.value, self._curves.get(self._by), self._bound_ms)
+        self.head_changed()
+        self.refresh_bindings()
+
+    def question(self) -> str:
+        return variants_question(self._model)
+
+    def answer(self) -> Iterable[Line]:
+        ranking, curve = self._ranking, self._curves.get(self._by)
+        if self._by is not By.COMBINATION:
+            if curve is not None and curve.points:
+                yield line(Span(f" {curve_answer(curve.points, self._bound_ms)}", "strong"))
+        elif ranking is not None and not isinstance(ranking, str):
+            yield line(Span(f" {ranking_answer(ranking)}", "strong"))
+
+    def state(self) -> Line:
+        if self._by is By.COMBINATION:
+            ranking = self._ranking
+            return (
+                ()
+                if ranking is None or isinstance(ranking, str)
+                else line(Span(f" {ranking_heading(ranking)}", "muted"))
+            )
+        curve = self._curves.get(self._by)
+        return line(Span(f" {curve.refusal}", "warn")) if curve is not None and curve.refusal else ()
+
+
+def _was_measured(curve: VariantCurve) -> bool:
+    return any(it.measured_ms is not None or it.found.estimate.coverage.measured for it in curve.points)
+
+
+def measured_points(ranking: Ranking, by: By) -> tuple[Point, ...]:
+    """Return the measured combinations along an axis, those of a series together; none without two places on it.
+
+    Threads are compared at the smallest batch size that has several numbers of them.
+    """
+    found = [it.point for it in ranking.combinations if it.comparable.latency and not it.comparable.is_predicted]
+    if by is By.THREADS:
+        threads: dict[int, set[int | None]] = {}
+        for it in found:
+            threads.setdefault(it.batch_size, set()).add(it.threads)
+        size = min((batch for batch, several in threads.items() if len(several) > 1), default=None)
+        found = [it for it in found if it.batch_size == size]
+    places = {it.batch_size if by is By.BATCH else it.threads for it in found}
+    if len(places) < 2:
+        return ()
+    order = {(it.runtime, it.precision, it.kernels): place for place, it in reversed([*enumerate(found)])}
+    return tuple(
+        sorted(
+            found,
+            key=lambda it: (order[it.runtime, it.precision, it.kernels], it.threads or 0, it.batch_size),
+        )
+    )

@@ -1,0 +1,224 @@
+"""The screen of the open model in several variants."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.estimate.ranking import Ranking
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.choices import BATCH_SIZES, Choices
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
+from dlbricks_tui.tui.workbench.work import VariantCurve, read_batch_curve, read_thread_curve
+from tests.estimate.stored import brick_records, model_record
+from tests.estimate.test_curve import point
+from tests.models.table_framework import TableFramework
+from tests.store.samples import runtime, system
+from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing
+from tests.tui.snapshots import check_all, check_layout
+from tests.wording.test_ranking import MIXED
+
+MEASURED = VariantCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
+REFUSED = MEASURED._replace(refusal="its file fixes the batch")
+BY_THREADS = VariantCurve((point(1, 20.0, 1), point(1, 12.5, 2), point(1, None, 4)))
+CHOICES = Choices(level=Level.WRITTEN, system="c5.xlarge", runtime="onnxruntime-1.32.0")
+
+
+def screen(
+    batches: VariantCurve = MEASURED, ranking: Ranking | str = "nothing to compare", by: By = By.BATCH
+) -> VariantsScreen:
+    return VariantsScreen("net", Readers(lambda: batches, lambda: BY_THREADS, lambda: ranking), by)
+
+
+async def test_the_batch_curve_matches_its_snapshot(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen()) as pilot:
+        await check_all(pilot, "variants")
+
+
+async def test_combinations_side_by_side_match_their_snapshot(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
+        await check_all(pilot, "variants-side-by-side")
+
+
+async def test_a_narrow_terminal_shows_both_curves_and_a_reason_for_what_is_missing(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(REFUSED), NARROW) as pilot:
+        shown = screen_text(pilot)
+        for words in (
+            "ms by batch size",
+            "Per second by batch size",
+            "x measured",
+            "its file fixes the batch",
+            "BATCH",
+        ):
+            assert words in shown
+        check_layout(pilot.app)
+
+
+async def test_the_answer_names_the_least_latency_and_the_highest_throughput(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(), WIDE) as pilot:
+        shown = screen_text(pilot)
+        assert "Which runtime, batch size and number of threads suit net?" in shown
+        assert "Least latency: batch 1, 15.00 ms, 66.67 per second. Highest throughput: batch 32, " in shown
+        assert "batch 1 to 32: 15.00 to 201.0 ms" in shown
+
+
+async def test_keys_set_a_bound_of_the_latency_and_name_the_best_batch_under_it(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(), WIDE) as pilot:
+        assert "+ higher bound" in screen_text(pilot)
+        # The middle of the measured latencies is 33 ms.
+        await press(pilot, "plus")
+        shown = screen_text(pilot)
+        assert "Best under 50 ms: batch 4, 33.00 ms, 121.2 per second." in shown and "─ bound 50 ms" in shown
+        await press(pilot, "plus")
+        assert "Best under 100 ms: batch 8" in screen_text(pilot)
+        await press(pilot, "minus", "minus")
+        assert "Best under 20 ms: batch 1" in screen_text(pilot)
+        await press(pilot, "n")
+        assert "est under" not in screen_text(pilot) and "bound 50 ms" not in screen_text(pilot)
+
+
+async def test_a_key_goes_through_batch_sizes_threads_and_all_combinations(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(ranking=MIXED), WIDE) as pilot:
+        await press(pilot, "x")
+        shown = screen_text(pilot)
+        assert "Variants: threads" in shown and "ms by threads" in shown and "EFFICIENCY" in shown
+        assert "2 threads: 12.50 ms, 80.00 per second, 1.60 times as fast as 1 thread." in shown
+        assert "not measured: dlbricks run net" in shown
+        await press(pilot, "x")
+        shown = screen_text(pilot)
+        assert "Variants: side by side" in shown and "onnxruntime, batch 8 is best: 70.00 ms, 114.3 per second" in shown
+        assert "of 3 others 1 alike and 1 slower, by up to 14 %" in shown
+        rows = [row for row in shown.splitlines() if "┤" in row]
+        assert ["best" in rows[0], "alike" in rows[1], "slower" in rows[2], "?" in rows[3]] == [True] * 4
+        assert rows[0].count("█") > rows[2].count("█") > 0
+        assert "+ higher bound" not in shown
+        await press(pilot, "x")
+        assert "Variants: batch sizes" in screen_text(pilot)
+
+
+async def test_where_nothing_of_a_curve_was_measured_the_combinations_that_were_are_drawn(new: DataFolder) -> None:
+    predicted = VariantCurve(tuple(replace(it, found=_predicted(it.found)) for it in MEASURED.points[:2]))
+    async with showing(new, lambda _: screen(predicted, MIXED), WIDE) as pilot:
+        shown = screen_text(pilot)
+        # Each runtime is a series, whose mark the table repeats.
+        assert "A onnxruntime" in shown and "B openvino" in shown and "MARK  RUNTIME" in shown
+        assert "Least latency: batch 1, onnxruntime, 10.00 ms" in shown
+
+
+def _predicted(found: SystemEstimate) -> SystemEstimate:
+    coverage = replace(found.estimate.coverage, measured=0, predicted=1)
+    return replace(found, end_to_end=None, estimate=replace(found.estimate, coverage=coverage))
+
+
+async def test_new_results_are_read_by_themselves_and_by_a_key(new: DataFolder) -> None:
+    read = []
+
+    def batches() -> VariantCurve:
+        read.append("batches")
+        return MEASURED
+
+    readers = Readers(batches, lambda: BY_THREADS, lambda: MIXED)
+    async with showing(new, lambda _: VariantsScreen("net", readers)) as pilot:
+        assert read == ["batches"]
+        await press(pilot, "r")
+        pilot.app.screen.post_message(NewResults())
+        await settled(pilot)
+        assert read == ["batches"] * 3
+
+
+async def test_combinations_that_were_left_out_are_told(new: DataFolder) -> None:
+    found = replace(MIXED, left_out=2, refusals=("its file fixes the batch",))
+    async with showing(new, lambda _: screen(ranking=found, by=By.COMBINATION), WIDE) as pilot:
+        shown = screen_text(pilot)
+        assert "left out: its file fixes the batch" in shown
+        assert "2 combinations with results of only some layers left out" in shown
+
+
+async def test_a_model_that_cannot_be_compared_says_why(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(ranking="the runtime cannot read it", by=By.COMBINATION)) as pilot:
+        assert "the runtime cannot read it" in screen_text(pilot)
+
+
+async def test_keys_open_the_variants_of_the_open_model(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "b")
+        assert not isinstance(pilot.app.screen, VariantsScreen)
+        await press(pilot, "v")
+        assert not isinstance(pilot.app.screen, VariantsScreen)
+        await press(pilot, "slash", '"resnet18_v1"', "enter", "enter", "b")
+        assert isinstance(pilot.app.screen, VariantsScreen)
+        assert "suit resnet18_v1?" in screen_text(pilot) and "Variants: batch sizes" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, VariantsScreen)
+        await press(pilot, "v")
+        shown = screen_text(pilot)
+        assert "Variants: side by side" in shown and "AGAINST BEST" in shown
+        assert "2 threads, batch 1, f32, written layers" in shown
+        (row,) = [line for line in shown.splitlines() if "mxnet    " in line and "best" in line]
+        assert row.index("ms") < row.index("best")
+
+
+async def test_a_model_that_was_not_measured_is_predicted_and_says_what_is_missing(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "v")
+        shown = screen_text(pilot)
+        assert "mxnet    ~" in shown
+        assert "~ not all measured: the latency of some layers is predicted" in shown
+        assert "r on the workbench runs what is missing" in shown
+
+
+def test_the_curve_has_results_of_each_batch_size_that_was_measured(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
+    at_four = decompose(
+        Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN, batch_size=4), Choices().cutting
+    )
+    where: dict[str, Any] = {"system": "c5.xlarge", "runtime": "onnxruntime-1.32.0"}
+    with ResultsDatabase(data.store) as store:
+        described = runtime("onnxruntime-1.32.0", framework="onnxruntime")
+        timed = model_record(at_four, 2.0, **where)
+        store.add(system("c5.xlarge"), described, *brick_records(at_four, **where), timed)
+    session = Session(data, SAMPLE_MODELS)
+    found = read_batch_curve(session, ModelSpec(source, Level.WRITTEN, Choices().cutting), CHOICES)
+    session.close()
+    assert [it.batch_size for it in found.points] == list(BATCH_SIZES)
+    measured = [it for it in found.points if it.found.estimate.coverage.measured]
+    assert [it.batch_size for it in measured if it.estimate_ms is not None] == [4]
+    assert next(it for it in found.points if it.batch_size == 4).measured_ms == 2.0
+    assert found.points[0].cure.endswith("with batch size 1")
+
+
+def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path / "data")
+    (source,) = Library(SAMPLE_MODELS, data.path, Format.ONNX).find("tabular_network")
+    decomposition = decompose(Loader(tmp_path / "cache", TableFramework()).load(source, batch_size=4))
+    identities = {threads: f"onnxruntime-1.32.0 python-3.11 threads-{threads}" for threads in (1, 2)}
+    with ResultsDatabase(data.store) as store:
+        store.add(system("c5.xlarge"))
+        for identity in identities.values():
+            described = runtime(identity, framework="onnxruntime")
+            store.add(described, *brick_records(decomposition, system="c5.xlarge", runtime=identity))
+    session = Session(data, SAMPLE_MODELS)
+    for threads, wanted in ((1, identities[1]), (2, identities[2]), (8, "")):
+        choices = replace(CHOICES, runtime=None, threads=threads)
+        found = session.estimator.estimate(decomposition, choices)
+        assert found.way.runtime == wanted
+        assert (found.per_second is None) == (not wanted)
+    # A runtime that was chosen has its own threads.
+    found = session.estimator.estimate(decomposition, replace(CHOICES, runtime=identities[1]))
+    assert (found.variant.threads, found.variant.batch_size) == (1, 4)
+    spec = ModelSpec(source, Level.WRITTEN, Choices().cutting, batch_size=4)
+    points = {it.threads: it for it in read_thread_curve(session, spec, CHOICES).points}
+    assert points.keys() >= {1, 2}
+    assert [points[threads].found.way.runtime for threads in (1, 2)] == list(identities.values())
+    assert not points[1].cure
+    session.close()
