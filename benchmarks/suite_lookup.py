@@ -9,7 +9,7 @@ those of the samples: as it is, and by its operators and weights alone, whatever
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
 from typing import NamedTuple
@@ -25,7 +25,8 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.suites.exporting import chosen_decoys
-from dlbricks_tui.share.suites.suite import seed_of
+from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
+from dlbricks_tui.share.suites.seed import seed_of
 
 DECOYS = 3
 # A network counts as found when so many of its bricks are in the suite: a few are in every network.
@@ -74,12 +75,14 @@ def attacks(here: Path, loader: Loader, level: Level) -> Iterable[Outcome]:
     exact = {path: frozenset(keys(it)) for path, it in known.items()}
     loose = {path: frozenset(outlines(it)) for path, it in known.items()}
 
-    def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Decomposition:
-        return decompose(loader.load(source, level, shapes))
+    def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
+        return [SuiteModel(decompose(loader.load(source, level, shapes)))]
 
     for path, private in known.items():
         pool = [source for source in sources.values() if source.path != path]
-        decoys = chosen_decoys(pool, DECOYS, seed_of(f"lookup {path.name}"), [private], take)
+        seed, packings = seed_of(f"lookup {path.name}"), {"mxnet": MXNetPacking(None)}
+        chosen = chosen_decoys(pool, DECOYS, seed, [SuiteModel(private)], take, packings)
+        decoys = [it.decomposition for it in chosen]
         here_exact = frozenset(key for it in (private, *decoys) for key in keys(it))
         here_loose = frozenset(key for it in (private, *decoys) for key in outlines(it))
         hits, loose_hits = found(exact, here_exact), found(loose, here_loose)

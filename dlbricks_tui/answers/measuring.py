@@ -103,20 +103,13 @@ def request_by(runtimes: Sequence[Runtime], options: MeasureOptions, sources: Se
     end_to_end = options.end_to_end
     if end_to_end is None:
         end_to_end = found[0].method is Method.INSIDE and len(sources) <= MOST_MODELS_END_TO_END
-    return _request(options, found[0], *found[1:], end_to_end=end_to_end)
+    return request_of(options, found[0], *found[1:], end_to_end=end_to_end)
 
 
-def suite_request(options: MeasureOptions, carried: Format, data: DataFolder) -> RunRequest:
-    """Return the request of a run that measures bricks of this format, without any yet."""
-    runtimes = _runtimes(options, {carried}, data)
-    if len(runtimes) > 1:
-        raise RunError("a suite is measured by one runtime with one number of threads: name one of each")
-    return _request(options, RuntimeChoice(runtimes[0], (), Method.ALONE))
-
-
-def _request(
+def request_of(
     options: MeasureOptions, first: RuntimeChoice, *others: RuntimeChoice, end_to_end: bool = False
 ) -> RunRequest:
+    """Return the request of a run with these runtimes."""
     timeout, memory_mib = options.brick_timeout_seconds, options.memory_limit_mib
     return RunRequest(
         models=first.models,

@@ -155,12 +155,13 @@ def cover(
     needed: Collection[str],
     cost_ms: Callable[[LayerGraph, int], float],
     whole_up_to_ms: float = 0.0,
+    counts: Callable[[LayerGraph, int], bool] = lambda graph, layer: True,
 ) -> list[Carrier]:
     """Return carriers with a short total latency that hold each needed brick of these models at least once.
 
-    `cost_ms` is the expected latency of a layer. Models up to `whole_up_to_ms` keep their repeated modules. The search
-    is greedy: the next model is the one whose carrier spends the largest share of its time on bricks that no carrier
-    holds yet.
+    `cost_ms` is the expected latency of a layer, and `counts` tells which layers may stand for their bricks. Models up
+    to `whole_up_to_ms` keep their repeated modules. The search is greedy: the next model is the one whose carrier
+    spends the largest share of its time on bricks that no carrier holds yet.
     """
     bricks = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
     latencies = [_latencies(graph, keys, cost_ms) for graph, keys in zip(graphs, bricks, strict=True)]
@@ -174,15 +175,17 @@ def cover(
         sum(latencies[number][bricks[number][index]] for index in carrier.origin)
         for number, carrier in enumerate(shortened)
     ]
+    standing = [
+        {key for index, key in enumerate(keys) if counts(graph, index)}
+        for graph, keys in zip(graphs, bricks, strict=True)
+    ]
     missing = set(needed)
     found: list[Carrier] = []
     waiting = set(range(len(graphs)))
     while waiting:
-        gains = {
-            number: sum(latencies[number][key] for key in missing.intersection(bricks[number])) for number in waiting
-        }
+        gains = {number: sum(latencies[number][key] for key in missing & standing[number]) for number in waiting}
         chosen = max(waiting, key=lambda number: (gains[number] / costs[number] if costs[number] else 0.0, -number))
-        held = missing.intersection(bricks[chosen])
+        held = missing & standing[chosen]
         if not held:
             break
         carrier = shortened[chosen] if is_short[chosen] else _holding(graphs[chosen], bricks[chosen], frozenset(held))

@@ -1,15 +1,21 @@
 """`dlbricks suite`: export the bricks of private models, measure them elsewhere, and import the results."""
 
 import argparse
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.measuring import suite_request
-from dlbricks_tui.answers.opening import library
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.options import add_cutting_options, add_models_argument, cutting_of, shapes_of, values_given
+from dlbricks_tui.answers.suites.exporting import SuiteOptions, export
+from dlbricks_tui.answers.suites.measuring import suite_run
+from dlbricks_tui.cli.options import (
+    add_cutting_options,
+    add_models_argument,
+    cutting_of,
+    names,
+    precision,
+    shapes_of,
+    values_given,
+    whole_numbers,
+)
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
@@ -23,27 +29,16 @@ from dlbricks_tui.cli.parser import (
     add_schema_option,
 )
 from dlbricks_tui.cli.run import add_measuring_options, carry_out, measure_options_of, showing_of
-from dlbricks_tui.cli.store import load_all, open_store
-from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.frameworks import WorkerFramework
-from dlbricks_tui.models.graph import Level, Shape
-from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.cli.store import open_store
+from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice
-from dlbricks_tui.runtime.registry import Registry
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys, round_trip, write_assembled
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.suites.exporting import Assembled, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
-from dlbricks_tui.share.suites.suite import (
-    SUITE_FORMAT,
-    SuiteFolder,
-    fresh_seed,
-    refuse_other_formats,
-    refuse_other_runtimes,
-    seed_of,
-)
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
+from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.wording.numbers import counted
 
 _DECOYS = 3
@@ -55,7 +50,9 @@ def register(parser: Parser) -> None:
     actions = add_actions(parser)
     _add_export(actions)
     running = add_action(actions, "run", "measure a suite on this host, which needs no models", run_suite, json=False)
-    running.add_argument("suite", metavar="DIR", type=Path, help="a folder that `dlbricks suite export` has written")
+    running.add_argument(
+        "suite", metavar="SUITE", type=Path, help="the file or folder that `dlbricks suite export` has written"
+    )
     running.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file for the results")
     add_measuring_options(running)
     add_schema_option(running, "RunResult", module="run_results")
@@ -68,54 +65,49 @@ def register(parser: Parser) -> None:
 
 
 def export_suite(args: argparse.Namespace) -> int:
-    """Write the bricks of models and of decoys into a folder, and the key to them where only the owner reads it."""
+    """Write the bricks of models and of decoys for others, and the key to them where only the owner reads it."""
     if args.decoys < 0:
         raise UsageError(f"--decoys {args.decoys}: give a number of models, or 0 for none")
-    level, seed = Level(args.level), fresh_seed() if args.seed is None else seed_of(args.seed)
-    runtime = Registry(args.data.path).runtime_for({SUITE_FORMAT})
-    with WorkerFramework(runtime, args.data.log / "framework.log") as framework:
-        loader = Loader(args.data.cache, framework)
-        known, cutting = library(args.data, SUITE_FORMAT), cutting_of(args)
-        sources = known.find_all(args.models)
-        refuse_other_formats(sources)
-        loaded = load_all(loader, sources, level, shapes_of(args), values_given(args))
-        models = [decompose(it.graph, cutting, loader.cache) for it in loaded]
-        mine = {source.path for source in sources}
-        samples = [sample for sample in known.samples() if sample.format is SUITE_FORMAT]
-        offered = known.find_all(args.decoys_from) if args.decoys_from else samples
-
-        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Decomposition:
-            return decompose(loader.load(source, level, shapes), cutting, loader.cache)
-
-        pool = [source for source in offered if source.path not in mine]
-        decoys = chosen_decoys(pool, args.decoys, seed, models, take)
-        sent = f"{counted(len(models), 'model')} and {counted(len(decoys), 'decoy')}"
-        narrate(f"checking that the bricks of {sent} arrive unchanged")
-        check = round_trip(Unpacker(framework, level, fingerprint().memory_bytes))
-        assembled = assemble(models, decoys, seed, level, check)
+    cutting = cutting_of(args)
+    options = SuiteOptions(
+        granularity=cutting.granularity,
+        cut=cutting.cut,
+        order=cutting.order,
+        inputs=shapes_of(args),
+        values=values_given(args),
+        level=Level(args.level),
+        runtimes=args.runtime,
+        batch=args.batch,
+        precision=args.precision,
+        decoys=args.decoys,
+        decoys_from=args.decoys_from or (),
+    )
+    seed = fresh_seed() if args.seed is None else seed_of(args.seed)
+    exported = export(args.models, options, seed, args.data, narrate)
+    assembled = exported.assembled
     key_file = args.key or key_path(args.data, assembled.manifest.suite)
     write_assembled(assembled, args.output, key_file)
-    _tell_export(assembled, len(decoys), key_file)
+    _tell_export(assembled, exported.decoys, key_file)
     if args.json:
         write_json(_export_document(assembled, args.output, key_file))
     else:
         write(f"{args.output}\n")
-    return Status.DONE_WITH_FAILURES if len(models) < len(sources) else Status.DONE
+    return Status.DONE_WITH_FAILURES if exported.left_out else Status.DONE
 
 
 def run_suite(args: argparse.Namespace) -> int:
     """Measure a suite like models, and write the results into a file."""
-    # A folder that is no suite is refused before a run of it waits for its turn.
-    manifest = SuiteFolder(args.suite).manifest
+    # A suite that cannot be read is refused before a run of it waits for its turn.
+    with open_suite(args.suite) as suite:
+        manifest = suite.manifest
     if not args.output.absolute().parent.is_dir():
         raise UsageError(f"-o {args.output}: there is no folder {args.output.absolute().parent}")
     if args.output.is_dir():
         raise UsageError(f"-o {args.output}: that is a folder; name a file in it")
     choice = SuiteChoice(args.suite.absolute(), args.output.absolute())
-    request = replace(
-        suite_request(measure_options_of(args), SUITE_FORMAT, args.data), suite=choice, level=manifest.level
-    )
-    refuse_other_runtimes(request.runtime)
+    request, absent = suite_run(measure_options_of(args), manifest, choice, args.data)
+    for title in absent:
+        narrate(f"left out: bricks for {title}, which does not measure here")
     return carry_out(create_run(request, args.data), request, args.data, showing_of(args))
 
 
@@ -132,10 +124,38 @@ def import_suite(args: argparse.Namespace) -> int:
 
 
 def _add_export(actions: Actions) -> None:
-    about = "write the bricks of models into a folder that others may read"
+    about = "write the bricks of models into a file or folder that others may read"
     parser = add_action(actions, "export", about, export_suite, json=False)
     add_models_argument(parser, many=True)
-    parser.add_argument("-o", "--output", metavar="DIR", type=Path, required=True, help="the folder, which is made")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="SUITE",
+        type=Path,
+        required=True,
+        help="the suite: a new file such as suite.dlbricks (a zip), or a new folder",
+    )
+    parser.add_argument(
+        "--runtime",
+        metavar="R",
+        type=names,
+        default=(),
+        help="runtimes that are to measure the suite, with commas (default: all here that read the models)",
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="N",
+        type=whole_numbers,
+        default=(),
+        help="images, sentences or rows in an inference, or several batch sizes: 1,8 (default: that of the file)",
+    )
+    parser.add_argument(
+        "--precision",
+        metavar="P",
+        type=precision,
+        default=Precision.F32,
+        help="the precision to measure in (default: f32)",
+    )
     parser.add_argument(
         "--decoys",
         metavar="N",

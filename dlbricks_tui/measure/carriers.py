@@ -64,19 +64,23 @@ class CarrierJob:
         return self.program if self.file is None else file_program(self.carrier.model, self.file)
 
 
-def carrier_jobs(models: Iterable[CutModel], needed: Mapping[str, Job]) -> list[CarrierJob]:
+def carrier_jobs(cut: Iterable[CutModel], needed: Mapping[str, Job]) -> list[CarrierJob]:
     """Carriers that hold the needed bricks, given by key.
 
     Models with a layer that cannot run are no carriers, nor are written layers that the runtime would fuse.
     """
-    cut = list(models)
+    cut = list(cut)
     graphs = [model.decomposition.graph for model in cut]
     graphs = [graph for graph in graphs if graph.level is Level.FUSED or not graph.traits.always_fuses]
     runnable = [graph for graph in graphs if all(layer.unmeasurable is None for layer in graph.layers)]
     # By identity: hashing a graph takes longer than reading it.
-    files = {id(model.decomposition.graph): model.file for model in cut}
-    carriers = cover(runnable, needed.keys(), _expected_ms, _WHOLE_UP_TO_MS)
-    return [_job(number, carrier, needed, files[id(carrier.model)]) for number, carrier in enumerate(carriers)]
+    models = {id(model.decomposition.graph): model for model in cut}
+
+    def counts(graph: LayerGraph, layer: int) -> bool:
+        return layer not in models[id(graph)].edges
+
+    carriers = cover(runnable, needed.keys(), _expected_ms, _WHOLE_UP_TO_MS, counts)
+    return [_job(number, carrier, needed, models[id(carrier.model)]) for number, carrier in enumerate(carriers)]
 
 
 def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence[CarrierJob]]:
@@ -95,7 +99,7 @@ def groups(carriers: Iterable[CarrierJob], most_bytes: int) -> Iterator[Sequence
         yield group
 
 
-def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], file: Path | None) -> CarrierJob:
+def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], model: CutModel) -> CarrierJob:
     keys = {layer.index: brick_of(carrier.graph, (layer.index,)).key for layer in carrier.graph.layers}
     written = carrier_program(carrier.graph)
     # As many weights as the model reads between two runs of a layer have to pass through the caches here, too.
@@ -108,8 +112,12 @@ def _job(number: int, carrier: Carrier, needed: Mapping[str, Job], file: Path | 
         program,
         latency_ms,
         written.owners,
-        {index: needed[key] for index, key in keys.items() if key in needed},
-        file if carrier.is_whole else None,
+        {
+            index: needed[key]
+            for index, key in keys.items()
+            if key in needed and carrier.origin[index] not in model.edges
+        },
+        model.file if carrier.is_whole else None,
     )
 
 

@@ -55,6 +55,8 @@ class CutModel:
     file: Path | None = None
     # Its name in the run where that is not its own: the variant may be part of it.
     label: str = ""
+    # The layers that do not stand for their bricks, as their surroundings are not those of a model.
+    edges: frozenset[int] = frozenset()
 
     @property
     def needs_file(self) -> bool:

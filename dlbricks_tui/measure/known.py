@@ -69,6 +69,20 @@ def newest_result(store: ResultsDatabase, conditions: Conditions, key: JobKey) -
     return _result_of(_newest(store, conditions, key))
 
 
+def results_of_newest_run(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> tuple[Result, ...]:
+    """Return the good results of the newest run: a method without contexts has one for each occurrence of a brick."""
+    newest = newest_result(store, conditions, key)
+    if newest is None:
+        return ()
+    of_run = store.select(_subject(key) & conditions.query & equal(good=True, run=newest.run), order=OLDEST_FIRST)
+    found = []
+    for place in range(len(of_run)):
+        # The store reports damaged results by itself.
+        with suppress(DamagedResultError):
+            found.append(of_run.result(place))
+    return tuple(found)
+
+
 def _result_of(newest: Selection) -> Result | None:
     # The store reports damaged results by itself.
     with suppress(DamagedResultError):
@@ -78,9 +92,12 @@ def _result_of(newest: Selection) -> Result | None:
 
 def _newest(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
     """Return the newest good result; empty if there is none."""
-    subject = equal(brick=key.brick, context=key.context) if key.brick else equal(of="model", model=key.model)
     # Of equally old results, the one stored last counts.
-    return store.select(subject & conditions.query & equal(good=True), order=OLDEST_FIRST)[-1:]
+    return store.select(_subject(key) & conditions.query & equal(good=True), order=OLDEST_FIRST)[-1:]
+
+
+def _subject(key: JobKey) -> QueryInstance:
+    return equal(brick=key.brick, context=key.context) if key.brick else equal(of="model", model=key.model)
 
 
 def _statistics(summary: Summary) -> Statistics:

@@ -21,7 +21,9 @@ from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Format
-from dlbricks_tui.share.suites.suite import Manifest, SuiteBrick, sha256, write_suite
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.suites.manifest import Manifest, SuiteBrick, sha256
+from dlbricks_tui.share.suites.suite_files import write_suite
 from dlbricks_tui.store.records import Record
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
@@ -304,10 +306,12 @@ def test_a_report_covers_the_models_whose_framework_is_installed(net: Path, unre
 
 
 def test_a_suite_is_for_runtimes_of_its_format(dlbricks: Command, tmp_path: Path) -> None:
-    brick = SuiteBrick("ab" * 16, 1, False, 2, sha256(b"{}"))
-    write_suite(tmp_path / "suite", Manifest("cd" * 16, Level.WRITTEN, (brick,)), {brick.id: b"{}"})
+    brick = SuiteBrick("ab" * 16, Format.MXNET, 1, False, 2, sha256(b"{}"))
+    write_suite(
+        tmp_path / "suite", Manifest("cd" * 16, Level.WRITTEN, Precision.F32, ("mxnet",), (brick,)), {brick.id: b"{}"}
+    )
     asked = ["suite", "run", str(tmp_path / "suite"), "-o", str(tmp_path / "results.json")]
     status, out, told = dlbricks(*asked, "--runtime", "default-onnx")
     assert (status, out, len(told.splitlines())) == (2, "", 1)
-    assert "runtime default-onnx runs ONNX models, and a suite holds layers of MXNet" in told
+    assert "runtime default-onnx is ONNX Runtime, and the suite is for MXNet; name another --runtime, or none" in told
     assert not (tmp_path / "data" / "runs").exists()

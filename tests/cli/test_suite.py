@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.share.suites.suite import sha256
+from dlbricks_tui.share.suites.manifest import sha256
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites.manifest import sha256
 from dlbricks_tui.share.suites.results_file import read_results
-from dlbricks_tui.share.suites.suite import sha256
 from tests.share.trio import Trio
 
 Document = dict[str, Any]
@@ -56,13 +56,19 @@ def refusal(trio: Trio) -> str:
 
 
 def first(document: Document) -> Document:
-    found: Document = document["measured"][min(document["measured"])]
+    measured = part(document)["measured"]
+    found: Document = measured[min(measured)][0]
+    return found
+
+
+def part(document: Document) -> Document:
+    found: Document = document["parts"][0]
     return found
 
 
 def rename(document: Document, name: str) -> None:
-    was = min(document["measured"])
-    document["measured"][name] = {**document["measured"].pop(was), "brick": name}
+    measured = part(document)["measured"]
+    measured[name] = [{**it, "brick": name} for it in measured.pop(min(measured))]
 
 
 def test_a_reformatted_file_reads_the_same(tmp_path: Path, measured: Trio) -> None:
@@ -82,7 +88,7 @@ def test_a_file_that_claims_other_bricks_is_refused(trio: Trio) -> None:
 
 
 def test_a_failure_of_another_brick_is_refused(trio: Trio) -> None:
-    forge(trio, lambda document: document["failed"].update({"f" * 32: "hung"}))
+    forge(trio, lambda document: part(document)["failed"].update({"f" * 32: "hung"}))
     assert "does not hold" in refusal(trio)
 
 
@@ -161,11 +167,15 @@ def test_non_finite_values_are_refused(trio: Trio) -> None:
         lambda document: document.update(system=first(document)),
         lambda document: document.update(system=7),
         lambda document: document["system"].update(cpu="x" * 10_000),
-        lambda document: document.update(calibrations=[document["system"]]),
-        lambda document: document.update(calibrations=[{}] * 101),
-        lambda document: document["failed"].update({"0" * 32: 7}),
+        lambda document: part(document).update(calibrations=[document["system"]]),
+        lambda document: part(document).update(calibrations=[{}] * 101),
+        lambda document: part(document)["failed"].update({"0" * 32: 7}),
         lambda document: document.update(more=1),
-        lambda document: document.pop("runtime"),
+        lambda document: part(document).pop("runtime"),
+        lambda document: document.update(parts=[]),
+        lambda document: document.update(parts=document["parts"] * 2),
+        lambda document: part(document)["runtime"].update(framework="a new one"),
+        lambda document: part(document)["measured"].update({min(part(document)["measured"]): []}),
         lambda document: document.update(format="something-else"),
         lambda document: document.update(schema=99),
     ],
@@ -204,25 +214,25 @@ JSON = st.recursive(
 PATHS = (
     ("suite",),
     ("system",),
-    ("runtime", "threads"),
+    ("parts", 0, "runtime", "threads"),
     ("system", "facts"),
-    ("measured",),
-    ("failed",),
-    ("calibrations",),
-    ("measured", "first", "statistics"),
-    ("measured", "first", "statistics", "count"),
-    ("measured", "first", "samples_ms"),
-    ("measured", "first", "noise"),
-    ("measured", "first", "when"),
-    ("measured", "first", "uuid"),
-    ("measured", "first", "batch_size"),
+    ("parts", 0, "measured"),
+    ("parts", 0, "failed"),
+    ("parts", 0, "calibrations"),
+    ("parts", 0, "measured", "first", 0, "statistics"),
+    ("parts", 0, "measured", "first", 0, "statistics", "count"),
+    ("parts", 0, "measured", "first", 0, "samples_ms"),
+    ("parts", 0, "measured", "first", 0, "noise"),
+    ("parts", 0, "measured", "first", 0, "when"),
+    ("parts", 0, "measured", "first", 0, "uuid"),
+    ("parts", 0, "measured", "first", 0, "batch_size"),
 )
 
 
 @given(st.sampled_from(PATHS), JSON)
-def test_any_wrong_value_is_refused_with_one_line(measured: Trio, path: tuple[str, ...], value: Any) -> None:
+def test_any_wrong_value_is_refused_with_one_line(measured: Trio, path: tuple[str | int, ...], value: Any) -> None:
     document = json.loads((measured.path / KEPT).read_bytes())
-    where = document
+    where: Any = document
     for step in path[:-1]:
         where = where[min(where) if step == "first" else step]
     where[path[-1]] = value

@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
-from dlbricks_tui.share.suites.suite import SuiteFolder, network_name, read_manifest, sha256
+from dlbricks_tui.share.suites.manifest import read_manifest, sha256
+from dlbricks_tui.share.suites.suite_files import SuiteFolder, network_name
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from tests.models.table_framework import TableFramework
 from tests.share.trio import GIBIBYTE, Trio
 
 Document = dict[str, Any]
+HEAD = {"format": "dlbricks-suite", "schema": 2, "precision": "f32", "frameworks": ["mxnet"]}
 
 
 @pytest.fixture
@@ -127,8 +129,8 @@ def test_a_million_bricks_are_refused(trio: Trio) -> None:
 
 
 def test_too_many_bricks_are_refused() -> None:
-    brick = {"id": "0" * 32, "layers": 1, "bytes": 1, "sha256": "0" * 64}
-    head = {"format": "dlbricks-suite", "schema": 1, "suite": "0" * 32, "level": "fused"}
+    brick = {"id": "0" * 32, "format": "MXNet", "layers": 1, "bytes": 1, "sha256": "0" * 64}
+    head = {**HEAD, "suite": "0" * 32, "level": "fused"}
     content = json.dumps({**head, "bricks": [brick] * 50_001}).encode()
     with pytest.raises(BrokenSuiteError, match="50,001 bricks"):
         read_manifest(content, "suite.json")
@@ -151,10 +153,10 @@ def test_an_invalid_manifest_is_refused(trio: Trio, text: bytes) -> None:
     assert str(trio.suite / "suite.json") in refusal(trio)
 
 
-@pytest.mark.parametrize("schema", [0, 3, 99])
+@pytest.mark.parametrize("schema", [1, 3, 99])
 def test_a_suite_of_another_version_is_refused_by_its_version(trio: Trio, schema: int) -> None:
     change_manifest(trio, lambda document: document.update(schema=schema))
-    assert f"another version of dlbricks (schema {schema}, this version reads 1); use the same" in refusal(trio)
+    assert f"another version of dlbricks (schema {schema}, this version reads 2); use the same" in refusal(trio)
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,7 @@ def test_any_network_is_refused_with_one_line_or_read(nodes: list[Any], heads: A
 
 @given(JSON, JSON, JSON)
 def test_any_manifest_is_refused_with_one_line_or_read(suite: Any, level: Any, bricks: Any) -> None:
-    head = {"format": "dlbricks-suite", "schema": 1, "suite": suite, "level": level, "bricks": bricks}
+    head = {**HEAD, "suite": suite, "level": level, "bricks": bricks}
     with pytest.raises(BrokenSuiteError) as refused_manifest:
         read_manifest(json.dumps(head).encode(), "suite.json")
     one_line(refused_manifest.value)

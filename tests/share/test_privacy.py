@@ -18,9 +18,10 @@ from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.share.networks.mxnet_network import packed
-from dlbricks_tui.share.suites import exporting
+from dlbricks_tui.share.suites import packing
 from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
-from dlbricks_tui.share.suites.suite import seed_of
+from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
+from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.table_framework import TableFramework
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
@@ -53,8 +54,8 @@ NETWORKS = (
 )
 
 
-def unchecked(content: bytes, alone: Excerpt) -> None:
-    """Accept every file; other tests check the round trip."""
+# Every file is accepted; other tests check the round trip.
+UNCHECKED = {"mxnet": MXNetPacking(None)}
 
 
 def test_a_suite_holds_no_name_no_file_name_and_no_comment_of_the_private_models(tmp_path: Path) -> None:
@@ -82,9 +83,9 @@ def test_files_differ_in_nothing_but_their_names_and_contents(tmp_path: Path) ->
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
     trio = Trio(tmp_path_factory.mktemp("small"))
-    mine = [trio.taken_apart((24, 40), Level.WRITTEN)]
-    decoys = [trio.taken_apart((16, 48), Level.WRITTEN, "decoy")]
-    return [assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, unchecked) for number in range(SEEDS)]
+    mine = [SuiteModel(trio.taken_apart((24, 40), Level.WRITTEN))]
+    decoys = [SuiteModel(trio.taken_apart((16, 48), Level.WRITTEN, "decoy"))]
+    return [assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, UNCHECKED) for number in range(SEEDS)]
 
 
 def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
@@ -164,8 +165,8 @@ def packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
             files[id(found)] = packed(found)
         return files[id(found)]
 
-    monkeypatch.setattr(exporting, "excerpt", taken_out)
-    monkeypatch.setattr(exporting, "packed", written)
+    monkeypatch.setattr(packing, "excerpt", taken_out)
+    monkeypatch.setattr(packing, "packed", written)
 
 
 @pytest.mark.usefixtures("packed_once")
@@ -174,17 +175,18 @@ def test_decoys_cannot_be_distinguished_from_real_bricks(networks: Mapping[Path,
     exported = []
     for number in range(EXPORTS):
         mine = chance.choice(list(networks))
+        private = [SuiteModel(networks[mine])]
         others = [source_of(path) for path in networks if path != mine]
 
-        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Decomposition:
+        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
             if shapes:
                 raise ModelError("no framework is here that would find out other shapes")
-            return networks[source.path]
+            return [SuiteModel(networks[source.path])]
 
         seed = seed_of(f"export {number}")
-        decoys = chosen_decoys(others, 3, seed, [networks[mine]], take)
-        suite = assemble([networks[mine]], decoys, seed, Level.WRITTEN, unchecked)
-        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.suite)))
+        decoys = chosen_decoys(others, 3, seed, private, take, UNCHECKED)
+        suite = assemble(private, decoys, seed, Level.WRITTEN, UNCHECKED)
+        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in decoy.decomposition.suite)))
     halves = told(exported[: EXPORTS // 2]), told(exported[EXPORTS // 2 :])
     for classify in (by_regression, by_memory):
         # Each half is used for learning once, which halves the influence of chance.

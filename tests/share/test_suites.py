@@ -14,16 +14,15 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.exporting import assemble, round_trip
+from dlbricks_tui.share.suites.exporting import assemble
 from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.packing import SuiteModel
 from dlbricks_tui.share.suites.results_file import read_results
 from dlbricks_tui.share.suites.running import execute_any
-from dlbricks_tui.share.suites.suite import seed_of
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.suites.seed import seed_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
-from tests.models.table_framework import TableFramework
-from tests.share.trio import GIBIBYTE, PRIVATE_WIDTHS, Trio
+from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
 
 
 @pytest.fixture
@@ -48,8 +47,7 @@ def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level) -
 
 def test_a_suite_marks_cold_bricks(trio: Trio) -> None:
     mine = trio.taken_apart((200, 400, 400), Level.WRITTEN, normed=True, steps=2)
-    check = round_trip(Unpacker(TableFramework(), Level.WRITTEN, GIBIBYTE))
-    suite = assemble([mine], [], seed_of("a seed"), Level.WRITTEN, check)
+    suite = assemble([SuiteModel(mine)], [], seed_of("a seed"), Level.WRITTEN, packings(Level.WRITTEN))
     names = {(meaning.brick, meaning.context): name for name, meaning in suite.key.meanings.items()}
     assert names.keys() <= mine.suite
     cold = {brick.id: brick.cold for brick in suite.manifest.bricks}
@@ -75,13 +73,13 @@ def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio
         return 1e6 * any(isinstance(event, Planned) for event in events)
 
     trio.run(events, clock, time_budget_seconds=1000.0)
-    assert not read_results(trio.results).measured
+    assert not read_results(trio.results).parts[0].measured
     (state,) = RunFolders(trio.vendor.data.runs).states()
     folder = RunFolder(trio.vendor.data.runs / state.run)
     request = replace(read_request(folder.request_file), time_budget_seconds=None)
     assert request.suite is not None
     execute_any(folder, request, trio.vendor.place, trio.vendor.lock)
-    assert len(read_results(trio.results).measured) == len(assembled.manifest.bricks)
+    assert len(read_results(trio.results).parts[0].measured) == len(assembled.manifest.bricks)
 
 
 def test_a_brick_that_cannot_be_read_fails_alone_and_the_owner_gets_the_reason(trio: Trio) -> None:
@@ -118,12 +116,13 @@ def test_calibrations_of_the_system_are_imported_with_its_results(trio: Trio) ->
     trio.export()
     trio.run()
     results = read_results(trio.results)
+    (part,) = results.parts
     constants = Calibration(
         when=utc_now(),
         system=results.system.id,
-        runtime=results.runtime.id,
+        runtime=part.runtime.id,
         level=Level.WRITTEN,
-        protocol=next(iter(results.measured.values())).protocol,
+        protocol=next(iter(part.measured.values()))[0].protocol,
         run="",
         constants=(("per_layer_ms", 0.005),),
         residuals=(),

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,11 +15,13 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest, SuiteChoice
 from dlbricks_tui.runs.run_folder import RunState
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, round_trip, write_assembled
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
 from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
 from dlbricks_tui.share.suites.running import execute_any
-from dlbricks_tui.share.suites.suite import SuiteFolder, seed_of
+from dlbricks_tui.share.suites.seed import seed_of
+from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.database import ResultsDatabase
 from tests.models.table_framework import TableFramework
@@ -71,6 +73,11 @@ def network(widths: Sequence[int], name: str = "layer", side: int = 16, normed: 
     return json.dumps({"nodes": nodes, "heads": [[head, 0, 0]], "attrs": {"mxnet_version": ["int", 10500]}}).encode()
 
 
+def packings(level: Level) -> Mapping[str, Packing]:
+    """Return the packing of MXNet's bricks, which are read back."""
+    return {"mxnet": MXNetPacking(Unpacker(TableFramework(), level, GIBIBYTE))}
+
+
 @dataclass(frozen=True)
 class Trio:
     """Their folders; a suite is written to `suite`, and its results to `results`."""
@@ -103,16 +110,15 @@ class Trio:
 
     def export(self, level: Level = Level.WRITTEN, seed: str = "a seed") -> Assembled:
         """Export a suite as the owner."""
-        models = [self.taken_apart(PRIVATE_WIDTHS, level)]
-        decoys = [self.taken_apart(widths, level, "decoy") for widths in DECOY_WIDTHS]
-        check = round_trip(Unpacker(TableFramework(), level, GIBIBYTE))
-        assembled = assemble(models, decoys, seed_of(seed), level, check)
+        models = [SuiteModel(self.taken_apart(PRIVATE_WIDTHS, level))]
+        decoys = [SuiteModel(self.taken_apart(widths, level, "decoy")) for widths in DECOY_WIDTHS]
+        assembled = assemble(models, decoys, seed_of(seed), level, packings(level))
         write_assembled(assembled, self.suite, key_path(self.owner.data, assembled.manifest.suite))
         return assembled
 
     def request(self, **changes: object) -> RunRequest:
         """Return the vendor's request."""
-        about = {"rule": FixedRuns(10), "level": SuiteFolder(self.suite).manifest.level, **changes}
+        about = {"rule": FixedRuns(10), "level": open_suite(self.suite).manifest.level, **changes}
         return RunRequest(models=(), runtime=FAKE, suite=SuiteChoice(self.suite, self.results), **about)  # type: ignore[arg-type]
 
     def run(

@@ -15,7 +15,6 @@ from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document, symbol_file
 from dlbricks_tui.models.mxnet.variables import SHAPE_ATTRIBUTE
 from dlbricks_tui.share.errors import UnsuitableLayersError
-from dlbricks_tui.share.suites.suite import SUITE_FORMAT
 
 _NUM_ARGS = "num_args"
 # Parameters that make no difference to a brick but decide which inputs there are.
@@ -102,9 +101,6 @@ class _Entry(NamedTuple):
 
 def packed(alone: Excerpt) -> bytes:
     """Return the symbol file of an excerpt; operators have the number of their layer, and fused ones are unfused."""
-    form = alone.graph.format
-    if form is not SUITE_FORMAT:
-        raise UnsuitableLayersError(f"is of an {form.value} model, and a suite holds layers of {SUITE_FORMAT.value}")
     if any(layer.times > 1 for layer in alone.graph.layers):
         raise UnsuitableLayersError("holds layers that are repeated beside others that are not")
     return _Packer(alone.graph).file()

@@ -10,26 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.bricks.excerpts import Excerpt, excerpt
-from dlbricks_tui.bricks.layouts import output_layouts
-from dlbricks_tui.measure.plan import is_run
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.share.errors import BrokenBrickError, ShareError, UnsuitableLayersError
-from dlbricks_tui.share.networks.mxnet_network import packed
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
-from dlbricks_tui.share.suites.suite import (
-    MOST_BRICKS,
-    MOST_NETWORK_BYTES,
-    Manifest,
-    Seed,
-    SuiteBrick,
-    sha256,
-    write_suite,
-)
-from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.share.suites.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
+from dlbricks_tui.share.suites.packing import PackedBrick, Packing, Pair, SuiteModel
+from dlbricks_tui.share.suites.seed import Seed
+from dlbricks_tui.share.suites.suite_files import is_archive, write_suite
 from dlbricks_tui.store.labels import label_of
 
 # The share of decoys with other image sizes: published networks alone could be recognised.
@@ -38,31 +28,39 @@ _SMALLEST, _LARGEST = 0.6, 1.4
 # Most networks halve an image five times: 2 to the power of 5.
 _STEP = 32
 
-# Loads a model for input shapes by name, and decomposes it.
-Take = Callable[[ModelSource, Mapping[str, Shape]], Decomposition]
-# Raises a ShareError unless reading a file gives the same excerpt.
-Check = Callable[[bytes, Excerpt], None]
+# Loads a model for input shapes by name, and cuts it into bricks, once for each framework of the suite.
+Take = Callable[[ModelSource, Mapping[str, Shape]], Sequence[SuiteModel]]
+# The packing of each framework.
+Packings = Mapping[str, Packing]
 
 
 def chosen_decoys(
-    pool: Sequence[ModelSource], count: int, seed: Seed, private: Sequence[Decomposition], take: Take
-) -> tuple[Decomposition, ...]:
+    pool: Sequence[ModelSource],
+    count: int,
+    seed: Seed,
+    private: Sequence[SuiteModel],
+    take: Take,
+    packings: Packings,
+) -> tuple[SuiteModel, ...]:
     """Return `count` random models of the pool, each with bricks that the earlier ones lack."""
-    found: list[Decomposition] = []
-    known = {pair for decomposition in private for pair in decomposition.suite}
+    found: list[SuiteModel] = []
+    known = {pair for model in private for pair in packings[model.framework].pairs(model)}
+    chosen = 0
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
-        if decoy.suite <= known:
+        pairs = {pair for model in decoy for pair in packings[model.framework].pairs(model)}
+        if pairs <= known:
             continue
-        known |= decoy.suite
-        found.append(decoy)
-        if len(found) == count:
+        known |= pairs
+        found += decoy
+        chosen += 1
+        if chosen == count:
             return tuple(found)
     if count:
-        raise ShareError(f"{count} decoys are wanted, but only {len(found)} can be made; ask for fewer with --decoys")
+        raise ShareError(f"{count} decoys are wanted, but only {chosen} can be made; ask for fewer with --decoys")
     return ()
 
 
-def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Take) -> Iterator[Decomposition]:
+def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Take) -> Iterator[Sequence[SuiteModel]]:
     # Some models of the pool share one file.
     sources = {source.path: source for source in pool}
     for source in chance.sample(list(sources.values()), len(sources)):
@@ -112,93 +110,87 @@ class Assembled:
 
 
 def assemble(
-    models: Sequence[Decomposition], decoys: Sequence[Decomposition], seed: Seed, level: Level, check: Check
+    models: Sequence[SuiteModel],
+    decoys: Sequence[SuiteModel],
+    seed: Seed,
+    level: Level,
+    packings: Packings,
+    precision: Precision = Precision.F32,
 ) -> Assembled:
     """Return the suite of these models, without the bricks that cannot be exported."""
-    packer = _Packer(seed, level, check)
+    packer = _Packer(seed, level, packings)
     mine = packer.pack_all(models)
     left_out = tuple(packer.left_out)
     others = packer.pack_all(decoys).keys() - mine.keys()
     if not mine:
-        raise ShareError("none of the models has a brick that a suite can hold; nothing was exported")
+        why = f": the first {left_out[0].reason}" if left_out else ""
+        raise ShareError(f"none of the models has a brick that a suite can hold{why}; nothing was exported")
     if len(packer.bricks) > MOST_BRICKS:
         raise ShareError(
             f"a suite holds {MOST_BRICKS:,} bricks at most, not {len(packer.bricks):,}; export fewer models"
         )
-    manifest = Manifest(seed.id_of("suite"), level, tuple(packer.bricks[each] for each in sorted(packer.bricks)))
-    names = tuple(decomposition.graph.name for decomposition in models)
+    frameworks = tuple(dict.fromkeys(meaning.framework for meaning in mine.values()))
+    bricks = tuple(packer.bricks[each] for each in sorted(packer.bricks))
+    manifest = Manifest(seed.id_of("suite"), level, precision, frameworks, bricks)
+    names = tuple(dict.fromkeys(model.decomposition.graph.name for model in models))
     text_hash = sha256(manifest.text().encode())
     key = SuiteKey(manifest.suite, text_hash, level, names, mine, frozenset(others))
     return Assembled(manifest, packer.networks, key, left_out)
 
 
-def write_assembled(assembled: Assembled, folder: Path, key_file: Path) -> None:
+def write_assembled(assembled: Assembled, path: Path, key_file: Path) -> None:
     """Write the key for the owner and the suite for others, or neither."""
-    if key_file.absolute().is_relative_to(folder.absolute()):
-        raise ShareError(f"the key {key_file} would be in the suite {folder}, where others find it; name another --key")
+    if not is_archive(path) and key_file.absolute().is_relative_to(path.absolute()):
+        raise ShareError(f"the key {key_file} would be in the suite {path}, where others find it; name another --key")
+    if key_file.absolute() == path.absolute():
+        raise ShareError(f"{path} cannot be the suite and its key; name another --key")
     write_key(key_file, assembled.key)
     try:
-        write_suite(folder, assembled.manifest, assembled.networks)
+        write_suite(path, assembled.manifest, assembled.networks)
     except BaseException:
         with suppress(OSError):
             key_file.unlink()
         raise
 
 
-def round_trip(unpacker: Unpacker) -> Check:
-    """Return a check that reads each file back and compares the excerpt."""
-
-    def check(content: bytes, alone: Excerpt) -> None:
-        read = unpacker.unpacked(content, alone.held, alone.cold)
-        if (read.brick, read.context) != (alone.brick, alone.context):
-            raise UnsuitableLayersError("would not be read back as the same brick in the same context")
-
-    return check
-
-
 class _Packer:
-    def __init__(self, seed: Seed, level: Level, check: Check) -> None:
+    def __init__(self, seed: Seed, level: Level, packings: Packings) -> None:
         self._seed = seed
         self._level = level
-        self._check = check
+        self._packings = packings
         self.bricks: dict[str, SuiteBrick] = {}
         self.networks: dict[str, bytes] = {}
         self.left_out: list[OmittedBrick] = []
-        self._tried: dict[tuple[str, str], str | None] = {}
+        # The id of each brick that a framework runs, and its canonical form; no id for those that are left out.
+        self._tried: dict[str, dict[Pair, tuple[str, str]]] = {}
 
-    def pack_all(self, models: Sequence[Decomposition]) -> dict[str, Meaning]:
+    def pack_all(self, models: Sequence[SuiteModel]) -> dict[str, Meaning]:
         """Pack the bricks that take time, and return the meaning of each id."""
         found: dict[str, Meaning] = {}
-        for decomposition in models:
-            if decomposition.graph.level is not self._level:
+        for model in models:
+            graph, packing = model.decomposition.graph, self._packings[model.framework]
+            if graph.level is not self._level:
                 raise ShareError(
-                    f"{decomposition.graph.name} could not be {self._level.value}; "
-                    f"export it with --level {decomposition.graph.level.value}"
+                    f"{graph.name} could not be {self._level.value}; export it with --level {graph.level.value}"
                 )
-            layouts = output_layouts(decomposition.graph)
-            for occurrence in decomposition.occurrences:
-                if not is_run(decomposition.graph, occurrence):
-                    continue
-                pair = occurrence.brick.key, occurrence.context
-                if pair not in self._tried:
-                    self._tried[pair] = self._pack(
-                        pair, excerpt(decomposition.graph, occurrence.sequence.layers, layouts)
-                    )
-                name = self._tried[pair]
-                if name is not None:
-                    found[name] = Meaning(*pair, occurrence.brick.canonical)
+            tried = self._tried.setdefault(model.framework, {})
+            for brick in packing.packed(model, tried):
+                tried[brick.pair] = self._added(model, brick), brick.canonical
+            for pair in packing.pairs(model):
+                name, canonical = tried[pair]
+                if name:
+                    found[name] = Meaning(*pair, canonical, model.framework)
         return found
 
-    def _pack(self, pair: tuple[str, str], alone: Excerpt) -> str | None:
-        name = self._seed.id_of("brick", *pair)
-        try:
-            content = packed(alone)
-            if len(content) > MOST_NETWORK_BYTES:
-                raise UnsuitableLayersError(f"takes {len(content):,} bytes with its context, more than a suite allows")
-            self._check(content, alone)
-        except (UnsuitableLayersError, BrokenBrickError, ModelError) as error:
-            self.left_out.append(OmittedBrick(label_of(alone.brick.canonical), str(error)))
-            return None
+    def _added(self, model: SuiteModel, brick: PackedBrick) -> str:
+        reason = brick.reason
+        if len(brick.content) > MOST_NETWORK_BYTES:
+            reason = f"takes {len(brick.content):,} bytes with its context, more than a suite allows"
+        if reason:
+            self.left_out.append(OmittedBrick(label_of(brick.canonical), reason))
+            return ""
+        name = self._seed.id_of("brick", model.framework, *brick.pair)
+        form, content = model.decomposition.graph.format, brick.content
         self.networks[name] = content
-        self.bricks[name] = SuiteBrick(name, alone.held, alone.cold, len(content), sha256(content))
+        self.bricks[name] = SuiteBrick(name, form, brick.layers, brick.cold, len(content), sha256(content))
         return name

@@ -10,22 +10,23 @@ from typing import Any
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.suite import is_id
+from dlbricks_tui.share.suites.manifest import is_id
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-key"
-SCHEMA = 1
+SCHEMA = 2
 _OWNER_ONLY = 0o600
 _MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """The brick and context that an id stands for, and the brick's canonical form."""
+    """The brick and context that an id stands for, the brick's canonical form, and the framework that runs it."""
 
     brick: str
     context: str
     canonical: str
+    framework: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _key(document: Mapping[str, Any]) -> SuiteKey:
     )
     meanings = document["meanings"]
     for meaning in meanings.values():
-        check_fields(meaning, {"brick": str, "context": str, "canonical": str})
+        check_fields(meaning, {"brick": str, "context": str, "canonical": str, "framework": str})
     if not all(map(is_id, (document["suite"], *meanings, *document["decoys"]))):
         raise ValueError("has wrong ids")
     return SuiteKey(

@@ -1,21 +1,32 @@
 """Prepare a run of a suite: read its bricks, and keep which brick and context each id is on this host."""
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.contexts import COLD
+from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.excerpts import Excerpt
-from dlbricks_tui.measure.jobs import Job, JobKey, expected_ms, memory_bytes
+from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model, expected_ms, memory_bytes
+from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runs.work import RunSession
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, ShareError
-from dlbricks_tui.share.suites.suite import SuiteFolder
+from dlbricks_tui.share.suites.joining import joined_excerpts
+from dlbricks_tui.share.suites.manifest import SuiteBrick
+from dlbricks_tui.share.suites.onnx_reader import OnnxReader
+from dlbricks_tui.share.suites.suite_files import Suite, open_suite
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.store.labels import label_of
 
@@ -25,35 +36,39 @@ _PROGRESS_EVENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedPart:
+    """The bricks of a suite as one runtime has them: by id, or by key those of excerpts; and what cannot be read."""
+
+    bricks: Mapping[str, JobKey] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedSuite:
-    """The keys of a suite's bricks by id, and for each brick that cannot be read the reason."""
+    """The parts of a suite by the identities of their runtimes."""
 
     suite: str
     manifest_sha256: str
-    bricks: Mapping[str, JobKey]
-    refused: Mapping[str, str]
+    parts: Mapping[str, PreparedPart]
 
 
 def read_suite(path: Path, session: RunSession) -> Workload:
-    """Return the bricks of the suite in a folder; report and leave out those that cannot be read."""
-    suite, tell = SuiteFolder(path), session.tell
-    jobs: dict[str, Job] = {}
-    refused: dict[str, str] = {}
-    bricks = suite.manifest.bricks
-    runtime = session.request.runtime.limited_to(session.memory_limit_bytes)
-    with WorkerFramework(runtime, session.folder.worker_log, session.place.worker_program) as framework:
-        unpacker = Unpacker(framework, suite.manifest.level, session.memory_limit_bytes)
-        for number, brick in enumerate(bricks, start=1):
-            if (number - 1) % max(1, len(bricks) // _PROGRESS_EVENTS) == 0:
-                tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(bricks)))
-            try:
-                jobs[brick.id] = _job(unpacker.unpacked(suite.network(brick), brick.layers, brick.cold))
-            except BrokenBrickError as error:
-                refused[brick.id] = str(error)
-                tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
-    keys = {name: job.key for name, job in jobs.items()}
-    _keep(session.folder, PreparedSuite(suite.manifest.suite, suite.sha256, keys, refused))
-    return Workload(bricks=tuple(jobs.values()))
+    """Return the bricks of a suite that a runtime can run; report and leave out those that cannot be read."""
+    runtime = session.request.runtime
+    form = runtime.traits.format
+    with open_suite(path) as suite:
+        bricks = [brick for brick in suite.manifest.bricks if brick.format is form]
+        reading = _Reading(suite, bricks, session)
+        if form is Format.ONNX:
+            models = _networks(reading, session)
+            workload = Workload(models=models)
+            keys = {key.brick: key for key in keys_of(models, method=session.request.method) if key.brick}
+        else:
+            jobs = _jobs(reading, session)
+            workload = Workload(bricks=tuple(jobs.values()))
+            keys = {name: job.key for name, job in jobs.items()}
+        _keep(session.folder, suite, runtime.identity, PreparedPart(keys, reading.refused))
+    return workload
 
 
 def read_prepared(folder: RunFolder) -> PreparedSuite | None:
@@ -64,21 +79,72 @@ def read_prepared(folder: RunFolder) -> PreparedSuite | None:
         return None
     except OSError as error:
         raise ShareError(f"cannot read {folder.path / _FILE}: {error.strerror}") from error
-    bricks = {name: JobKey(*pair) for name, pair in document["bricks"].items()}
-    return PreparedSuite(document["suite"], document["manifest_sha256"], bricks, document["refused"])
+    parts = {
+        identity: PreparedPart({name: JobKey(*pair) for name, pair in part["bricks"].items()}, part["refused"])
+        for identity, part in document["parts"].items()
+    }
+    return PreparedSuite(document["suite"], document["manifest_sha256"], parts)
 
 
-def _keep(folder: RunFolder, prepared: PreparedSuite) -> None:
+def _keep(folder: RunFolder, suite: Suite, identity: str, part: PreparedPart) -> None:
+    """Add a part to those that the run has read."""
+    earlier = read_prepared(folder)
+    parts = {**({} if earlier is None else earlier.parts), identity: part}
     document = {
-        "suite": prepared.suite,
-        "manifest_sha256": prepared.manifest_sha256,
-        "bricks": {name: [key.brick, key.context] for name, key in prepared.bricks.items()},
-        "refused": dict(prepared.refused),
+        "suite": suite.manifest.suite,
+        "manifest_sha256": suite.sha256,
+        "parts": {
+            identity: {
+                "bricks": {name: [key.brick, key.context] for name, key in part.bricks.items()},
+                "refused": dict(part.refused),
+            }
+            for identity, part in parts.items()
+        },
     }
     try:
         write_atomically(folder.path / _FILE, json.dumps(document) + "\n")
     except OSError as error:
-        raise ShareError(f"cannot write {folder.path / _FILE}: {error.strerror}") from error
+        raise ShareError(f"cannot write {folder.path / _FILE}: {error.strerror}; free some space") from error
+
+
+class _Reading:
+    """The bricks of a suite one after another, with their progress."""
+
+    def __init__(self, suite: Suite, bricks: Sequence[SuiteBrick], session: RunSession) -> None:
+        self._suite = suite
+        self._bricks = bricks
+        self._tell = session.tell
+        self.refused: dict[str, str] = {}
+
+    def files(self) -> Iterator[tuple[SuiteBrick, bytes]]:
+        """Yield each brick with its file, and leave out those without a file."""
+        for number, brick in enumerate(self._bricks, start=1):
+            if (number - 1) % max(1, len(self._bricks) // _PROGRESS_EVENTS) == 0:
+                self._tell(ModelLoading(model=f"brick {brick.id}", number=number, of=len(self._bricks)))
+            try:
+                content = self._suite.network(brick)
+            except BrokenBrickError as error:
+                self.refuse(brick, error)
+            else:
+                yield brick, content
+
+    def refuse(self, brick: SuiteBrick, error: BrokenBrickError) -> None:
+        """Leave out a brick, and tell why."""
+        self.refused[brick.id] = str(error)
+        self._tell(ModelLeftOut(model=f"brick {brick.id}", reason=f"brick {brick.id} {error}"))
+
+
+def _jobs(reading: _Reading, session: RunSession) -> Mapping[str, Job]:
+    """Return the bricks that are timed alone, by id."""
+    jobs: dict[str, Job] = {}
+    with _framework(session, session.request.runtime) as framework:
+        unpacker = Unpacker(framework, session.request.level, session.memory_limit_bytes)
+        for brick, content in reading.files():
+            try:
+                jobs[brick.id] = _job(unpacker.unpacked(content, brick.layers, brick.cold))
+            except BrokenBrickError as error:
+                reading.refuse(brick, error)
+    return jobs
 
 
 def _job(alone: Excerpt) -> Job:
@@ -97,3 +163,31 @@ def _job(alone: Excerpt) -> Job:
         kept=alone.kept,
         cold=alone.cold,
     )
+
+
+def _networks(reading: _Reading, session: RunSession) -> tuple[CutModel, ...]:
+    """Return networks of excerpts, in which bricks are timed."""
+    runtime, limit = session.request.runtime, session.memory_limit_bytes
+    # Excerpts of quantised models are quantised in their files.
+    if runtime.settings.precision is Precision.INT8:
+        runtime = replace(runtime, settings=replace(runtime.settings, precision=Precision.F32))
+    found: dict[bool, list[LayerGraph]] = {False: [], True: []}
+    cache = session.place.data.cache
+    with (
+        _framework(session, runtime) as framework,
+        TemporaryDirectory(prefix="excerpts-", dir=session.folder.path) as drafts,
+    ):
+        loader = Loader(cache, framework, framework)
+        reader = OnnxReader(loader, session.request.level, Path(drafts), limit)
+        for brick, content in reading.files():
+            try:
+                found[brick.cold].append(reader.read(content))
+            except BrokenBrickError as error:
+                reading.refuse(brick, error)
+        joined = joined_excerpts(found[False], found[True])
+        return tuple(replace(cut_model(decompose(it.graph, cache=loader.cache)), edges=it.edges) for it in joined)
+
+
+def _framework(session: RunSession, runtime: Runtime) -> WorkerFramework:
+    limited = runtime.limited_to(session.memory_limit_bytes)
+    return WorkerFramework(limited, session.folder.worker_log, session.place.worker_program)

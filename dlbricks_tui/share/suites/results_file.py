@@ -1,10 +1,11 @@
 """The results of a suite as a file: written for the owner of the models, checked and imported by the owner.
 
-The file names bricks by the ids of the suite; the owner's key says what they stand for.
+The file names bricks by the ids of the suite, and those of ONNX excerpts by their keys. The owner's key tells which
+of them are the owner's.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,17 @@ from typing import Any
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.measure.known import Conditions, known_in, newest_result
+from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
+from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.share.checked_records import LONGEST_TEXT, checked_record
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.key_file import SuiteKey
-from dlbricks_tui.share.suites.preparation import PreparedSuite, read_prepared
-from dlbricks_tui.share.suites.suite import is_id, sha256
+from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
+from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
+from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
@@ -29,22 +31,40 @@ from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
 
 FORMAT = "dlbricks-suite-results"
-SCHEMA = 1
+SCHEMA = 2
 MOST_BYTES = 1 << 28
 _MOST_CALIBRATIONS = 100
+_MOST_PARTS = 1000
+# The occurrences of a brick in the networks of a suite.
+_MOST_OCCURRENCES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartResults:
+    """The results of one runtime. Each measurement names its brick as the file does, and has no context.
+
+    There is one for each occurrence of a brick in the networks that were timed.
+    """
+
+    runtime: Runtime
+    measured: Mapping[str, tuple[Measurement, ...]]
+    failed: Mapping[str, str]
+    calibrations: tuple[Calibration, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteResults:
-    """The results of a suite. Each measurement names its brick by the random id in the suite, and has no context."""
+    """The results of a suite on a system."""
 
     suite: str
     manifest_sha256: str
     system: System
-    runtime: Runtime
-    measured: Mapping[str, Measurement]
-    failed: Mapping[str, str]
-    calibrations: tuple[Calibration, ...]
+    parts: tuple[PartResults, ...]
+
+
+def method_of(framework: str) -> Method:
+    """Return how suites time the bricks of a framework."""
+    return Method.INSIDE if TRAITS[framework].format is Format.ONNX else Method.ALONE
 
 
 def write_results(path: Path, folder: RunFolder, request: RunRequest, data: DataFolder) -> int:
@@ -53,35 +73,57 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
     if prepared is None:
         return 0
     system = fingerprint()
-    conditions = conditions_of(system.id, request.runtime, Method.ALONE)
+    parts: list[PartResults] = []
     with ResultsDatabase(data.store) as store:
-        results = _results(store, prepared, system, runtime_record(request.runtime, system), conditions)
+        for part in request.parts:
+            found = prepared.parts.get(part.runtime.identity)
+            if found is not None:
+                conditions = conditions_of(system.id, part.runtime, part.method)
+                parts.append(_results(store, found, runtime_record(part.runtime, system), conditions))
+    results = SuiteResults(prepared.suite, prepared.manifest_sha256, system, tuple(parts))
     try:
         write_atomically(path, rendered(results))
     except OSError as error:
         raise ShareError(
             f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
         ) from error
-    return len(results.measured)
+    return sum(len(part.measured) for part in parts)
 
 
 def rendered(results: SuiteResults) -> str:
     """Return the file's text, with one result per line."""
+    document = _document(results)
+    head = {name: value for name, value in document.items() if name != "parts"}
+    lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in head.items()]
+    parts = ",\n".join(_rendered_part(part) for part in document["parts"])
+    return "{\n" + ",\n".join(lines) + f',\n"parts":[\n{parts}\n]\n' + "}\n"
+
+
+def _document(results: SuiteResults) -> dict[str, Any]:
     document: dict[str, Any] = {
         "format": FORMAT,
         "schema": SCHEMA,
         "suite": results.suite,
         "manifest_sha256": results.manifest_sha256,
         "system": to_document(results.system),
-        "runtime": to_document(results.runtime),
-        "calibrations": [to_document(each) for each in results.calibrations],
-        "failed": dict(results.failed),
-        "measured": {name: to_document(each) for name, each in results.measured.items()},
+        "parts": [
+            {
+                "runtime": to_document(part.runtime),
+                "calibrations": [to_document(each) for each in part.calibrations],
+                "failed": dict(part.failed),
+                "measured": {name: list(map(to_document, found)) for name, found in part.measured.items()},
+            }
+            for part in results.parts
+        ],
     }
     document["check"] = _check(document)
-    lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in document.items() if name != "measured"]
-    measured = ",\n".join(f"{json.dumps(name)}:{json.dumps(each)}" for name, each in document["measured"].items())
-    return "{\n" + ",\n".join(lines) + f',\n"measured":{{\n{measured}\n}}\n' + "}\n"
+    return document
+
+
+def _rendered_part(part: Mapping[str, Any]) -> str:
+    lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in part.items() if name != "measured"]
+    measured = ",\n".join(f"{json.dumps(name)}:{json.dumps(each)}" for name, each in part["measured"].items())
+    return "{" + ",\n".join(lines) + f',\n"measured":{{\n{measured}\n}}' + "}"
 
 
 def read_results(path: Path) -> SuiteResults:
@@ -99,23 +141,20 @@ def read_results(path: Path) -> SuiteResults:
         raise ShareError(f"{path} {error}; nothing was imported") from None
 
 
-def _results(
-    store: ResultsDatabase, prepared: PreparedSuite, system: System, runtime: Runtime, conditions: Conditions
-) -> SuiteResults:
+def _results(store: ResultsDatabase, prepared: PreparedPart, runtime: Runtime, conditions: Conditions) -> PartResults:
     failed = known_in(store, conditions, prepared.bricks.values()).failed
-    measured: dict[str, Measurement] = {}
+    measured: dict[str, tuple[Measurement, ...]] = {}
     reasons = dict(prepared.refused)
     for name, target in prepared.bricks.items():
-        newest = newest_result(store, conditions, target)
-        if isinstance(newest, Measurement):
-            measured[name] = replace(newest, brick=name, context="")
+        found = results_of_newest_run(store, conditions, target)
+        if found:
+            measured[name] = tuple(
+                replace(each, brick=name, context="") for each in found if isinstance(each, Measurement)
+            )
         elif target in failed:
             reasons[name] = failed[target]
     calibrations = store.records(Calibration, conditions.query)
-    return SuiteResults(
-        prepared.suite,
-        prepared.manifest_sha256,
-        system,
+    return PartResults(
         runtime,
         measured,
         {name: reason[:LONGEST_TEXT] for name, reason in reasons.items()},
@@ -125,47 +164,60 @@ def _results(
 
 def _checked(document: dict[str, Any]) -> SuiteResults:
     """Return the checked results; raise ValueError or BrokenDocumentError, whose message completes "it ..."."""
-    fields = {"suite": str, "manifest_sha256": str, "system": dict, "runtime": dict}
-    check_fields(document, fields | {"calibrations": list, "failed": dict, "measured": dict, "check": str})
+    check_fields(document, {"suite": str, "manifest_sha256": str, "system": dict, "parts": list, "check": str})
     stated = document.pop("check")
     if stated != _check({"format": FORMAT, "schema": SCHEMA, **document}):
         raise ValueError("does not agree with its hash: it was damaged or changed")
-    if not all(map(is_id, (document["suite"], *document["measured"], *document["failed"]))):
+    if not is_id(document["suite"]):
+        raise ValueError("is of an id that no suite has")
+    system = checked_record(System, document["system"])
+    if len(document["parts"]) > _MOST_PARTS:
+        raise ValueError(f"has results of more than {_MOST_PARTS:,} runtimes")
+    parts = tuple(_checked_part(part, system) for part in document["parts"])
+    if len({part.runtime.id for part in parts}) < len(parts):
+        raise ValueError("has two parts of one runtime")
+    return SuiteResults(document["suite"], document["manifest_sha256"], system, parts)
+
+
+def _checked_part(part: Any, system: System) -> PartResults:
+    check_fields(part, {"runtime": dict, "calibrations": list, "failed": dict, "measured": dict})
+    runtime = checked_record(Runtime, part["runtime"])
+    if runtime.framework not in TRAITS:
+        raise ValueError(f"has results of the unknown framework {runtime.framework[:40]!r}")
+    is_name = is_key if method_of(runtime.framework) is Method.INSIDE else is_id
+    if not all(map(is_name, part["measured"])) or not all(is_name(name) or is_id(name) for name in part["failed"]):
         raise ValueError("has results for an id that no suite has")
-    system, runtime = checked_record(System, document["system"]), checked_record(Runtime, document["runtime"])
-    if len(document["calibrations"]) > _MOST_CALIBRATIONS:
+    if len(part["calibrations"]) > _MOST_CALIBRATIONS:
         raise ValueError(f"has more than {_MOST_CALIBRATIONS} calibrations")
-    calibrations = tuple(checked_record(Calibration, each) for each in document["calibrations"])
-    measured = {name: checked_record(Measurement, each) for name, each in document["measured"].items()}
-    for name, measurement in measured.items():
+    calibrations = tuple(checked_record(Calibration, each) for each in part["calibrations"])
+    if not all(isinstance(found, list) and 0 < len(found) <= _MOST_OCCURRENCES for found in part["measured"].values()):
+        raise ValueError("has a brick without a list of results, or with a very long one")
+    measured = {
+        name: tuple(checked_record(Measurement, each) for each in found) for name, found in part["measured"].items()
+    }
+    everything = [(name, each) for name, found in measured.items() for each in found]
+    for name, measurement in everything:
         if (measurement.brick, measurement.context) != (name, ""):
             raise ValueError(f"has a result of brick {name} that names another brick")
         try:
             check_samples(measurement)
         except BrokenDocumentError as error:
             raise ValueError(f"has a result of brick {name} that {error}") from None
-    results: list[Measurement | Calibration] = [*measured.values(), *calibrations]
+    results: list[Measurement | Calibration] = [*(each for _, each in everything), *calibrations]
     for result in results:
         _check_way(result, system, runtime)
-    if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in document["failed"].values()):
+    if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in part["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
-    return SuiteResults(
-        document["suite"],
-        document["manifest_sha256"],
-        system,
-        runtime,
-        measured,
-        document["failed"],
-        calibrations,
-    )
+    return PartResults(runtime, measured, part["failed"], calibrations)
 
 
 def _check_way(record: Measurement | Calibration, system: System, runtime: Runtime) -> None:
     if (record.system, record.runtime) != (system.id, runtime.id):
         raise ValueError(f"has a result of another system or runtime than {system.id} and {runtime.id}")
-    if record.protocol != Method.ALONE.id:
+    method = method_of(runtime.framework)
+    if record.protocol != method.id:
         raise ValueError(
-            f"was measured by the method {record.protocol[:40]!r}, this version uses {Method.ALONE.id!r}; "
+            f"was measured by the method {record.protocol[:40]!r}, this version uses {method.id!r}; "
             "use the same version of dlbricks on both sides"
         )
     try:
@@ -186,7 +238,9 @@ class SuiteImport:
     """The outcome of an import; results of decoys are not imported."""
 
     system: str
+    # The first of the runtimes.
     runtime: str
+    runtimes: tuple[str, ...]
     models: tuple[str, ...]
     new: int
     known: int
@@ -202,55 +256,95 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
         raise ShareError(f"{where} is of suite {results.suite}, and the key is to suite {key.suite}")
     if results.manifest_sha256 != key.manifest_sha256:
         raise ShareError(f"{where} is of a suite that was changed after it was exported; nothing was imported")
-    strangers = (results.measured.keys() | results.failed.keys()) - key.meanings.keys() - key.decoys
-    if strangers:
-        raise ShareError(
-            f"{where} has results of brick {min(strangers)}, which its suite does not hold; nothing was imported"
-        )
-    if any(measurement.level is not key.level for measurement in results.measured.values()):
-        raise ShareError(f"{where} has results at another level than its suite; nothing was imported")
-    mine = {name: measured for name, measured in results.measured.items() if name in key.meanings}
-    failed = {name: reason for name, reason in results.failed.items() if name in key.meanings}
-    forms = [BrickForm(key=key.meanings[name].brick, canonical=key.meanings[name].canonical) for name in mine]
-    measurements = [_at_home(key, name, measured) for name, measured in mine.items()]
-    described: list[Record] = [results.system, results.runtime, *forms, *results.calibrations]
-    store.add(*described)
-    new = store.add(*measurements)
-    store.add(*[_failure(key, results, name, reason) for name, reason in failed.items()])
+    if not results.parts:
+        raise ShareError(f"{where} has no results; run the suite again, and give it more time")
+    found = [_Part(key, results.system, part) for part in results.parts]
+    for part in found:
+        part.refuse_strangers(where)
+    store.add(results.system, *[record for part in found for record in part.described])
+    bricks = [measured for part in found for measured in part.measured]
+    index = store.generation.index
+    new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)
+    store.add(*[each for measured in bricks for each in measured])
+    store.add(*[each for part in found for each in part.failures])
     return SuiteImport(
         results.system.id,
-        results.runtime.id,
+        found[0].results.runtime.id,
+        tuple(part.results.runtime.id for part in found),
         key.models,
         new,
-        len(measurements) - new,
-        len(results.measured) - len(mine),
-        len(failed),
-        len(key.meanings.keys() - mine.keys() - failed.keys()),
-        len(results.calibrations),
+        len(bricks) - new,
+        sum(part.decoys for part in found),
+        sum(len(part.failures) for part in found),
+        sum(part.missing for part in found),
+        sum(len(part.results.calibrations) for part in found),
     )
 
 
-def _at_home(key: SuiteKey, name: str, measured: Measurement) -> Measurement:
-    meaning = key.meanings[name]
-    # One run for all results of a suite, so that the user can find and delete them.
-    return replace(measured, brick=meaning.brick, context=meaning.context, run=_run(key))
+class _Part:
+    """The results of one runtime beside the owner's bricks that its framework runs."""
 
+    def __init__(self, key: SuiteKey, system: System, results: PartResults) -> None:
+        self._key = key
+        self._system = system
+        self.results = results
+        own = {name: it for name, it in key.meanings.items() if it.framework == results.runtime.framework}
+        self._by_name = own | {it.brick: it for it in own.values() if method_of(it.framework) is Method.INSIDE}
+        self._own = frozenset(own.values())
+        self._mine = self._named(results.measured)
+        # The results of each brick.
+        self.measured = [[self._at_home(it, each) for each in results.measured[name]] for name, it in self._mine]
+        self.failures = [self._failure(it, results.failed[name]) for name, it in self._named(results.failed)]
 
-def _failure(key: SuiteKey, results: SuiteResults, name: str, reason: str) -> Failure:
-    meaning = key.meanings[name]
-    return Failure(
-        brick=meaning.brick,
-        context=meaning.context,
-        system=results.system.id,
-        runtime=results.runtime.id,
-        level=key.level,
-        protocol=Method.ALONE.id,
-        when=utc_now(),
-        run=_run(key),
-        reason=_FAILED_THERE,
-        message=reason,
-    )
+    @property
+    def described(self) -> list[Record]:
+        """The records that the measurements refer to, and the calibrations."""
+        forms = [BrickForm(key=it.brick, canonical=it.canonical) for _, it in self._mine]
+        return [self.results.runtime, *forms, *self.results.calibrations]
 
+    @property
+    def decoys(self) -> int:
+        """The number of bricks that are not the owner's."""
+        return len(self.results.measured) - len(self._mine)
 
-def _run(key: SuiteKey) -> str:
-    return f"suite-{key.suite[:12]}"
+    @property
+    def missing(self) -> int:
+        """The number of the owner's bricks without a result."""
+        there = {it for names in (self.results.measured, self.results.failed) for _, it in self._named(names)}
+        return len(self._own - there)
+
+    def refuse_strangers(self, where: str) -> None:
+        """Refuse results of bricks that the suite does not hold. Excerpts hold more bricks than the owner knows of."""
+        named = filter(is_id, self.results.measured.keys() | self.results.failed.keys())
+        strangers = set(named) - self._key.meanings.keys() - self._key.decoys
+        if strangers:
+            raise ShareError(
+                f"{where} has results of brick {min(strangers)}, which its suite does not hold; nothing was imported"
+            )
+        if any(it.level is not self._key.level for found in self.results.measured.values() for it in found):
+            raise ShareError(f"{where} has results at another level than its suite; nothing was imported")
+
+    def _named(self, names: Iterable[str]) -> list[tuple[str, Meaning]]:
+        return [(name, self._by_name[name]) for name in names if name in self._by_name]
+
+    def _at_home(self, meaning: Meaning, measured: Measurement) -> Measurement:
+        # One run for all results of a suite, so that the user can find and delete them.
+        return replace(measured, brick=meaning.brick, context=meaning.context, run=self._run)
+
+    def _failure(self, meaning: Meaning, reason: str) -> Failure:
+        return Failure(
+            brick=meaning.brick,
+            context=meaning.context,
+            system=self._system.id,
+            runtime=self.results.runtime.id,
+            level=self._key.level,
+            protocol=method_of(meaning.framework).id,
+            when=utc_now(),
+            run=self._run,
+            reason=_FAILED_THERE,
+            message=reason,
+        )
+
+    @property
+    def _run(self) -> str:
+        return f"suite-{self._key.suite[:12]}"

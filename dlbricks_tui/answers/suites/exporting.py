@@ -1,0 +1,248 @@
+"""Export models as a suite: read them by each runtime, choose decoys of the same kind, and pack the bricks."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from dlbricks_tui.answers.opening import CutOptions, library
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.frameworks import WorkerFramework
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.kinds import Kind
+from dlbricks_tui.models.library import Library, ModelSource
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.errors import WorkerLostError
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.suites.onnx_packing import OnnxPacking
+from dlbricks_tui.share.suites.onnx_reader import OnnxReader
+from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
+from dlbricks_tui.share.suites.seed import Seed
+from dlbricks_tui.share.suites.unpacking import Unpacker
+from dlbricks_tui.wording.numbers import counted
+
+_IMAGES, _OTHERS = "convolutional", "other"
+# The tasks of samples that are convolutional networks.
+_IMAGE_TASKS = frozenset({"IC", "IP", "OD", "RG", "SS"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuiteOptions(CutOptions):
+    """What goes into a suite. Without runtimes, all installed ones that read the models."""
+
+    level: Level = Level.FUSED
+    runtimes: Sequence[str] = ()
+    # Empty: that of each model's file.
+    batch: Sequence[int] = ()
+    precision: Precision = Precision.F32
+    decoys: int = 3
+    # Models to choose decoys from, instead of samples.
+    decoys_from: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A suite that is not written yet, the number of decoys in it, and the models that were left out."""
+
+    assembled: Assembled
+    decoys: int
+    left_out: int
+
+
+def export(
+    models: Sequence[str], options: SuiteOptions, seed: Seed, data: DataFolder, tell: Callable[[str], None]
+) -> Exported:
+    """Return the suite of some models, and tell what happens."""
+    known = library(data)
+    with ExitStack() as opened:
+        export = _Export(known.find_all(models), options, data, tell, opened)
+        private = export.private()
+        decoys = export.decoys(private, seed, known)
+        sent = f"{counted(len(export.names(private)), 'model')} and {counted(len(export.names(decoys)), 'decoy')}"
+        tell(f"checking that the bricks of {sent} arrive unchanged")
+        assembled = assemble(private, decoys, seed, options.level, export.packings, options.precision)
+        return Exported(assembled, len(export.names(decoys)), export.left_out)
+
+
+class _Export:
+    """The runtimes of a suite, each with its worker."""
+
+    def __init__(
+        self,
+        sources: Sequence[ModelSource],
+        options: SuiteOptions,
+        data: DataFolder,
+        tell: Callable[[str], None],
+        opened: ExitStack,
+    ) -> None:
+        self._options = options
+        self._data = data
+        self._tell = tell
+        self._opened = opened
+        self._memory = fingerprint().memory_bytes
+        self._drafts = Path(opened.enter_context(TemporaryDirectory(prefix="dlbricks-suite-")))
+        self._loaders: dict[Runtime, Loader] = {}
+        self._runtimes = _runtimes(options, sources, Registry(data.path))
+        formats = {runtime.traits.format for runtime in self._runtimes}
+        self._sources = [_readable(source, formats) for source in sources]
+        _refuse_cutting(options, formats)
+        self.packings: Mapping[str, Packing] = {it.framework: self._packing(it) for it in self._runtimes}
+        self.left_out = 0
+
+    def private(self) -> tuple[SuiteModel, ...]:
+        """Return the bricks of the private models; raise the first refusal where none can be read."""
+        found: list[SuiteModel] = []
+        refusals: list[UserError] = []
+        for source in self._sources:
+            try:
+                found += self._taken(source, self._options.inputs)
+            except (ModelError, WorkerLostError) as refusal:
+                self._tell(f"left out: {refusal}")
+                refusals.append(refusal)
+        self.left_out = len(refusals)
+        if refusals and not found:
+            raise refusals[0]
+        return tuple(found)
+
+    def decoys(self, private: Sequence[SuiteModel], seed: Seed, known: Library) -> tuple[SuiteModel, ...]:
+        """Return decoys for each kind of private models: of the same format, and quantised if those are."""
+        found: list[SuiteModel] = []
+        mine = {source.path for source in self._sources}
+        offered = known.find_all(self._options.decoys_from) if self._options.decoys_from else known.samples()
+        kinds = dict.fromkeys(_kind(model) for model in private)
+        for form, quantised, kind in kinds:
+            alike = [model for model in private if _kind(model) == (form, quantised, kind)]
+            readable = [it.in_format(form) for it in offered if form in it.formats]
+            others = [source for source in readable if source.path not in mine]
+            pool = others if self._options.decoys_from else self._of_kind(others, kind)
+            precision = Precision.INT8 if quantised else self._options.precision
+
+            def take(
+                source: ModelSource, shapes: Mapping[str, Shape], precision: Precision = precision
+            ) -> Sequence[SuiteModel]:
+                return self._taken(source, shapes, precision)
+
+            found += chosen_decoys(pool, self._options.decoys, seed, alike, take, self.packings)
+        return tuple(found)
+
+    def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:
+        """Return the samples of a kind, or all where they are too few."""
+        alike = [source for source in pool if (source.task in _IMAGE_TASKS) is (kind == _IMAGES)]
+        wanted = self._options.decoys
+        if len({source.path for source in alike}) >= wanted:
+            return alike
+        self._tell(
+            f"the samples have fewer than {wanted} networks like yours: decoys are of other kinds too, which a reader "
+            "can tell apart; name better ones with --decoys-from"
+        )
+        return pool
+
+    def names(self, models: Sequence[SuiteModel]) -> Collection[tuple[str, object]]:
+        """Return what tells models apart, whatever runtime reads them."""
+        return {(it.decomposition.graph.name, it.decomposition.graph.inputs) for it in models}
+
+    def _taken(
+        self, source: ModelSource, shapes: Mapping[str, Shape], precision: Precision | None = None
+    ) -> Sequence[SuiteModel]:
+        found = []
+        for runtime in self._runtimes:
+            if runtime.traits.format is not source.format:
+                continue
+            variant = runtime if precision is None else runtime.with_precision(precision)
+            for batch in self._options.batch or (None,):
+                found.append(self._model(variant, source, shapes, batch))
+        return found
+
+    def _model(
+        self, runtime: Runtime, source: ModelSource, shapes: Mapping[str, Shape], batch: int | None
+    ) -> SuiteModel:
+        loader, level, values = self._loader(runtime), self._options.level, self._options.values
+        graph = loader.load(source, level, shapes, values, batch).named(source.name)
+        decomposition = decompose(graph, self._options.cutting, loader.cache)
+        if source.format is Format.MXNET:
+            return SuiteModel(decomposition)
+        return SuiteModel(decomposition, loader.load(source, Level.WRITTEN, shapes, values, batch))
+
+    def _packing(self, runtime: Runtime) -> Packing:
+        if runtime.traits.format is Format.MXNET:
+            return MXNetPacking(Unpacker(self._framework(runtime), self._options.level, self._memory))
+        # Excerpts of quantised models are quantised in their files.
+        plain = runtime.with_precision(Precision.F32) if _is_quantising(runtime) else runtime
+        drafts = self._drafts / runtime.framework
+        drafts.mkdir()
+        return OnnxPacking(OnnxReader(self._loader(plain), self._options.level, drafts, self._memory).read)
+
+    def _loader(self, runtime: Runtime) -> Loader:
+        if runtime not in self._loaders:
+            framework = self._framework(runtime)
+            memory = ShapeMemory(self._data.path)
+            self._loaders[runtime] = Loader(self._data.cache, framework, framework, memory, self._memory)
+        return self._loaders[runtime]
+
+    def _framework(self, runtime: Runtime) -> WorkerFramework:
+        return self._opened.enter_context(WorkerFramework(runtime, self._data.log / "framework.log"))
+
+
+def _runtimes(options: SuiteOptions, sources: Sequence[ModelSource], registry: Registry) -> tuple[Runtime, ...]:
+    """Return a runtime of each framework that is named, or that is installed and reads some of the models."""
+    if options.runtimes:
+        named = [registry.find_installed(name) for name in options.runtimes]
+    else:
+        formats = {source.format for source in sources}
+        named = [it for it in registry.all() if it.traits.format in formats and it.computes_in(options.precision)]
+        if options.level is Level.WRITTEN:
+            named = [it for it in named if not it.traits.always_fuses]
+    for runtime in named if options.level is Level.WRITTEN else ():
+        if runtime.traits.always_fuses:
+            raise ShareError(
+                f"{runtime.traits.title} always fuses layers, so a suite for it cannot have written ones: "
+                "use --level fused, or name another --runtime"
+            )
+    first = {runtime.framework: runtime for runtime in reversed(named)}
+    found = tuple(first[name].with_precision(options.precision) for name in dict.fromkeys(it.framework for it in named))
+    if not found:
+        registry.runtime_for({source.format for source in sources})
+        raise ShareError(f"no runtime here computes in {options.precision.value}: choose another --precision")
+    return found
+
+
+def _readable(source: ModelSource, formats: Collection[Format]) -> ModelSource:
+    """Return a model in a format that some runtime reads."""
+    if source.format in formats:
+        return source
+    for form in formats:
+        if form in source.formats:
+            return source.in_format(form)
+    raise ShareError(
+        f"{source.name} is an {source.format.value} model, and no runtime of the suite runs those; name another "
+        "--runtime, or none"
+    )
+
+
+def _refuse_cutting(options: SuiteOptions, formats: Collection[Format]) -> None:
+    if Format.ONNX in formats and (options.granularity != 1 or options.cut is not Cut.CHAIN):
+        raise ShareError("a suite has single layers of ONNX models: leave out --granularity and --cut")
+
+
+def _kind(model: SuiteModel) -> tuple[Format, bool, str]:
+    """Return the format of a model, whether its file is quantised, and what kind of network it is."""
+    graph = model.written or model.decomposition.graph
+    is_convolutional = any(layer.kind is Kind.CONVOLUTION for layer in graph.layers)
+    quantised = graph.format is Format.ONNX and graph.is_quantised
+    return graph.format, quantised, _IMAGES if is_convolutional else _OTHERS
+
+
+def _is_quantising(runtime: Runtime) -> bool:
+    return runtime.settings.precision is Precision.INT8

@@ -1,0 +1,93 @@
+"""Join excerpts to carriers: networks with about as many weights as a model, as caches hold little of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph
+
+# The weights of one carrier: of excerpts from models that fit into caches, and from others.
+_WARM_BYTES, _COLD_BYTES = 4 << 20, 32 << 20
+_MOST_LAYERS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedExcerpts:
+    """A network of several excerpts, and the layers in it that do not stand for their bricks.
+
+    Those are at the edge of an excerpt, where a layer reads and writes other memory than inside of a model.
+    """
+
+    graph: LayerGraph
+    edges: frozenset[int]
+
+
+def joined_excerpts(warm: Sequence[LayerGraph], cold: Sequence[LayerGraph]) -> tuple[JoinedExcerpts, ...]:
+    """Return all excerpts in networks; bricks that are only at edges are timed there."""
+    graphs = [*_networks(warm, _WARM_BYTES), *_networks(cold, _COLD_BYTES)]
+    keys = [[brick_of(graph, (layer.index,)).key for layer in graph.layers] for graph in graphs]
+    at_edges = [_at_edges(graph) for graph in graphs]
+    inside = {
+        key
+        for edges, of_layers in zip(at_edges, keys, strict=True)
+        for layer, key in enumerate(of_layers)
+        if layer not in edges
+    }
+    return tuple(
+        JoinedExcerpts(
+            replace(graph, name=f"excerpts {number}"), frozenset(it for it in edges if of_layers[it] in inside)
+        )
+        for number, (graph, edges, of_layers) in enumerate(zip(graphs, at_edges, keys, strict=True), start=1)
+    )
+
+
+def _networks(graphs: Iterable[LayerGraph], most_bytes: int) -> Iterator[LayerGraph]:
+    waiting: list[LayerGraph] = []
+    for graph in graphs:
+        waiting.append(graph)
+        layers = sum(len(it.layers) for it in waiting)
+        if layers > _MOST_LAYERS or sum(it.weight_bytes for it in waiting) >= most_bytes:
+            yield joined(waiting)
+            waiting = []
+    if waiting:
+        yield joined(waiting)
+
+
+def _at_edges(graph: LayerGraph) -> frozenset[int]:
+    writers = {head.layer for head in graph.heads}
+    readers = (layer.index for layer in graph.layers if any(feed.layer is None for feed in layer.feeds))
+    return frozenset(readers).union(index for index in writers if index is not None)
+
+
+def joined(graphs: Sequence[LayerGraph]) -> LayerGraph:
+    """Return one graph with the layers, inputs and outputs of all these, which have no tensor in common."""
+    layers: list[Layer] = []
+    inputs: list[GraphInput] = []
+    heads: list[Feed] = []
+    arrays = 0
+    for number, graph in enumerate(graphs):
+        moved = _move(len(layers), len(inputs))
+        # The list of inputs grows below.
+        first_input = len(inputs)
+        for layer in graph.layers:
+            layers.append(
+                replace(
+                    layer,
+                    index=len(layers),
+                    name=f"{number}.{layer.name}",
+                    feeds=tuple([moved(feed) for feed in layer.feeds]),
+                    nodes=(),
+                    arrays=tuple([arrays + array for array in layer.arrays]),
+                )
+            )
+        inputs += [given._replace(name=f"data{first_input + place}") for place, given in enumerate(graph.inputs)]
+        heads += [moved(head) for head in graph.heads]
+        arrays += 1 + max((array for layer in graph.layers for array in layer.arrays), default=0)
+    return replace(graphs[0], layers=tuple(layers), inputs=tuple(inputs), heads=tuple(heads))
+
+
+def _move(layers: int, inputs: int) -> Callable[[Feed], Feed]:
+    """Return a function that tells a tensor of a graph behind so many other layers and inputs."""
+    return lambda feed: (
+        Feed(None, inputs + feed.output) if feed.layer is None else Feed(layers + feed.layer, feed.output)
+    )

@@ -1,0 +1,128 @@
+"""Excerpts of ONNX models: the nodes of a layer and those around it, as a network without names and weights.
+
+A runtime fuses nodes with their neighbours and chooses memory layouts by them: alone, many layers would be others.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.models.graph import Feed, GraphInput, LayerGraph, TensorType, numbers_of, type_of
+from dlbricks_tui.models.onnx.branches import is_if
+from dlbricks_tui.models.onnx.model_file import reads
+from dlbricks_tui.models.onnx.open_axes import axes_of
+from dlbricks_tui.models.onnx.tensors import declared
+from dlbricks_tui.share.errors import UnsuitableLayersError
+from dlbricks_tui.share.networks.onnx_network import file_of, onnx_network
+
+if TYPE_CHECKING:
+    from onnx import NodeProto, ValueInfoProto
+
+# An excerpt reaches at most this many layers to either side.
+MOST_HOPS = 4
+
+
+class OnnxExcerpts:
+    """Cuts excerpts out of a model, given by its layers as written and as they are measured."""
+
+    def __init__(self, written: LayerGraph, measured: LayerGraph) -> None:
+        file = file_of(written)
+        if any(map(is_if, file.nodes)):
+            raise UnsuitableLayersError("has branches, one of which is taken in each run")
+        self._file = file
+        self._measured = measured
+        self._has_open_axes = any(isinstance(axis, str) for given in file.inputs for axis in axes_of(given) or ())
+        self._stored = {weight.name for weight in file.weights}
+        self._tensors = dict(_tensors(written, file.nodes))
+        self._writers = {name: number for number, node in enumerate(file.nodes) for name in node.output if name}
+        self._readers: dict[str, set[int]] = {}
+        for number, node in enumerate(file.nodes):
+            for name in reads(node):
+                self._readers.setdefault(name, set()).add(number)
+        # Nodes of no layer compute constants, or are left out by the optimiser.
+        self._owned = {number for layer in measured.layers for number in layer.nodes}
+
+    def around(self, layer: int) -> Iterator[bytes]:
+        """Yield excerpts with this layer, each with more layers around it than the one before."""
+        near = {layer}
+        for _ in range(MOST_HOPS):
+            near |= {other for index in near for other in self._neighbours(index)}
+            nodes = {number for index in near for number in self._measured.layers[index].nodes}
+            if nodes:
+                yield self._excerpt(nodes, are_open=False)
+                if self._has_open_axes:
+                    yield self._excerpt(nodes, are_open=True)
+
+    def _neighbours(self, layer: int) -> Sequence[int]:
+        return (*self._measured.predecessors[layer], *self._measured.successors[layer])
+
+    def _excerpt(self, nodes: Collection[int], *, are_open: bool) -> bytes:
+        held = self._with_constants(nodes)
+        made = {name for number in held for name in self._file.nodes[number].output if name}
+        read = dict.fromkeys(name for number in sorted(held) for name in reads(self._file.nodes[number]) if name)
+        inputs = {name: self._input(name) for name in read if name not in made | self._stored}
+        file = replace(
+            self._file,
+            nodes=tuple([_copy(self._file.nodes[number]) for number in sorted(held)]),
+            inputs=tuple([_declared(name, it.type, are_open=are_open) for name, it in inputs.items()]),
+            outputs=tuple(self._outputs(nodes, held)),
+        )
+        return onnx_network(file, inputs)
+
+    def _with_constants(self, nodes: Iterable[int]) -> set[int]:
+        """Return these nodes, and those of no layer that compute what they read."""
+        held = set(nodes)
+        waiting = [name for number in held for name in reads(self._file.nodes[number])]
+        while waiting:
+            number = self._writers.get(waiting.pop())
+            if number is not None and number not in held and number not in self._owned:
+                held.add(number)
+                waiting += reads(self._file.nodes[number])
+        return held
+
+    def _outputs(self, nodes: Iterable[int], held: Collection[int]) -> Iterator[str]:
+        """Return the tensors that other nodes read, or none: a runtime fuses only what no other node reads."""
+        for number in sorted(nodes):
+            for name in self._file.nodes[number].output:
+                readers = self._readers.get(name, set())
+                if name and (not readers or name in self._file.outputs or not readers.issubset(held)):
+                    yield name
+
+    def _input(self, name: str) -> GraphInput:
+        found = self._tensors.get(name)
+        if found is None or not found.type.is_known:
+            raise UnsuitableLayersError("reads a tensor whose shape or data type is not known")
+        return found
+
+
+def _tensors(written: LayerGraph, nodes: "Sequence[NodeProto]") -> Iterator[tuple[str, GraphInput]]:
+    """Yield the inputs of a model and the results of its layers, by name."""
+    for given in written.inputs:
+        yield given.name, given
+    for layer in written.layers:
+        if len(layer.nodes) != len(layer.operators):
+            # Several nodes that are one operator: what is inside has no type.
+            continue
+        for number, wire in enumerate(layer.results):
+            feed = Feed(layer.index, number)
+            name = [name for name in nodes[layer.nodes[wire.number]].output if name][wire.output]
+            yield name, GraphInput(name, type_of(written, feed), numbers_of(written, feed))
+
+
+def _copy(node: "NodeProto") -> "NodeProto":
+    # Nodes are changed when they are written.
+    found = type(node)()
+    found.CopyFrom(node)
+    return found
+
+
+def _declared(name: str, found: TensorType, *, are_open: bool) -> "ValueInfoProto":
+    """Return an input of this shape, or one whose axes are open: then the optimiser keeps what computes sizes."""
+    from onnx import ValueInfoProto
+
+    given = ValueInfoProto(name=name, type=declared(found))
+    if are_open:
+        for axis in given.type.tensor_type.shape.dim:
+            # Axes of one size have one name.
+            axis.dim_param = f"axis{axis.dim_value}"
+    return given

@@ -1,0 +1,225 @@
+"""The files of a suite: a folder or a zip file, written whole or not at all.
+
+Reading follows no link and opens nothing outside of the suite.
+"""
+
+import os
+import shutil
+import stat
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
+from dlbricks_tui.share.suites.manifest import (
+    MANIFEST,
+    MOST_MANIFEST_BYTES,
+    Manifest,
+    SuiteBrick,
+    read_manifest,
+    sha256,
+)
+
+NETWORKS = "bricks"
+ARCHIVE_SUFFIX = ".dlbricks"
+_SUFFIXES: Mapping[Format, str] = {Format.MXNET: "-symbol.json", Format.ONNX: ".onnx"}
+# Reading the list of contents takes as much memory.
+_MOST_ARCHIVE_BYTES = 256 * 2**20
+# The time of all files, because their own would reveal an order: the first second of 2000.
+_WHEN = 946_684_800
+_ZIP_DATE = (2000, 1, 1, 0, 0, 0)
+_ENCRYPTED = 1
+
+
+class Suite(Protocol):
+    """A suite with a checked manifest. Leaving the `with` block closes its file."""
+
+    path: Path
+    manifest: Manifest
+    sha256: str
+
+    def __enter__(self) -> "Suite":
+        """Return the suite itself."""
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file."""
+
+    def network(self, brick: SuiteBrick) -> bytes:
+        """Return the file of a brick, checked against the manifest."""
+
+
+def open_suite(path: Path) -> Suite:
+    """Open a suite in a folder or in a zip file."""
+    return SuiteArchive(path) if path.is_file() else SuiteFolder(path)
+
+
+class SuiteFolder:
+    """A suite in a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        content = _content(path, (), MANIFEST, MOST_MANIFEST_BYTES)
+        self.manifest = read_manifest(content, str(path / MANIFEST))
+        self.sha256 = sha256(content)
+
+    def __enter__(self) -> "SuiteFolder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def network(self, brick: SuiteBrick) -> bytes:
+        """Return the file of a brick, checked against the manifest."""
+        name = network_name(brick)
+        try:
+            content = _content(self.path, (NETWORKS,), name, brick.bytes)
+        except BrokenSuiteError as error:
+            raise BrokenBrickError(str(error)) from None
+        return _as_described(name, content, brick)
+
+
+class SuiteArchive:
+    """A suite in a zip file, of which nothing is unpacked to a disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with ExitStack() as opened:
+            try:
+                file = opened.enter_context(path.open("rb"))
+                if os.fstat(file.fileno()).st_size > _MOST_ARCHIVE_BYTES:
+                    raise BrokenSuiteError(f"{path} holds more than {_MOST_ARCHIVE_BYTES >> 20} MiB")
+                self._zip = opened.enter_context(zipfile.ZipFile(file))
+                self._members = {member.filename: member for member in self._zip.infolist()}
+                content = self._read(MANIFEST, MOST_MANIFEST_BYTES)
+            except _NO_ZIP as error:
+                raise BrokenSuiteError(
+                    f"{path} is not a suite, or is damaged ({error}); give the file or folder that "
+                    "`dlbricks suite export` wrote"
+                ) from None
+            except OSError as error:
+                raise BrokenSuiteError(f"cannot read {path}: {error.strerror}") from None
+            if len(self._members) != len(self._zip.infolist()):
+                raise BrokenSuiteError(f"{path} has two files of one name")
+            self.manifest = read_manifest(content, f"{MANIFEST} in {path}")
+            self.sha256 = sha256(content)
+            self._opened = opened.pop_all()
+
+    def __enter__(self) -> "SuiteArchive":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._opened.close()
+
+    def network(self, brick: SuiteBrick) -> bytes:
+        """Return the file of a brick, checked against the manifest."""
+        name = network_name(brick)
+        try:
+            content = self._read(f"{NETWORKS}/{name}", brick.bytes)
+        except (*_NO_ZIP, OSError, BrokenSuiteError) as error:
+            raise BrokenBrickError(f"{name} cannot be read: {error}") from None
+        return _as_described(name, content, brick)
+
+    def _read(self, name: str, most_bytes: int) -> bytes:
+        member = self._members.get(name)
+        if member is None:
+            raise BrokenSuiteError(f"{name} is missing in {self.path}")
+        if member.flag_bits & _ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise BrokenSuiteError(f"{name} in {self.path} is encrypted, or packed in an unusual way")
+        with self._zip.open(member) as file:
+            # Whatever size the list of contents tells.
+            content = file.read(most_bytes + 1)
+        if len(content) > most_bytes:
+            raise BrokenSuiteError(f"{name} in {self.path} holds more than {most_bytes:,} bytes")
+        return content
+
+
+_NO_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
+
+
+def _as_described(name: str, content: bytes, brick: SuiteBrick) -> bytes:
+    if len(content) != brick.bytes or sha256(content) != brick.sha256:
+        raise BrokenBrickError(f"{name} is not the file that the manifest describes")
+    return content
+
+
+def network_name(brick: SuiteBrick) -> str:
+    """Return the name of a brick's file."""
+    return f"{brick.id}{_SUFFIXES[brick.format]}"
+
+
+def is_archive(path: Path) -> bool:
+    """Return true if a suite of this name is written as one file."""
+    return path.suffix in (ARCHIVE_SUFFIX, ".zip")
+
+
+def write_suite(path: Path, manifest: Manifest, networks: Mapping[str, bytes]) -> None:
+    """Write a suite into a new or empty folder, or a new zip file; `networks` are by brick id."""
+    files = {f"{NETWORKS}/{network_name(brick)}": networks[brick.id] for brick in manifest.bricks}
+    files[MANIFEST] = manifest.text().encode()
+    try:
+        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+            raise ShareError(f"{path} exists already; name a new file or folder")
+        if is_archive(path):
+            replace_file(path, lambda file: _write_archive(file, files))
+        else:
+            _write_folder(path, files)
+    except OSError as error:
+        raise ShareError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+
+
+def _write_archive(file: BinaryIO, files: Mapping[str, bytes]) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in files.items():
+            # Nothing of this host: no date, no owner.
+            member = zipfile.ZipInfo(name, _ZIP_DATE)
+            member.create_system = 3
+            member.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(member, content, zipfile.ZIP_DEFLATED)
+
+
+def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}.new")
+    try:
+        (draft / NETWORKS).mkdir(parents=True)
+        for name, content in files.items():
+            (draft / name).write_bytes(content)
+            os.utime(draft / name, (_WHEN, _WHEN))
+        for folder in (draft / NETWORKS, draft):
+            os.utime(folder, (_WHEN, _WHEN))
+        draft.replace(path)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _content(path: Path, within: tuple[str, ...], name: str, most_bytes: int) -> bytes:
+    """Return the content of a regular file in the folder; refuse links and larger files."""
+    where = path.joinpath(*within, name)
+    handles: list[int] = []
+    try:
+        handles.append(os.open(path, os.O_RDONLY | os.O_DIRECTORY))
+        for part in within:
+            handles.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handles[-1]))
+        # Opening a pipe would block.
+        handles.append(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=handles[-1]))
+        found = os.fstat(handles[-1])
+        if not stat.S_ISREG(found.st_mode):
+            raise BrokenSuiteError(f"{where} is not a regular file")
+        if found.st_size > most_bytes:
+            raise BrokenSuiteError(f"{where} holds {found.st_size:,} bytes, and at most {most_bytes:,} are allowed")
+        with os.fdopen(handles.pop(), "rb") as file:
+            return file.read(most_bytes + 1)
+    except FileNotFoundError:
+        raise BrokenSuiteError(f"{where} is missing; give the folder that `dlbricks suite export` wrote") from None
+    except NotADirectoryError:
+        raise BrokenSuiteError(f"{where}: this is not a folder, or it is a link") from None
+    except OSError as error:
+        # ELOOP: it is a link, which is not followed.
+        raise BrokenSuiteError(f"{where} cannot be read, or is a link: {error.strerror}") from None
+    finally:
+        for handle in handles:
+            os.close(handle)

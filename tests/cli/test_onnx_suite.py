@@ -1,0 +1,141 @@
+"""`dlbricks suite` with ONNX models, as people use it: with the real runtimes."""
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onnx import ModelProto
+from onnx.helper import make_node
+
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.runtime.registry import Registry
+from tests.models.onnx_models import floats, integers, model, saved
+
+SECRET = "unobtainium"
+QUICKLY = ("--threads", "1", "--target-ci", "0.9")
+
+
+def network(widths: Sequence[int], name: str = SECRET, side: int = 16) -> ModelProto:
+    """Return a chain of convolution, relu and pooling for each width, and a classifier."""
+    nodes, weights, read, channels = [], [], "image", 3
+    for number, width in enumerate(widths):
+        weights += [floats(f"{name}_w{number}", (width, channels, 3, 3)), floats(f"{name}_b{number}", (width,))]
+        window: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
+        nodes += [
+            make_node("Conv", [read, *(it.name for it in weights[-2:])], [f"{name}_c{number}"], **window),
+            make_node("Relu", [f"{name}_c{number}"], [f"{name}_r{number}"]),
+            make_node("MaxPool", [f"{name}_r{number}"], [f"{name}_p{number}"], kernel_shape=[2, 2], strides=[2, 2]),
+        ]
+        read, channels = f"{name}_p{number}", width
+    left = channels * (side >> len(widths)) ** 2
+    weights += [integers(f"{name}_shape", (1, left)), floats(f"{name}_v", (10, left)), floats(f"{name}_d", (10,))]
+    nodes += [
+        make_node("Reshape", [read, f"{name}_shape"], [f"{name}_f"]),
+        make_node("Gemm", [f"{name}_f", f"{name}_v", f"{name}_d"], [f"{name}_y"], transB=1),
+        make_node("Softmax", [f"{name}_y"], ["scores"], axis=1),
+    ]
+    return model(nodes, {"image": (1, 3, side, side)}, ["scores"], weights)
+
+
+@dataclass(frozen=True)
+class People:
+    """An owner with a private model, and a vendor with a machine."""
+
+    path: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
+        """Run a command and return its status, standard output and standard error."""
+        status = main(["--data-dir", str(self.path / who), *arguments])
+        out, told = self.capsys.readouterr()
+        return status, out, told
+
+    def export(self, *options: str) -> tuple[int, str, str]:
+        """Export the private model with a decoy."""
+        mine = saved(self.path, network((24, 40)), SECRET)
+        decoy = saved(self.path, network((16, 32), "decoy"), "decoy")
+        asked = ("--decoys", "1", "--decoys-from", str(decoy), *options)
+        return self.say("owner", "suite", "export", str(mine), "-o", self.suite, *asked)
+
+    def run(self, *options: str) -> tuple[int, str, str]:
+        """Measure the suite."""
+        return self.say("vendor", "suite", "run", self.suite, "-o", self.results, *QUICKLY, *options)
+
+    @property
+    def suite(self) -> str:
+        """The file of the suite."""
+        return str(self.path / "suite.dlbricks")
+
+    @property
+    def results(self) -> str:
+        """The file of its results."""
+        return str(self.path / "results.json")
+
+    @property
+    def model(self) -> str:
+        """The file of the private model."""
+        return str(self.path / f"{SECRET}.onnx")
+
+
+@pytest.fixture
+def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> People:
+    return People(tmp_path, capsys)
+
+
+def runtimes_here(tmp_path: Path) -> list[str]:
+    """Return the frameworks that are installed and run ONNX models."""
+    return [it.framework for it in Registry(tmp_path).all() if it.framework != "mxnet"]
+
+
+def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_never_saw_it(people: People) -> None:
+    frameworks = runtimes_here(people.path)
+    status, out, told = people.export("--json")
+    assert status == 0, told
+    exported = json.loads(out)
+    assert exported["left_out"] == []
+    with zipfile.ZipFile(people.suite) as archive:
+        for name in archive.namelist():
+            content = archive.read(name)
+            assert SECRET.encode() not in content
+            assert SECRET not in name
+        assert json.loads(archive.read("suite.json"))["frameworks"] == frameworks
+
+    status, out, told = people.run("--json")
+    assert status == 0, told
+    assert json.loads(out)["results"] == people.results
+
+    status, out, told = people.say("owner", "suite", "import", people.results, "--json")
+    assert status == 0, told
+    brought: dict[str, Any] = json.loads(out)
+    assert (brought["new"], brought["failed"], brought["missing"]) == (exported["bricks"], 0, 0)
+    assert len(brought["runtimes"]) == len(frameworks)
+    status, out, _ = people.say("owner", "suite", "import", people.results, "--json")
+    assert (json.loads(out)["new"], json.loads(out)["known"]) == (0, exported["bricks"])
+
+    for framework in frameworks:
+        asked = ("--system", brought["system"], "--runtime", framework, "--threads", "1", "--json")
+        status, out, told = people.say("owner", "estimate", people.model, *asked)
+        assert status == 0, told
+        (estimate,) = json.loads(out)
+        assert estimate["coverage"]["missing"] == estimate["coverage"]["predicted"] == 0
+        assert estimate["sequential_ms"] > 0
+
+
+def test_a_suite_is_measured_by_named_runtimes_and_threads_only(people: People) -> None:
+    people.export("--runtime", "onnxruntime")
+    status, _, told = people.run("--runtime", "openvino")
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert "the suite is for ONNX Runtime" in told
+    status, _, told = people.run("--fixed-runs", "5")
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert "leave it out for ONNX models" in told
+
+
+def test_sequences_of_several_layers_are_refused(people: People) -> None:
+    status, _, told = people.export("--granularity", "2")
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert "single layers of ONNX models: leave out --granularity" in told
