@@ -67,7 +67,7 @@ def execute(
     """Do what is requested, in this process, and return the outcome; a detached run outlives its terminal.
 
     `read` returns the workload of a run that has no models of this host, such as a suite. A run without estimates ends
-    as soon as it has measured: another host makes use of its results.
+    as soon as it has measured: its results are for another host.
     """
     with (
         only_process(folder),

@@ -180,7 +180,8 @@ def measure(
         keep_provenance(store, _provenance(session, models, described))
 
     session = replace(session, take_versions=take_versions)
-    estimates = LiveEstimates(models, store, session.conditions)
+    # The networks of a suite are not models of a user.
+    estimates = LiveEstimates(() if request.suite is not None else models, store, session.conditions)
     recorder = Recorder(session.folder.run, session.conditions)
     results = RunResults(store, recorder, estimates, session.tell, counts, session.control.count)
     state = State.INTERRUPTED

@@ -31,7 +31,7 @@ def execute_any(
     if request.suite is None:
         return execute(folder, request, place, lock, listener, detached=detached)
     read = partial(read_suite, request.suite.folder)
-    outcome = execute(folder, request, place, lock, listener, detached=detached, read=read)
+    outcome = execute(folder, request, place, lock, listener, detached=detached, with_estimates=False, read=read)
     write_results(request.suite.results, folder, request, place.data)
     return outcome
 
