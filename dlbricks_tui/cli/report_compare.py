@@ -3,9 +3,10 @@
 import argparse
 
 from dlbricks_tui.answers.comparisons.sides import named_sides
+from dlbricks_tui.answers.opening import library
 from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Status, UsageError
-from dlbricks_tui.cli.report import set_up_matplotlib
+from dlbricks_tui.cli.report import open_loaders, set_up_matplotlib
 
 _FEWEST = 2
 
@@ -21,9 +22,12 @@ def report_comparison(args: argparse.Namespace) -> int:
     set_up_matplotlib(args.data)
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.answers.comparisons.documents import comparison_document
+    from dlbricks_tui.report.comparing.estimates import estimates_of
     from dlbricks_tui.report.comparing.report import compare_sides, make_comparison
 
-    compared = compare_sides(sides)
+    sources = {it.name: it for it in library(args.data).sources()}
+    with open_loaders(args.data) as loader_of, estimates_of(sides, sources, loader_of) as estimates:
+        compared = compare_sides(sides, estimates.of)
     report = make_comparison(compared, args.output)
     for section in report.sections:
         if section.answer:

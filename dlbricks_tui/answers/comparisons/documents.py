@@ -1,12 +1,12 @@
 """Comparisons of several sides as plain values: the JSON document of `dlbricks report --compare`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from dlbricks_tui.evaluations.change import Verdict
 from dlbricks_tui.report.comparing.changes import Alone, Comparison, Mean, Pair, false_alarms, mean_of, number_tested
-from dlbricks_tui.report.comparing.columns import SideBySide
+from dlbricks_tui.report.comparing.columns import Row, SideBySide
 from dlbricks_tui.report.comparing.facts import SideFact
 from dlbricks_tui.report.comparing.report import ComparedSides
 from dlbricks_tui.report.writing import Report
@@ -97,12 +97,36 @@ class ComparedColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedCell:
+    """A model on a system or by a version, with its latency over that of the first one."""
+
+    column: str
+    ms: float
+    estimate_ms: float | None
+    ratio: float
+    interval: tuple[float, float]
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedRow:
+    """A model in an execution on the first system or by the first version, and on each other one that has it."""
+
+    model: str
+    execution: str
+    ms: float
+    estimate_ms: float | None
+    others: tuple[ComparedCell, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Columns:
     """Systems or versions side by side; the first one is what the others are relative to."""
 
     what: str
     first: str
     others: tuple[ComparedColumn, ...]
+    models: tuple[ComparedRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +152,8 @@ def comparison_document(compared: ComparedSides, report: Report) -> ComparisonDo
         sides=tuple([_side(compared, number) for number in range(len(compared.sides))]),
         differences={it.name: it.values for it in compared.facts if it.differs},
         comparisons=tuple(map(_between, compared.comparisons)),
-        hosts=None if compared.hosts is None else _columns(compared.hosts),
-        versions=tuple(map(_columns, compared.versions)),
+        hosts=None if compared.hosts is None else _columns(compared.hosts, compared.estimates),
+        versions=tuple([_columns(it, compared.estimates) for it in compared.versions]),
         missing={it.heading: it.missing for it in report.sections if it.missing},
         files=report.files,
     )
@@ -195,15 +219,29 @@ def _not_compared(it: Alone, names: tuple[str, str]) -> NotCompared:
     )
 
 
-def _columns(found: SideBySide) -> Columns:
+def _columns(found: SideBySide, estimates: Mapping[str, float]) -> Columns:
     first, *others = found.columns
-    return Columns(
-        found.what,
-        first.group.name,
-        tuple(
-            [ComparedColumn(it.group.name, *_of_mean(it.mean), 0 if it.mean is None else it.mean.of) for it in others]
-        ),
-    )
+    names = [it.group.name for it in others]
+    means = [ComparedColumn(it.group.name, *_of_mean(it.mean), 0 if it.mean is None else it.mean.of) for it in others]
+    return Columns(found.what, first.group.name, tuple(means), tuple([_row(it, names, estimates) for it in found.rows]))
+
+
+def _row(row: Row, names: Sequence[str], estimates: Mapping[str, float]) -> ComparedRow:
+    known = [(name, pair) for name, pair in zip(names, row.pairs, strict=True) if pair is not None]
+    _, one = known[0]
+    cells = [
+        ComparedCell(
+            name,
+            pair.change.is_ms,
+            estimates.get(pair.second[-1].id),
+            pair.ratio,
+            (1.0 + pair.change.low, 1.0 + pair.change.high),
+            pair.change.verdict,
+        )
+        for name, pair in known
+    ]
+    estimate_ms = estimates.get(one.first[-1].id)
+    return ComparedRow(row.model, row.execution.in_words, one.change.was_ms, estimate_ms, tuple(cells))
 
 
 def _of_mean(mean: Mean | None) -> tuple[float | None, tuple[float, float] | None]:

@@ -11,7 +11,7 @@ from dlbricks_tui.report.comparing.sides import Side, side_of
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.exporting import ExportFormat
-from dlbricks_tui.store.records import BrickForm, Provenance, Record
+from dlbricks_tui.store.records import BrickForm, Calibration, Provenance, Record
 
 _ENDINGS = tuple(it.value for it in ExportFormat)
 
@@ -32,7 +32,9 @@ def is_file(name: str) -> bool:
 
 
 def _side_of(store: ResultsDatabase, named: NamedSelection) -> Side:
-    records: list[Record] = [*store.systems(), *store.runtimes(), *store.records(Provenance), *store.records(BrickForm)]
+    records: list[Record] = [*store.systems(), *store.runtimes()]
+    for kind in (Provenance, BrickForm, Calibration):
+        records += store.records(kind)
     for position in range(len(named.selection)):
         # The store reports damaged results.
         with suppress(DamagedResultError):

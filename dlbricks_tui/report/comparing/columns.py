@@ -1,6 +1,6 @@
 """The sections of hosts and of versions: the latencies of models side by side, relative to the first."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -19,6 +19,7 @@ _MOST_DRAWN = 60
 _MOST_ROWS = 200
 _MOST_NAMED = 10
 _SPREAD = 0.5
+_CELLS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,16 @@ def _version_of(framework: str, it: Found) -> str:
     return f"{_title(framework)} {it.execution.version}" if it.execution.framework == framework else ""
 
 
-def hosts_section(hosts: SideBySide | None) -> Section:
+def shown_results(found: SideBySide) -> Iterator[Found]:
+    """Yield the timed models of the picture, which have estimates too."""
+    for row in found.rows[:_MOST_DRAWN]:
+        for pair in row.pairs:
+            if pair is not None:
+                yield pair.first[-1]
+                yield pair.second[-1]
+
+
+def hosts_section(hosts: SideBySide | None, estimates: Mapping[str, float]) -> Section:
     """Return the section of the systems side by side."""
     return _section(
         "Which host is how fast?",
@@ -98,10 +108,11 @@ def hosts_section(hosts: SideBySide | None) -> Section:
         "counts with the results of the first side that has it.",
         [] if hosts is None else [hosts],
         "All results are of one system.",
+        estimates,
     )
 
 
-def versions_section(versions: Sequence[SideBySide]) -> Section:
+def versions_section(versions: Sequence[SideBySide], estimates: Mapping[str, float]) -> Section:
     """Return the section of the versions side by side."""
     return _section(
         "Which version is how fast?",
@@ -110,17 +121,25 @@ def versions_section(versions: Sequence[SideBySide]) -> Section:
         "dlbricks, over that by the first one, in the same execution.",
         versions,
         "All results are of one version of one framework, as far as they tell.",
+        estimates,
     )
 
 
-def _section(heading: str, anchor: str, explanation: str, found: Sequence[SideBySide], nothing: str) -> Section:
+def _section(
+    heading: str,
+    anchor: str,
+    explanation: str,
+    found: Sequence[SideBySide],
+    nothing: str,
+    estimates: Mapping[str, float],
+) -> Section:
     answers = [line for it in found for line in _answers(it)]
     return Section(
         heading,
         anchor,
         explanation,
-        tuple([_exhibit(anchor, number, it) for number, it in enumerate(found, 1) if it.rows]),
-        missing=tuple([line for it in found for line in _missing(it)]),
+        tuple([_exhibit(anchor, number, it, estimates) for number, it in enumerate(found, 1) if it.rows]),
+        missing=tuple([line for it in found for line in (*_missing(it), *_unestimated(it, estimates))]),
         answer=" ".join(answers) or nothing,
     )
 
@@ -137,7 +156,7 @@ def _answers(found: SideBySide) -> Iterator[str]:
             )
 
 
-def _exhibit(anchor: str, number: int, found: SideBySide) -> Exhibit:
+def _exhibit(anchor: str, number: int, found: SideBySide, estimates: Mapping[str, float]) -> Exhibit:
     name, rows, first = f"figure-{anchor}-{number}", found.rows, found.columns[0].group.name
     title = f"By {found.what}"
     drawn = rows[:_MOST_DRAWN]
@@ -151,11 +170,11 @@ def _exhibit(anchor: str, number: int, found: SideBySide) -> Exhibit:
     ]
     about = f"A row for each of {len(drawn)} models, with the latency over that of {first} and its 95 % interval."
     svg = picture(name, title, about, labels, series, f"latency over that of {first}")
-    columns: list[str] = ["model", "execution", f"{first} ms"]
+    columns: list[str] = ["model", "execution", f"{first} ms", f"{first} estimate ms"]
     details: list[str] = []
     for column in later:
         own = column.group.name
-        columns += [f"{own} ms", f"{own} ratio", f"{own} low", f"{own} high", f"{own} verdict"]
+        columns += [f"{own} ms", f"{own} estimate ms", f"{own} ratio", f"{own} low", f"{own} high", f"{own} verdict"]
         details += [f"{own} low", f"{own} high"]
     means = [cell for it in later for cell in _mean_cells(it.mean)]
     numbers = table(
@@ -164,17 +183,19 @@ def _exhibit(anchor: str, number: int, found: SideBySide) -> Exhibit:
             (
                 it.model,
                 it.execution.in_words,
-                _first_ms(it.pairs),
-                *(cell for pair in it.pairs for cell in _cells(pair)),
+                *_first_cells(it.pairs, estimates),
+                *(cell for pair in it.pairs for cell in _cells(pair, estimates)),
             )
             for it in rows
         ],
         details,
-        ("geometric mean", None, None, *means),
+        ("geometric mean", None, None, None, *means),
         _MOST_ROWS,
     )
     cut = f" The picture has the first {len(drawn)} of {len(rows):,} rows." if len(drawn) < len(rows) else ""
-    return Exhibit(name, title, f"{counted(len(rows), 'row')}, relative to {first}.{cut}", numbers, svg)
+    estimated = sum(it.id in estimates for it in shown_results(found))
+    told = f" Estimates are from bricks, for models of the library: {estimated:,} of them." if estimated else ""
+    return Exhibit(name, title, f"{counted(len(rows), 'row')}, relative to {first}.{cut}{told}", numbers, svg)
 
 
 def _dots(number: int, of: int, rows: Sequence[Sequence[Pair | None]]) -> Iterator[Dot]:
@@ -186,19 +207,20 @@ def _dots(number: int, of: int, rows: Sequence[Sequence[Pair | None]]) -> Iterat
             yield Dot(row + shift, pair.ratio, 1.0 + pair.change.low, 1.0 + pair.change.high)
 
 
-def _first_ms(held: Sequence[Pair | None]) -> float | None:
-    return next((it.change.was_ms for it in held if it is not None), None)
+def _first_cells(held: Sequence[Pair | None], estimates: Mapping[str, float]) -> tuple[Cell, Cell]:
+    pair = next(it for it in held if it is not None)
+    return pair.change.was_ms, estimates.get(pair.first[-1].id)
 
 
-def _cells(pair: Pair | None) -> tuple[Cell, ...]:
+def _cells(pair: Pair | None, estimates: Mapping[str, float]) -> tuple[Cell, ...]:
     if pair is None:
-        return (None,) * 5
-    change = pair.change
-    return change.is_ms, pair.ratio, 1.0 + change.low, 1.0 + change.high, change.verdict.value
+        return (None,) * _CELLS
+    change, estimate_ms = pair.change, estimates.get(pair.second[-1].id)
+    return change.is_ms, estimate_ms, pair.ratio, 1.0 + change.low, 1.0 + change.high, change.verdict.value
 
 
 def _mean_cells(mean: Mean | None) -> tuple[Cell, ...]:
-    return (None,) * 5 if mean is None else (None, mean.ratio, mean.low, mean.high, None)
+    return (None,) * _CELLS if mean is None else (None, None, mean.ratio, mean.low, mean.high, None)
 
 
 def _missing(found: SideBySide) -> Iterator[str]:
@@ -212,6 +234,15 @@ def _missing(found: SideBySide) -> Iterator[str]:
                 if names:
                     models = f"{counted(len(names), 'model')} ({names_of(names, _MOST_NAMED)})"
                     yield f"Of {own.name} and not compared with {other.name}: {models}."
+
+
+def _unestimated(found: SideBySide, estimates: Mapping[str, float]) -> Iterator[str]:
+    lacking = list(dict.fromkeys(it.name for it in shown_results(found) if it.id not in estimates))
+    if lacking:
+        yield (
+            f"No estimate by {found.what} of {counted(len(lacking), 'model')} ({names_of(lacking, _MOST_NAMED)}): they "
+            "are not in the library, or not all of their bricks are among the results."
+        )
 
 
 def _title(framework: str) -> str:

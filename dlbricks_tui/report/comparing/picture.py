@@ -18,7 +18,7 @@ _ROOM = 1.08
 # Beyond this ratio the axis is logarithmic.
 _MOST_LINEAR = 1.8
 # Intervals may be much wider than the changes, which have to stay visible.
-_MOST_BEYOND = 3.0
+_MOST_BEYOND = 1.5
 _LEAST_CHANGE = 0.01
 _MOST_TICKS = 8
 

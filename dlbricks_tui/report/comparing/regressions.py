@@ -27,6 +27,7 @@ from dlbricks_tui.wording.numbers import counted, names_of, percent
 _ANCHOR = "regressions"
 _MOST_DRAWN = 40
 _MOST_ROWS = 200
+_OF_EITHER_SIDE = (Verdict.SLOWER, Verdict.FASTER)
 _MOST_NAMED = 10
 _STYLES = {
     Verdict.SLOWER: (Ink.ORANGE, ">", False),
@@ -101,14 +102,25 @@ def _exhibits(number: int, found: Comparison) -> Iterator[Exhibit]:
 
 def _changes(what: str, letter: str, pairs: Sequence[Pair]) -> Exhibit:
     name, title = f"figure-{what}-{letter.lower()}", f"{what.capitalize()}, from A to {letter}"
-    drawn = pairs[:_MOST_DRAWN]
+    drawn = _drawn(pairs)
     caption = f"{_false_alarms(pairs, what)}{_shown_of(pairs)}"
     labels = labels_of([(it.name, it.executions.first) for it in drawn])
     series = [_series(verdict, drawn) for verdict in _STYLES]
-    many = f" The picture has the first {len(drawn)}." if len(drawn) < len(pairs) else ""
+    many = f" The picture has {len(drawn)} of them." if len(drawn) < len(pairs) else ""
     about = f"A row for each of {len(drawn)} {what}, with the change of its latency and its 95 % interval."
     svg = picture(name, title, about, labels, series, f"latency in {letter} against A")
     return Exhibit(name, title, caption + many, _table(pairs), svg)
+
+
+def _drawn(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the largest changes to either side, and after them others if there is room."""
+    ranks: Counter[Verdict] = Counter()
+    places: list[tuple[bool, int]] = []
+    for number, it in enumerate(pairs):
+        ranks[it.change.verdict] += 1
+        is_large = it.change.verdict in _OF_EITHER_SIDE and ranks[it.change.verdict] <= _MOST_DRAWN // 2
+        places.append((not is_large, number))
+    return [pairs[number] for number in sorted(number for _, number in sorted(places)[:_MOST_DRAWN])]
 
 
 def _false_alarms(pairs: Sequence[Pair], what: str) -> str:

@@ -12,7 +12,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Kernels, Precision, Variant, stated_kernels, stated_precision, stated_threads
 from dlbricks_tui.store.labels import label_of
 from dlbricks_tui.store.records import (
+    ANY_CONTEXT,
     BrickForm,
+    Calibration,
     EndToEnd,
     Facts,
     Measurement,
@@ -26,7 +28,7 @@ from dlbricks_tui.store.records import (
 from dlbricks_tui.wording.checks import combination_words
 
 # The records that a comparison reads.
-COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, Runtime, Provenance, BrickForm)
+COMPARED: tuple[type[Record], ...] = (EndToEnd, Measurement, System, Runtime, Provenance, BrickForm, Calibration)
 
 
 class ComparisonError(UserError):
@@ -36,7 +38,7 @@ class ComparisonError(UserError):
 class Subject(NamedTuple):
     """The subject of a result: a whole model (context and place are empty), or a brick in a context.
 
-    `key` is the key of the model or brick. `place` is the layer, if each layer was timed and not each brick.
+    `key` is the key of the model or brick. `place` is the layer, if the method has no contexts: it times each layer.
     """
 
     is_model: bool
@@ -82,6 +84,8 @@ class Found:
     execution: Execution
     # The version of dlbricks that measured it; empty if it is not known.
     release: str
+    # The identity of the runtime.
+    runtime: str
     run: str
     when: str
     statistics: Statistics
@@ -111,6 +115,7 @@ class Side:
     signature: str = ""
     # SHA-256 of the files of models, by the keys of the models.
     contents: Mapping[str, str] = field(default_factory=dict)
+    calibrations: tuple[Calibration, ...] = ()
 
     @property
     def digest(self) -> str:
@@ -141,6 +146,7 @@ def side_of(name: str, records: Iterable[Record], refused: Sequence[str] = (), s
         in_doubt=len(timed) - len(good),
         refused=tuple(refused),
         signature=signature,
+        calibrations=tuple([it for it in known if isinstance(it, Calibration)]),
         contents={model: str(digest) for it in origins for model, digest in it.models if digest},
     )
 
@@ -165,7 +171,9 @@ class _Taker:
         if isinstance(result, EndToEnd):
             subject, name = Subject(True, result.model), result.name
         else:
-            subject = Subject(False, result.brick, result.context, result.occurrence)
+            # With contexts, a brick is timed once for all layers.
+            place = result.occurrence if result.context == ANY_CONTEXT else ()
+            subject = Subject(False, result.brick, result.context, place)
             name = self._names.get(result.brick) or result.brick
         return Found(
             result.uuid,
@@ -173,6 +181,7 @@ class _Taker:
             self._texts.setdefault(name, name),
             self._execution(result),
             self._releases.get((result.run, result.runtime), ""),
+            self._texts.setdefault(result.runtime, result.runtime),
             self._texts.setdefault(result.run, result.run),
             result.when,
             statistics,

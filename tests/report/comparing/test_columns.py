@@ -39,12 +39,12 @@ def test_one_system_or_version_has_no_columns() -> None:
     first, second = side("a", model("m", 10.0)), side("b", model("m", 11.0))
     assert hosts_of([first, second], groups(first, second)) is None
     assert versions_of(groups(first, second)) == []
-    assert hosts_section(None).answer == "All results are of one system."
+    assert hosts_section(None, {}).answer == "All results are of one system."
 
 
 def test_a_system_without_models_of_the_first_one_is_named() -> None:
     first, second = side("a", model("m", 10.0)), side("b", model("n", 5.0, system="there"))
-    section = hosts_section(hosts_of([first, second], groups(first, second)))
+    section = hosts_section(hosts_of([first, second], groups(first, second)), {})
     assert section.answer == "there has no model to compare with here."
     assert section.missing == (
         "Of here and not compared with there: 1 model (m).",
