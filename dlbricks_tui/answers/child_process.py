@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -56,6 +57,8 @@ class ChildProcess(Generic[Message]):
 
     async def follow(self, take: Callable[[Message], None]) -> None:
         """Start the process and pass on its messages until it has ended; raise ChildError if it fails."""
+        if recorded_host() is not None:
+            raise ChildError(NOTHING_IS_MEASURED)
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.open("wb") as narration:

@@ -5,9 +5,11 @@ import math
 import os
 import platform
 import re
+from typing import cast
 
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.store.records import Fact, Facts, System
 
 UNKNOWN = "unknown"
@@ -22,6 +24,11 @@ _KEPT = ("kernel", "governor", "turbo", "os", "container")
 
 def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) -> System:
     """Return this host as a system of the store; its id is stable while nothing changes that affects latencies."""
+    if host is None and (recorded := recorded_host()) is not None:
+        # Loaded here: only demonstrations need it.
+        from dlbricks_tui.store.documents import record_of
+
+        return cast("System", record_of("systems", recorded.system))
     host = host or HostFiles()
     cores = _usable_cores() if usable_cores is None else usable_cores
     cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN

@@ -15,6 +15,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System, utc_now
@@ -120,6 +121,8 @@ def _parsed(printed: str) -> _Printed:
 
 
 def _run(arguments: list[str], variables: Mapping[str, str]) -> str:
+    if recorded_host() is not None:
+        raise PeaksError(NOTHING_IS_MEASURED)
     command = [sys.executable, str(_PROGRAM), *arguments]
     try:
         done = subprocess.run(

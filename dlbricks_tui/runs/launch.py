@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders
@@ -21,6 +22,7 @@ _NAP_SECONDS = 0.02
 
 def create_run(request: RunRequest, data: DataFolder) -> RunFolder:
     """Create a run that a process can execute."""
+    _refuse_in_demonstration()
     for runtime in (part.runtime for part in request.parts):
         threads = runtime.settings.threads
         if threads is not None and threads > MOST_THREADS:
@@ -42,6 +44,7 @@ def command_of(module: str, *arguments: str) -> list[str]:
 
 def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
     """Execute the run in a separate process, and return when it has begun; `module` has its `main`."""
+    _refuse_in_demonstration()
     command = command_of(module, str(folder.path), str(data.path))
     try:
         with folder.output_file.open("ab") as output:
@@ -66,3 +69,8 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
                 f"{folder.noun} {folder.run} did not start within {_SECONDS_TO_START:g} s; see {folder.output_file}"
             )
         time.sleep(_NAP_SECONDS)
+
+
+def _refuse_in_demonstration() -> None:
+    if recorded_host() is not None:
+        raise RunError(NOTHING_IS_MEASURED)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, cast
 
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.errors import (
     FrameworkMissingError,
     WorkerDiedError,
@@ -57,6 +58,8 @@ class Worker:
         self._replies = -1
 
     def __enter__(self) -> "Worker":
+        if recorded_host() is not None:
+            raise FrameworkMissingError(NOTHING_IS_MEASURED)
         worker_reads, self._requests = os.pipe()
         self._replies, worker_writes = os.pipe()
         # A worker that does not read must not block us beyond the time-out.

@@ -13,6 +13,7 @@ from typing import Any
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Described
@@ -226,8 +227,10 @@ class Registry:
 
 
 def _own_runtime(traits: Traits, version: str, environment: Mapping[str, str] = os.environ) -> Runtime:
-    settings = settings_from(environment)
-    return Runtime(traits.own_runtime, sys.executable, traits.framework, version, platform.python_version(), settings)
+    recorded = recorded_host()
+    python = platform.python_version() if recorded is None else recorded.python
+    settings = settings_from(environment if recorded is None else {})
+    return Runtime(traits.own_runtime, sys.executable, traits.framework, version, python, settings)
 
 
 def quantising_runtime() -> Runtime:
@@ -256,6 +259,8 @@ def _reads(runtime: Runtime, formats: Collection[Format]) -> bool:
 def _version_of(packages: Iterable[str]) -> str | None:
     from importlib import metadata
 
+    if (recorded := recorded_host()) is not None:
+        return recorded.version_of(packages)
     for package in packages:
         with suppress(metadata.PackageNotFoundError):
             # MXNet itself does not know the number of its post-release.

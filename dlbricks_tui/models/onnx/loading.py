@@ -1,6 +1,5 @@
 """Loads ONNX models at either level."""
 
-import platform
 from base64 import b64decode
 from collections.abc import Mapping
 from contextlib import suppress
@@ -33,6 +32,7 @@ from dlbricks_tui.models.onnx.tensors import DamagedValueError, is_external, typ
 from dlbricks_tui.models.onnx.writer import whole_model
 from dlbricks_tui.models.quantised import Quantiser
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
+from dlbricks_tui.recorded_host import host_name
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerRefusedError
 from dlbricks_tui.runtime.traits import Format, Traits, usual_traits
 from dlbricks_tui.runtime.variant import Precision
@@ -111,7 +111,7 @@ class OnnxLoader:
         """Return the facts beside the file and its shapes on which a layer graph depends."""
         framework = None if self.optimiser is None else self.optimiser.identity
         # The layouts of fused tensors depend on the processor, and machines may share a cache folder.
-        return framework, _version_of_onnx(), platform.node() if level is Level.FUSED else ""
+        return framework, _version_of_onnx(), host_name() if level is Level.FUSED else ""
 
     @without_cycle_search()
     def load(
@@ -214,7 +214,7 @@ class OnnxLoader:
 
     def _optimised(self, model: _Model, optimiser: Optimiser) -> str:
         """Return the graph that the framework executes, which is the same for inputs of all shapes."""
-        key = cache_key(model.content, {}, "onnx", "optimised", optimiser.identity, platform.node())
+        key = cache_key(model.content, {}, "onnx", "optimised", optimiser.identity, host_name())
         path = self.cache / "fused" / f"{key}.json"
         known = read_types(path, key)
         if known is not None and known.symbol is not None:
@@ -263,7 +263,7 @@ class OnnxLoader:
     def _key(self, model: _Model, level: Level, framework: Optimiser) -> str:
         given = repr([sorted(it.items()) for it in (model.inputs, model.values)])
         # The fused graph depends on the processor, and machines may share a cache folder.
-        host = platform.node() if level is Level.FUSED else ""
+        host = host_name() if level is Level.FUSED else ""
         return cache_key(model.content, {}, "onnx", level.value, given, framework.identity, host)
 
 
