@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.demonstration import Demonstration
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
     from dlbricks_tui.folders import DataFolder
@@ -16,13 +17,23 @@ def main() -> int:
     """Run the command line and return the exit status."""
     from dlbricks_tui.cli.main import main as command_line
 
-    return command_line(sys.argv[1:], without_command=_workbench if _in_a_terminal() else None, wrong_keys=_wrong_keys)
+    if not _in_a_terminal():
+        return command_line(sys.argv[1:], wrong_keys=_wrong_keys)
+    return command_line(
+        sys.argv[1:], without_command=_workbench, wrong_keys=_wrong_keys, demonstrate=_open_demonstration
+    )
 
 
 def _workbench(data: DataFolder, sources: Sources) -> int:
     from dlbricks_tui.tui.door import open_workbench
 
     return open_workbench(data, sources)
+
+
+def _open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
+    from dlbricks_tui.tui.door import open_demonstration
+
+    return open_demonstration(demonstration, sources, speed)
 
 
 def _wrong_keys(config: Config) -> str:

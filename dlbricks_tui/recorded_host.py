@@ -26,6 +26,13 @@ class RecordedHost:
     # The versions of the packages of frameworks.
     versions: Mapping[str, str]
     python: str
+    # The date of the recording.
+    when: str
+
+    @property
+    def origin(self) -> str:
+        """The system and the date, in words."""
+        return f"recorded on {self.system['name']}, {self.when}"
 
     def version_of(self, packages: Iterable[str]) -> str | None:
         """Return the version of the first of the packages that the host has."""

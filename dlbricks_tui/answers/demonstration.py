@@ -42,13 +42,7 @@ class Demonstration:
     # The folder with the manifest of the recorded models.
     samples: Path
     host: RecordedHost
-    recorded: str
     replayed: str
-
-    @property
-    def origin(self) -> str:
-        """The host and the date of the recording, in words."""
-        return f"recorded on {self.host.system['name']}, {self.recorded}"
 
 
 @contextmanager
@@ -64,9 +58,9 @@ def _unpacked(packed: Path, folder: Path) -> Demonstration:
     data, samples = DataFolder(folder / "data"), folder / "samples"
     try:
         facts, files = _parts_of(packed)
-        host = RecordedHost(facts["name"], facts["system"], facts["versions"], facts["python"])
+        host = RecordedHost(facts["name"], facts["system"], facts["versions"], facts["python"], facts["recorded"])
         records = [_record_on(line) for line in files.pop(RESULTS).splitlines()]
-        found = Demonstration(data, samples, host, facts["recorded"], facts["replayed"])
+        found = Demonstration(data, samples, host, facts["replayed"])
         _write_manifest(samples, frozenset(facts["models"]))
     except OSError as error:
         raise DemonstrationError(f"{packed} cannot be read ({error.strerror}): install dlbricks-tui again") from error

@@ -28,6 +28,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
 if TYPE_CHECKING:
+    from dlbricks_tui.answers.demonstration import Demonstration
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
 
@@ -63,6 +64,7 @@ def _loaded(name: str) -> Any:
 
 # In the order in which `--help` lists them.
 COMMANDS = (
+    _command("demo", "look around in recorded results: needs no framework, and measures nothing"),
     _command("models", "list the models of the library, add or remove files and folders"),
     _command("tree", "show the layer sequences of a model, and which of them repeat"),
     _command("corpus", "show how much of one model, or of several, is the same"),
@@ -92,10 +94,12 @@ def main(
     commands: Sequence[Command] = COMMANDS,
     without_command: Callable[[DataFolder, Sources], int] | None = None,
     wrong_keys: Callable[[Config], str] | None = None,
+    demonstrate: Callable[[Demonstration, Sources, float], int] | None = None,
 ) -> int:
     """Run one command and return its exit status; without a command, call `without_command` or print the help.
 
-    `wrong_keys` returns the faults of the keys in the settings; the caller knows the workbench's actions.
+    `wrong_keys` returns the faults of the keys in the settings; the caller knows the workbench's actions. `demonstrate`
+    opens a demonstration in the terminal.
     """
     began = time.monotonic()
     try:
@@ -106,6 +110,7 @@ def main(
             return Status.DONE
         args.data = _data_folder(args.data_dir)
         args.wrong_keys = wrong_keys
+        args.demonstrate = demonstrate
         args.began = began
         _take_config(args)
         if args.handler is None and without_command is not None:

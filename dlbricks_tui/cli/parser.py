@@ -140,14 +140,14 @@ def add_quiet_option(parser: Parser) -> None:
     parser.add_argument("-q", "--quiet", action="store_true", help="show no progress, only what failed")
 
 
-def add_speed_option(parser: Parser) -> None:
+def add_speed_option(parser: Parser, *, default: float = 1.0) -> None:
     """Take `--speed`."""
     parser.add_argument(
         "--speed",
         metavar="N",
         type=_number,
-        default=1.0,
-        help="how many seconds of the run pass in one second, such as 10 or 0.5 (default: 1)",
+        default=default,
+        help=f"how many seconds of the run pass in one second, such as 10 or 0.5 (default: {default:g})",
     )
 
 

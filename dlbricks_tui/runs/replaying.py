@@ -56,15 +56,20 @@ def checked_speed(speed: float) -> float:
 
 
 class Replay:
-    """A replay in progress. `clock` tells seconds; the replay asks it, and never waits."""
+    """A replay in progress. `clock` tells seconds; the replay asks it, and never waits.
 
-    def __init__(self, events: Sequence[TimedEvent], speed: float, clock: Callable[[], float]) -> None:
+    All events up to the second `begin` of the run are due at once.
+    """
+
+    def __init__(
+        self, events: Sequence[TimedEvent], speed: float, clock: Callable[[], float], begin: float = 0.0
+    ) -> None:
         self._events = events
         self._clock = clock
         self._speed = checked_speed(speed)
         self._next = 0
         # The seconds of the run that had passed when the clock told `_since`.
-        self._passed = 0.0
+        self._passed = begin
         self._since = clock()
         self._paused = False
 

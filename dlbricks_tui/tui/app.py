@@ -28,7 +28,7 @@ from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
-from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
 from dlbricks_tui.tui.saving import SavingError, clipboard_sequence, save_copied, save_picture_file, show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -65,7 +65,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         choices: Choices | None = None,
         sources: Sources | None = None,
         connection: Connection | None = None,
+        replayed: Replayed | None = None,
     ) -> None:
+        """`replayed` is a run that is replayed at the start."""
         connection = connection or Connection()
         use_key_parser()
         super().__init__(
@@ -80,6 +82,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.fault: Exception | None = None
         self.animation_level = "none"
         self._session = session
+        self._replayed = replayed
         data = session.data
         self._runs = RunUpdates(self, data, connection.poll_factor)
         self._preferences = LivePreferences(
@@ -98,6 +101,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
         # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
+        if self._replayed is not None:
+            self._runs.replay(self._replayed)
         self._runs.open()
         self._preferences.open()
 
@@ -138,7 +143,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.follow(event.run)
 
     def on_replay_wanted(self, event: messages.ReplayWanted) -> None:
-        self._runs.replay(event.run)
+        self._runs.replay(Replayed(event.run))
 
     def on_replay_changed(self, event: messages.ReplayChanged) -> None:
         self._runs.change_replay(event.change)

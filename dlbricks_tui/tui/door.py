@@ -1,16 +1,24 @@
 """Opens the terminal UI, adapts it to the connection, and restores the terminal at the end."""
 
+from __future__ import annotations
+
 import os
 import select
 import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.config.options import AUTO, ON
 from dlbricks_tui.config.reading import Sources
-from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.demonstration import Demonstration
+    from dlbricks_tui.tui.run.updates import Replayed
 
 _SIGNS_OF_SSH = ("SSH_TTY", "SSH_CONNECTION")
 
@@ -75,7 +83,19 @@ def redirect_hung_up_streams() -> None:
 
 
 def open_workbench(data: DataFolder, sources: Sources) -> int:
-    """Run the application until the user leaves, and return the exit status."""
+    """Run the application on the user's data until the user leaves, and return the exit status."""
+    return _run(data, SAMPLE_MODELS, sources)
+
+
+def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
+    """Run the application on recorded results until the user leaves, and return the exit status."""
+    from dlbricks_tui.tui.run.updates import Replayed
+
+    replayed = Replayed(demonstration.replayed, speed)
+    return _run(demonstration.data, demonstration.samples, sources, replayed)
+
+
+def _run(data: DataFolder, samples: Path, sources: Sources, replayed: Replayed | None = None) -> int:
     behaving = connection(sources.read(), sources.environment)
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
@@ -83,7 +103,7 @@ def open_workbench(data: DataFolder, sources: Sources) -> int:
     from dlbricks_tui.tui.app import DlbricksApp
     from dlbricks_tui.tui.session import Session
 
-    app = DlbricksApp(Session(data), sources=sources, connection=behaving)
+    app = DlbricksApp(Session(data, samples), sources=sources, connection=behaving, replayed=replayed)
     app.run(mouse=behaving.mouse)
     redirect_hung_up_streams()
     if app.fault is not None:

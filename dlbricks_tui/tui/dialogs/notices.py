@@ -126,3 +126,30 @@ class WelcomeScreen(TextDialog[bool]):
         yield line(column(key("welcome.begin"), _KEYS, "accent"), f"open {self._sample} and run its bricks")
         yield line(column(key("dialog.close"), _KEYS, "accent"), "explore first")
         yield line(column(key("app.show_help"), _KEYS, "accent"), "list the keys, on any screen")
+
+
+class DemonstrationScreen(TextDialog[bool]):
+    """Says whose numbers a demonstration shows; returns True if the user wants to see a model."""
+
+    scope = actions.DEMONSTRATION
+    HEADING = "A demonstration of dlbricks"
+    ABOUT = "The results were recorded on another host. Nothing is measured here."
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self._origin = origin
+
+    def action_begin(self) -> None:
+        self.dismiss(True)
+
+    def paragraphs(self) -> Iterable[Line]:
+        yield line(Span(f"All numbers were {self._origin}.", "strong"))
+        yield BLANK
+        yield line(
+            "Everything can be looked at, and needs no framework. A run of that day is replayed meanwhile. Nothing is "
+            "measured: that takes `dlbricks` itself."
+        )
+        yield BLANK
+        yield line(column(key("demonstration.begin"), _KEYS, "accent"), "open a model")
+        yield line(column(key("workbench.show_run"), _KEYS, "accent"), "show the run that is replayed")
+        yield line(column(key("app.show_help"), _KEYS, "accent"), "list the keys, on any screen")

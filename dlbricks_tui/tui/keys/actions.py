@@ -170,6 +170,13 @@ HIDDEN_MARKS = Scope(
     IN_DIALOG,
 )
 
+DEMONSTRATION = Scope(
+    "demonstration",
+    "At the start of a demonstration",
+    (Action("demonstration.begin", ("enter",), "begin", "Open a model, and look around.", footer=True),),
+    IN_DIALOG,
+)
+
 WELCOME = Scope(
     "welcome",
     "At the first start",
@@ -201,4 +208,19 @@ CONFIG = Scope(
 )
 
 # The outermost first.
-SCOPES = (EVERYWHERE, LIST, DIALOG, SEARCH, BOX, FORM, PATH, NUMBERS, ERROR, WELCOME, PALETTE, HIDDEN_MARKS, CONFIG)
+SCOPES = (
+    EVERYWHERE,
+    LIST,
+    DIALOG,
+    SEARCH,
+    BOX,
+    FORM,
+    PATH,
+    NUMBERS,
+    ERROR,
+    WELCOME,
+    DEMONSTRATION,
+    PALETTE,
+    HIDDEN_MARKS,
+    CONFIG,
+)

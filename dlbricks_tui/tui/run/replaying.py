@@ -36,9 +36,11 @@ class ReplayFollower:
     # A replay stores nothing.
     stored = 0
 
-    def __init__(self, folder: RunFolder, speed: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, folder: RunFolder, speed: float, clock: Callable[[], float] = time.monotonic, *, begin: float = 0.0
+    ) -> None:
         self.folder = folder
-        self._replay = Replay(events_so_far(folder), speed, clock)
+        self._replay = Replay(events_so_far(folder), speed, clock, begin)
         self._builder = SnapshotBuilder(folder.run, folder.state().models)
         self._stopped = False
         self._shown: RunSnapshot | None = None

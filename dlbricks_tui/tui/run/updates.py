@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from textual.screen import ModalScreen
 
@@ -36,6 +36,14 @@ _SECONDS_TO_SETTLE = 2.0
 REPLAY_SPEED = 4.0
 
 
+class Replayed(NamedTuple):
+    """A replay: its run, its speed, and the second of the run at which it begins."""
+
+    run: str
+    speed: float = REPLAY_SPEED
+    begin: float = 0.0
+
+
 class RunWatch:
     """Follows one run: the requested one, else one that is active or starts; posts news as messages.
 
@@ -58,7 +66,7 @@ class RunWatch:
         self._wake = threading.Event()
         self._lock = threading.Lock()
         self._wanted: str | None = None
-        self._wanted_replay: tuple[str, float] | None = None
+        self._wanted_replay: Replayed | None = None
         # True if the user asked for the followed run; then only a new run replaces it.
         self._asked_for = False
         self._known: frozenset[str] = frozenset()
@@ -81,10 +89,10 @@ class RunWatch:
             self._wanted, self._wanted_replay = run, None
         self._wake.set()
 
-    def replay(self, run: str, speed: float) -> None:
-        """Replay this run from its beginning."""
+    def replay(self, replayed: Replayed) -> None:
+        """Replay a run."""
         with self._lock:
-            self._wanted, self._wanted_replay = None, (run, speed)
+            self._wanted, self._wanted_replay = None, replayed
         self._wake.set()
 
     def change_replay(self, change: ReplayChange) -> None:
@@ -140,7 +148,7 @@ class RunWatch:
         folders = RunFolders(self._data.runs)
         if replayed is not None:
             self._asked_for = True
-            self._follow(self._replay_of(*replayed))
+            self._follow(self._replay_of(replayed))
             return
         if wanted is not None:
             self._asked_for = True
@@ -156,11 +164,11 @@ class RunWatch:
         self._follower = follower
         self._stored, self._told_of_end = 0, False
 
-    def _replay_of(self, run: str, speed: float) -> ReplayFollower:
+    def _replay_of(self, replayed: Replayed) -> ReplayFollower:
         from dlbricks_tui.runs.run_folder import RunFolders
         from dlbricks_tui.tui.run.replaying import ReplayFollower
 
-        return ReplayFollower(RunFolders(self._data.runs).find(run), speed)
+        return ReplayFollower(RunFolders(self._data.runs).find(replayed.run), replayed.speed, begin=replayed.begin)
 
     def _found(self, folders: RunFolders) -> str | None:
         """Return an active run; at the first look also the newest run if it was interrupted."""
@@ -224,8 +232,8 @@ class RunUpdates:
     def follow(self, run: str) -> None:
         self._watch.follow(run)
 
-    def replay(self, run: str, speed: float = REPLAY_SPEED) -> None:
-        self._watch.replay(run, speed)
+    def replay(self, replayed: Replayed) -> None:
+        self._watch.replay(replayed)
 
     def change_replay(self, change: ReplayChange) -> None:
         self._watch.change_replay(change)

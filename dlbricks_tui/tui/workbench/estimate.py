@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line, spread
@@ -203,6 +204,15 @@ class EstimatePanel(Panel):
 
 # From this width on the headline names the cut and the workers.
 _ROOMY = 110
+_ROOMY_FOR_ORIGIN = 160
+
+
+def _demonstration(width: int) -> Line:
+    """Return whose numbers a demonstration shows."""
+    recorded = recorded_host()
+    if recorded is None:
+        return ()
+    return (Span(f" demonstration, {recorded.origin} " if width >= _ROOMY_FOR_ORIGIN else " demonstration ", "warn"),)
 
 
 class Headline(LineBar):
@@ -224,7 +234,7 @@ class Headline(LineBar):
         if width >= _ROOMY:
             settings += [how.cut.value, counted(how.workers, "worker")]
         right = Span(" · ".join(settings) + " ", "muted")
-        return (spread((Span(" dlbricks ", "accent"), *self._said()), (right,), width),)
+        return (spread((Span(" dlbricks ", "accent"), *_demonstration(width), *self._said()), (right,), width),)
 
     def _said(self) -> Line:
         if not self._model:

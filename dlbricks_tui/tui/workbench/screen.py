@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.choices import Setting, change_setting
 from dlbricks_tui.tui.keys.keymap import key
@@ -88,6 +89,10 @@ class WorkbenchScreen(ViewsScreen):
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
 
             self.ask(WelcomeScreen(FIRST_SAMPLE), self._begin_with_sample)
+        elif (recorded := recorded_host()) is not None:
+            from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
+
+            self.ask(DemonstrationScreen(recorded.origin), self._begin_with_sample)
         self._change_library(work.list_models)
         self._list_choices()
 
@@ -103,7 +108,8 @@ class WorkbenchScreen(ViewsScreen):
             self._models.put_cursor_on(sample)
             self.open(sample)
             self.go_to(self._estimate)
-            self.start_default_run((sample,), self._library.shapes, self.choices)
+            if recorded_host() is None:
+                self.start_default_run((sample,), self._library.shapes, self.choices)
 
     # Messages of panels
 
