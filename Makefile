@@ -56,7 +56,7 @@ bench: $(INSTALLED)
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy
 
-# The pictures of the screens are of real runs on the machine that makes them.
+# The pictures show the recorded results of `dlbricks demo`: they need no framework.
 screenshots: $(INSTALLED)
 	$(BIN)/python -m docs.keys
 	$(BIN)/python -m docs.pictures

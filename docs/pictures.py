@@ -1,44 +1,36 @@
-"""Writes the pictures of the screens: of real runs, on the system and by the runtimes that this is started with.
+"""Writes the pictures of the screens, from the recorded results of `dlbricks demo`: needs no framework.
 
-usage: python -m docs.pictures
+usage: python -m docs.pictures [NAME ...]
 """
 
 import asyncio
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.run.updates import Replayed
 from dlbricks_tui.tui.session import Session
 from tests.tui.application import press, running
 
 FOLDER = Path(__file__).parent / "pictures"
-# Measured before the pictures are taken: one with branches side by side, and two to compare it with.
-MODELS = ("squeezenet1.1", "resnet18_v1", "inceptionv3")
-# Measured in all runtimes and at these batch sizes, for the batch curve and the comparison.
-VARIED, RUNTIMES, BATCHES = "squeezenet1.1", "mxnet,onnxruntime,openvino", "1,2,4,8,16"
-# Traced by a runtime that tells its primitives.
-TRACED = "openvino"
-# Run while the pictures are taken.
-ANOTHER = "densenet121"
 
 
 class Picture(NamedTuple):
-    """A screen: how large, which keys lead there from the start, how long to look at it, in which theme.
+    """A screen: how large, and which keys lead there from the start.
 
-    The work that the key `then` starts goes on while the picture is taken.
+    `run_seconds` is the second of the recorded run that is replayed meanwhile; None without a replay.
     """
 
     name: str
     size: tuple[int, int]
     keys: Sequence[str]
-    seconds: float = 0.0
     theme: str = "dark"
-    then: str = ""
+    run_seconds: float | None = None
 
 
 def opened(model: str) -> tuple[str, ...]:
@@ -46,61 +38,63 @@ def opened(model: str) -> tuple[str, ...]:
     return ("slash", f'"{model}"', "enter", "enter", "1", "slash", "escape")
 
 
-OPEN = opened("inceptionv3")
-RUN = (*opened(ANOTHER), "r", "enter")
+OPEN, VARIED = opened("inceptionv3"), opened("squeezenet1.1")
+# Before anything was measured.
 WELCOME = Picture("welcome", (100, 26), ())
 PICTURES = (
-    Picture("workbench", (140, 42), (*OPEN, "2", "j", "j", "j", "j", "j", "j", "j", "l")),
+    Picture("workbench", (140, 42), (*OPEN, "2", "j", "j", "j", "j", "j", "j", "j", "l"), run_seconds=30),
     Picture("narrow", (80, 24), (*OPEN, "4")),
-    *(Picture(theme, (120, 36), OPEN, theme=theme) for theme in ("light", "high-contrast", "colour-blind", "terminal")),
+    *(Picture(theme, (120, 36), OPEN, theme) for theme in ("light", "high-contrast", "colour-blind", "terminal")),
     Picture("tree", (120, 40), (*OPEN, "2", "e", *["j"] * 12)),
-    Picture("curve", (80, 24), (*opened(VARIED), "b")),
-    Picture("comparison", (100, 30), (*opened(VARIED), "v")),
-    Picture("analysis", (140, 42), (*opened(VARIED), "0", "2")),
-    Picture("scenario", (140, 42), (*opened(VARIED), "L", "2", "j", "e", '"100"', "enter", "1"), 60.0, then="m"),
-    Picture("trace", (140, 42), (*opened(VARIED), "i", "s", "l", "l")),
+    Picture("curve", (100, 36), (*VARIED, "b")),
+    Picture("comparison", (100, 30), (*VARIED, "v")),
+    Picture("analysis", (140, 42), (*VARIED, "0", "2")),
+    Picture("scenario", (140, 42), (*VARIED, "L", "2", "j", "e", '"100"', "enter", "1")),
+    Picture("trace", (140, 42), (*VARIED, "i", "s", "l", "l")),
+    Picture("fleet", (120, 36), (*VARIED, "F")),
     Picture("help", (100, 40), ("question_mark",)),
     Picture("commands", (100, 30), ("colon",)),
-    Picture("start-run", (120, 36), RUN[:-1]),
-    Picture("run", (120, 40), (*RUN, "5"), 12.0),
-    Picture("runs", (120, 30), ("R",)),
+    Picture("start-run", (120, 36), (*opened("resnet34_v1"), "r")),
+    Picture("run", (120, 40), ("5",), run_seconds=32),
+    Picture("runs", (120, 30), (*VARIED, "R")),
     Picture("settings", (110, 40), ("comma",)),
     Picture("results", (140, 36), ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s")),
-    Picture("corpus", (140, 42), ("7", "3", *["j"] * 12, "n")),
-    Picture("systems", (140, 36), (*OPEN, "8")),
+    Picture("corpus", (140, 42), ("7", "3", *["j"] * 8)),
+    Picture("systems", (140, 36), (*VARIED, "8")),
     Picture("doctor", (120, 40), ("8", "4")),
 )
 
 
-async def take(data: DataFolder, picture: Picture) -> None:
-    """Takes one picture."""
-    data.path.mkdir(exist_ok=True)
-    data.config.write_text(f'[workbench]\ntheme = "{picture.theme}"\n', encoding="utf-8")
-    async with running(DlbricksApp(Session(data)), picture.size) as pilot:
-        await press(pilot, *picture.keys)
-        if picture.then:
-            await pilot.press(picture.then)
-        await pilot.pause(picture.seconds)
+async def take(app: DlbricksApp, picture: Picture, *first: str) -> None:
+    """Press the keys, and write what the screen shows then."""
+    async with running(app, picture.size) as pilot:
+        await press(pilot, *first, *picture.keys)
         svg = pilot.app.export_screenshot(title="dlbricks")
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{picture.name}.svg").write_text(svg, encoding="utf-8")
     print(f"{FOLDER.name}/{picture.name}.svg")
 
 
+def app_for(picture: Picture, found: Demonstration) -> DlbricksApp:
+    """Return the application on recorded results, in the theme of the picture."""
+    found.data.config.write_text(f'[workbench]\ntheme = "{picture.theme}"\n', encoding="utf-8")
+    replayed = None if picture.run_seconds is None else Replayed(found.replayed, 1.0, picture.run_seconds)
+    return DlbricksApp(Session(found.data, found.samples), replayed=replayed)
+
+
 def main() -> None:
-    """Measures, then takes all pictures."""
-    with tempfile.TemporaryDirectory() as folder:
-        data = DataFolder(Path(folder))
-        asyncio.run(take(data, WELCOME))
-        dlbricks = [sys.executable, "-m", "dlbricks_tui", "--data-dir", folder]
-        subprocess.run([*dlbricks, "run", *MODELS, "--end-to-end"], check=True)
-        variants = ["--runtime", RUNTIMES, "--batch", BATCHES]
-        subprocess.run([*dlbricks, "run", VARIED, *variants, "--end-to-end"], check=True)
-        trace = ["trace", VARIED, "-o", str(data.path / "trace.pftrace"), "--runtime", TRACED]
-        subprocess.run([*dlbricks, *trace], check=True)
+    """Take the pictures of these names, or all."""
+    wanted = set(sys.argv[1:]) or {it.name for it in (WELCOME, *PICTURES)}
+    if unknown := wanted.difference(it.name for it in (WELCOME, *PICTURES)):
+        raise SystemExit(f"no picture is called {', '.join(sorted(unknown))}")
+    if WELCOME.name in wanted:
+        with tempfile.TemporaryDirectory() as folder:
+            asyncio.run(take(DlbricksApp(Session(DataFolder(Path(folder)))), WELCOME))
+    with open_demonstration() as found:
         for picture in PICTURES:
-            asyncio.run(take(data, picture))
-        subprocess.run([*dlbricks, "runs", "cancel", "last"], check=False)
+            if picture.name in wanted:
+                # The first key closes the box of the demonstration.
+                asyncio.run(take(app_for(picture, found), picture, "escape"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,142 @@
+"""The demonstration that the package brings: it suits this version, names no host, and measures nothing."""
+
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess
+from dlbricks_tui.answers.demonstration import (
+    DATA_MARK,
+    FACTS,
+    PACKED,
+    RESULTS,
+    Demonstration,
+    DemonstrationError,
+    open_demonstration,
+)
+from dlbricks_tui.answers.opening import loader_from_cache
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.launch import start_detached
+from dlbricks_tui.runs.replaying import events_so_far
+from dlbricks_tui.runs.run_folder import RunFolders
+from dlbricks_tui.runtime.errors import FrameworkMissingError
+from dlbricks_tui.runtime.process import Worker
+from dlbricks_tui.runtime.registry import Registry
+from docs.recording import HOST, MOST_BYTES
+
+ANEW = "record the demonstration anew, in a checkout on a quiet host: python -m docs.recording FOLDER"
+
+
+@pytest.fixture(scope="module")
+def demonstration() -> Iterator[Demonstration]:
+    with open_demonstration() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def parts() -> dict[str, bytes]:
+    with tarfile.open(PACKED) as archive:
+        opened = {it.name: archive.extractfile(it) for it in archive.getmembers()}
+        return {name: file.read() for name, file in opened.items() if file is not None}
+
+
+def packed(path: Path, parts: dict[str, bytes]) -> Path:
+    with tarfile.open(path, "w:xz") as archive:
+        for name, content in parts.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def test_the_recorded_results_suit_this_version() -> None:
+    try:
+        with open_demonstration() as found:
+            assert found.data.store.is_dir()
+    except DemonstrationError as error:
+        pytest.fail(f"{error}\n{ANEW}")
+
+
+def test_every_recorded_model_is_read_without_a_framework(demonstration: Demonstration) -> None:
+    loader = loader_from_cache(demonstration.data)
+    for source in Library(demonstration.samples, demonstration.data.path).sources():
+        try:
+            assert loader.load(source, Level.FUSED).layers
+        except ModelError as error:
+            pytest.fail(f"{source.name}: {error}\n{ANEW}")
+
+
+def test_the_file_is_small_and_names_no_folder_and_no_kernel_build(parts: dict[str, bytes]) -> None:
+    assert PACKED.stat().st_size <= MOST_BYTES
+    for name, content in parts.items():
+        for private in (b"/work", b"/root", b"/tmp/", b"/home/" if DATA_MARK.encode() not in content else b"\0"):
+            assert private not in content.replace(b"/home/demo", b""), f"{name} names {private.decode()}"
+    system = json.loads(parts[FACTS])["system"]
+    assert system["facts"]["kernel"].count(".") == 1
+    assert json.loads(parts[FACTS])["name"] == HOST
+
+
+def test_the_replayed_run_is_whole(demonstration: Demonstration) -> None:
+    events = events_so_far(RunFolders(demonstration.data.runs).find(demonstration.replayed))
+    assert {"RunStarted", "RoundDone", "EstimateChanged", "ProgramMeasured"} <= {
+        type(it.event).__name__ for it in events
+    }
+    assert type(events[-1].event).__name__ == "RunEnded"
+
+
+def test_the_recorded_host_takes_the_place_of_this_one_until_the_demonstration_ends() -> None:
+    here = fingerprint()
+    with open_demonstration() as found:
+        assert fingerprint().name == found.host.system["name"]
+        assert {it.framework for it in Registry(found.data.path).all()} == {"mxnet", "onnxruntime", "openvino"}
+    assert fingerprint() == here and recorded_host() is None
+    assert not found.data.path.exists()
+
+
+def test_nothing_is_started(demonstration: Demonstration, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    runtime = Registry(demonstration.data.path).all()[0]
+    with pytest.raises(FrameworkMissingError, match="start `dlbricks` itself"), Worker(runtime, demonstration.data.log):
+        pass
+    folder = RunFolders(demonstration.data.runs).find(demonstration.replayed)
+    with pytest.raises(RunError, match="start `dlbricks` itself"):
+        start_detached(folder, demonstration.data, "nothing")
+    with pytest.raises(ChildError) as refused:
+        ChildProcess(["false"], b"", demonstration.data.log / "child.log", bytes).run(lambda _: None)
+    assert str(refused.value) == NOTHING_IS_MEASURED
+
+
+@pytest.mark.parametrize("part", [FACTS, RESULTS])
+def test_a_file_of_another_schema_or_without_a_part_is_refused(
+    part: str, tmp_path: Path, parts: dict[str, bytes]
+) -> None:
+    newer = parts | {part: parts[part].replace(b'"schema":', b'"schema":7', 1)}
+    lacking = {name: content for name, content in parts.items() if name != part}
+    for number, changed in enumerate((newer, lacking)):
+        file = packed(tmp_path / f"{number}.tar.xz", changed)
+        with pytest.raises(DemonstrationError, match=r"docs\.recording") as refused, open_demonstration(file):
+            pass
+        assert "\n" not in str(refused.value)
+    assert recorded_host() is None
+
+
+def test_a_damaged_or_missing_file_is_one_line(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.tar.xz"
+    cut.write_bytes(PACKED.read_bytes()[:5000])
+    for file in (cut, tmp_path / "missing.tar.xz"):
+        with pytest.raises(DemonstrationError) as refused, open_demonstration(file):
+            pass
+        assert "\n" not in str(refused.value)
