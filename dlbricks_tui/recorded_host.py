@@ -53,8 +53,8 @@ def host_name() -> str:
 
 
 @contextmanager
-def in_place_of_this_host(host: RecordedHost) -> Iterator[None]:
-    """Let a recorded host take the place of this one, in all threads of this process."""
+def in_place_of_this_host(host: RecordedHost | None) -> Iterator[None]:
+    """Let a recorded host take the place of this one, in all threads of this process; None ends that for a while."""
     global _recorded
     before, _recorded = _recorded, host
     try:

@@ -30,6 +30,9 @@ SCHEMA = 1
 DATA_MARK, SAMPLES_MARK = "@DATA@", "@SAMPLES@"
 
 
+_DAMAGED = (lzma.LZMAError, tarfile.TarError, BrokenDocumentError)
+
+
 class DemonstrationError(UserError):
     """The recorded results of the demonstration cannot be used."""
 
@@ -64,7 +67,7 @@ def _unpacked(packed: Path, folder: Path) -> Demonstration:
         _write_manifest(samples, frozenset(facts["models"]))
     except OSError as error:
         raise DemonstrationError(f"{packed} cannot be read ({error.strerror}): install dlbricks-tui again") from error
-    except (ValueError, LookupError, TypeError, lzma.LZMAError, tarfile.TarError, BrokenDocumentError) as error:
+    except (ValueError, LookupError, TypeError, EOFError, *_DAMAGED) as error:
         raise DemonstrationError(
             f"{packed.name} does not suit this version ({error}): install dlbricks-tui again, or record it anew in a "
             "checkout: python -m docs.recording"
