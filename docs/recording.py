@@ -44,7 +44,7 @@ RUNTIMES = "mxnet,onnxruntime,openvino"
 BATCHES = (1, 2, 4, 8)
 FIRST_RUN = (VARIED, "mobilenet0.5", "resnet18_v1", "inceptionv3")
 PLACES = "Inception V1 Trained on Places365 Data"
-COMMANDS = (
+COMMANDS: tuple[tuple[str, ...], ...] = (
     ("run", *FIRST_RUN, "--end-to-end"),
     ("run", "mobilenet1.0", "resnet50_v1", PLACES, "--end-to-end"),
     ("run", VARIED, "--runtime", RUNTIMES, "--batch", ",".join(map(str, BATCHES)), "--end-to-end"),
@@ -56,7 +56,10 @@ COMMANDS = (
     ("trace", VARIED, "--runtime", "openvino", "--force", "-o", "{folder}/trace.pftrace"),
 )
 # The same on one of the cores, which is another system.
-ONE_CORE = (("run", *FIRST_RUN[:3], "--end-to-end"), ("run", VARIED, "--runtime", "onnxruntime,openvino"))
+ONE_CORE: tuple[tuple[str, ...], ...] = (
+    ("run", *FIRST_RUN[:3], "--end-to-end"),
+    ("run", VARIED, "--runtime", "onnxruntime,openvino"),
+)
 ON_ONE_CORE = ["taskset", "-c", "0"]
 SCHEDULER = "tcp://127.0.0.1:8797"
 # Read, but not measured: their estimates are predictions.
