@@ -51,8 +51,8 @@ bench: $(INSTALLED)
 		echo "== $$name"; $(BIN)/python -m benchmarks.$$name || broken=1; \
 	done; exit $$broken
 
-# Measures the fifty models, the Gluon zoo, networks made up by chance and ONNX models, end to end and by bricks, which
-# takes an hour and more on a quiet host.
+# Measures the fifty models, the Gluon zoo and ONNX models, end to end and by bricks, which takes an hour and more on a
+# quiet host. Figures go to build/accuracy; `python -m benchmarks.accuracy --publish` puts them into docs/accuracy.md.
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy
 

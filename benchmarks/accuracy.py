@@ -1,7 +1,7 @@
-"""Measure how close estimates come to end-to-end latencies, and write the report docs/accuracy.md.
+"""Measure how close estimates come to end-to-end latencies, and write the figures that docs/accuracy.md shows.
 
 usage: python -m benchmarks.accuracy [GROUP|FILE ...] [--runtime R] [--threads N] [--batch N] [--level LEVEL]
-       [--data-dir DIR] [--again] [--report-only]
+       [--data-dir DIR] [--again] [--publish]
 
 Groups are `table1` (the fifty models of the paper), `gluon` (the Gluon model zoo), `onnx` (the samples of today's ONNX
 models, the light networks of the onnx package, and a transformer encoder), `made-up` (networks of random structure) and
@@ -10,31 +10,32 @@ whose figure is only printed.
 
 Each network is measured by `dlbricks run MODEL --end-to-end` in a data folder of its own below DIR, so no estimate uses
 a brick that was measured for another network, and both latencies are of the same minute. Networks that several models
-share are measured once. Figures are added to docs/accuracy.json, from which the report is written; what is known for
-this system, runtime, batch size and level is measured again only with --again.
+share are measured once. Figures of a system, runtime, batch size and level that are known are measured again only with
+--again. The new ones go to build/accuracy, outside of git. --publish measures nothing: it adds them to
+docs/accuracy/inside.csv, and writes the tables and the picture of docs/accuracy.md.
 """
 
 import argparse
-import json
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from benchmarks import made_up_networks, onnx_models
-from benchmarks.accuracy_report import TITLES, Figure, report
+from benchmarks.accuracy_picture import picture
+from benchmarks.accuracy_report import TITLES, Compared, Figure, read_figures, with_tables, write_figures
 from benchmarks.command_line import ROOT, told
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import TABLE1_PREFIX, Library
 from dlbricks_tui.runtime.traits import Format
 
-FIGURES, REPORT = ROOT / "docs" / "accuracy.json", ROOT / "docs" / "accuracy.md"
+PAGE, PUBLISHED = ROOT / "docs" / "accuracy.md", ROOT / "docs" / "accuracy"
 DEFAULT_DATA = ROOT / "build" / "accuracy"
+FIGURES, FIGURES_OF_ALONE, PICTURE = "inside.csv", "alone.csv", "estimates.svg"
 TABLE1, GLUON, ONNX, MADE_UP, OTHER = "table1", "gluon", "onnx", "made-up", "other"
 USUAL = (TABLE1, GLUON, ONNX)
 
@@ -50,12 +51,17 @@ class Network:
 
 
 def main() -> int:
-    """Measure what is not known yet, and write the report after each network."""
+    """Measure what is not known yet, and write the figures after each network."""
     arguments = parsed()
-    figures = read()
+    new = arguments.data_dir / FIGURES
+    if arguments.publish:
+        publish(read_figures(new, Figure))
+        return 0
     failed = False
-    for network in [] if arguments.report_only else networks(arguments.groups or USUAL, arguments.data_dir):
-        if not arguments.again and any(it.answers(network.model, *asked_of(arguments)) for it in figures):
+    for network in networks(arguments.groups or USUAL, arguments.data_dir):
+        figures = read_figures(new, Figure)
+        known = [*figures, *read_figures(PUBLISHED / FIGURES, Figure)]
+        if not arguments.again and any(it.answers(network.model, *asked_of(arguments)) for it in known):
             continue
         figure = measured(network, arguments)
         if figure is None:
@@ -64,10 +70,7 @@ def main() -> int:
             continue
         print(f"{figure.model}: {figure.measured_ms:.3f} ms, {figure.error:+.1%}, {figure.seconds:.0f} s", flush=True)
         if network.group in TITLES:
-            figures = [it for it in figures if it.place != figure.place] + [figure]
-            write(figures)
-    if figures:
-        write(figures)
+            write_figures(new, together(figures, [figure]))
     return int(failed)
 
 
@@ -81,7 +84,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--level", choices=[level.value for level in Level], default=Level.FUSED.value)
     parser.add_argument("--data-dir", type=Path, default=DEFAULT_DATA)
     parser.add_argument("--again", action="store_true", help="measure known networks again")
-    parser.add_argument("--report-only", action="store_true", help="measure nothing")
+    parser.add_argument("--publish", action="store_true", help="write docs/accuracy.md and its figures")
     return parser.parse_args()
 
 
@@ -153,16 +156,18 @@ def measured(network: Network, arguments: argparse.Namespace) -> Figure | None:
     )
 
 
-def read() -> list[Figure]:
-    """Return the figures of earlier calls."""
-    return [Figure(**it) for it in json.loads(FIGURES.read_text())] if FIGURES.exists() else []
+def together(known: Sequence[Figure], new: Sequence[Figure]) -> list[Figure]:
+    """Return all figures in order; a new one replaces that of the same network and execution."""
+    return [it for _, it in sorted({it.place: it for it in (*known, *new)}.items())]
 
 
-def write(figures: Sequence[Figure]) -> None:
-    """Write the figures, and the report about them."""
-    rows: list[dict[str, Any]] = [asdict(it) for it in sorted(figures, key=lambda it: it.place)]
-    FIGURES.write_text("[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n")
-    REPORT.write_text("\n".join(report(figures)) + "\n")
+def publish(new: Sequence[Figure]) -> None:
+    """Add figures to the published ones, and write the tables and the picture of the page."""
+    inside = together(read_figures(PUBLISHED / FIGURES, Figure), new)
+    alone = read_figures(PUBLISHED / FIGURES_OF_ALONE, Compared)
+    write_figures(PUBLISHED / FIGURES, inside)
+    (PUBLISHED / PICTURE).write_text(picture(inside, alone), encoding="utf-8")
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), inside, alone), encoding="utf-8")
 
 
 if __name__ == "__main__":

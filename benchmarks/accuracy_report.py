@@ -1,66 +1,45 @@
-"""The report docs/accuracy.md: estimates beside end-to-end latencies, and the promises about them."""
+"""The page docs/accuracy.md: tables of estimates beside end-to-end latencies, from the figures in docs/accuracy."""
 
+import csv
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
-
-from benchmarks.promises import Promise
+from typing import Any, NamedTuple, TypeVar
 
 TITLES = {
-    "table1": "The fifty models of the paper",
+    "table1": "The fifty of the paper",
     "gluon": "The Gluon zoo",
     "onnx": "Today's ONNX models",
-    "made-up": "Networks of random structure",
-    "other": "Networks for words, speech and tables",
+    "made-up": "Random networks",
+    "gluoncv": "GluonCV",
+    "other": "Words, speech, tables",
+}
+HOSTS = {
+    "amd-epyc-2c-c9a16c7c": "AMD-512",
+    "amd-epyc-2c-11afb085": "AMD",
+    "intel-xeon-2c-78e6b1a6": "Intel",
 }
 # The largest mean error, the limit of a single error, and the least share of models within it.
-PROMISES = {"table1": (0.02, 0.06, 1.0), **dict.fromkeys(("gluon", "onnx", "made-up", "other"), (0.03, 0.05, 0.8))}
+_OF_THE_FIFTY, _OF_OTHERS = (0.02, 0.06, 1.0), (0.03, 0.05, 0.8)
 HELD = 0.85
-
-
-class Place(NamedTuple):
-    """What a section of the report is about."""
-
-    group: str
-    level: str
-    runtime: str
-    batch: int
-    system: str
+BEGIN, END = "<!-- {}: written by python -m benchmarks.accuracy --publish -->", "<!-- end of {} -->"
+_DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Figure:
-    """The estimate and the latency of one network."""
+class Compared:
+    """The estimate of a model beside its end-to-end latency."""
 
     group: str
     model: str
-    # The number of models that are this network.
-    models: int
-    # What the command named: the model, the framework, and the number of threads; None: the usual.
-    asked: str
-    runtime: str
-    framework: str | None
-    threads: int | None
-    batch: int
     level: str
     system: str
-    method: str
     estimate_ms: float
     low_ms: float
     high_ms: float
     measured_ms: float
-    # The network is its own carrier, so that both latencies are measured in the same way.
-    own_carrier: bool
-    # The seconds that the command took.
-    seconds: float
-
-    @property
-    def place(self) -> tuple[Place, str]:
-        """The section that it belongs to, and its row."""
-        return Place(self.group, self.level, self.runtime, self.batch, self.system), self.asked
 
     @property
     def error(self) -> float:
@@ -71,103 +50,172 @@ class Figure:
         """True if the interval holds the measured latency."""
         return self.low_ms <= self.measured_ms <= self.high_ms
 
+
+class Place(NamedTuple):
+    """The row of the table that a figure belongs to."""
+
+    group: str
+    level: str
+    runtime: str
+    batch: int
+    system: str
+
+
+@dataclass(frozen=True)
+class Figure(Compared):
+    """An estimate by the method `inside`, with the command that measured it."""
+
+    # The number of models that are this network.
+    models: int
+    # What the command named: the model, the framework, and the number of threads; None: the usual.
+    asked: str
+    runtime: str
+    framework: str | None
+    threads: int | None
+    batch: int
+    method: str
+    # The network is its own carrier, so that both latencies are measured in the same way.
+    own_carrier: bool
+    # The seconds that the command took.
+    seconds: float
+
+    @property
+    def place(self) -> tuple[Place, str]:
+        """The row of the table that it belongs to, and its network."""
+        return Place(self.group, self.level, self.runtime, self.batch, self.system), self.asked
+
     def answers(self, model: str, framework: str | None, threads: int | None, batch: int, level: str) -> bool:
         """Return true if a command with these options gave it."""
         name = model if model.startswith("table1") else Path(model).name
-        return (self.asked, self.framework, self.threads, self.batch, self.level) == (
-            name,
-            framework,
-            threads,
-            batch,
-            level,
+        asked = (self.asked, self.framework, self.threads, self.batch, self.level)
+        return asked == (name, framework, threads, batch, level)
+
+
+AnyFigure = TypeVar("AnyFigure", bound=Compared)
+
+
+def read_figures(path: Path, kind: type[AnyFigure]) -> list[AnyFigure]:
+    """Return the figures in a CSV file; none if it does not exist."""
+    if not path.exists():
+        return []
+    with path.open(newline="", encoding="utf-8") as file:
+        return [kind(**{it.name: _value(it.type, row[it.name]) for it in fields(kind)}) for row in csv.DictReader(file)]
+
+
+def write_figures(path: Path, figures: Sequence[Compared]) -> None:
+    """Write figures as a CSV file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([it.name for it in fields(figures[0])])
+        writer.writerows([_cell(it) for it in asdict(figure).values()] for figure in figures)
+
+
+def with_tables(page: str, inside: Sequence[Figure], alone: Sequence[Compared]) -> str:
+    """Return the page with its tables written anew."""
+    for name, lines in (("inside", inside_table(inside)), ("alone", alone_table(alone))):
+        begin, end = BEGIN.format(name), END.format(name)
+        head, _, rest = page.partition(begin)
+        _, _, tail = rest.partition(end)
+        page = f"{head}{begin}\n\n" + "\n".join(lines) + f"\n\n{end}{tail}"
+    return page
+
+
+def inside_table(figures: Iterable[Figure]) -> Iterator[str]:
+    """Yield the lines of the table of the method `inside`: one row for each group, host and execution."""
+    heads = (
+        "networks | runtime | batch | host | number | mean error | but own carriers | worst | within 5 % | in interval"
+    )
+    yield f"| {heads} |"
+    yield "|---|---|--:|---|--:|--:|--:|--:|--:|--:|"
+    ordered = sorted(figures, key=lambda it: it.place)
+    for place, those in groupby(ordered, key=lambda it: it.place[0]):
+        found = list(those)
+        others = [it for it in found if not it.own_carrier]
+        runtime = f"{place.runtime.split()[0]}{_threads(found[0].threads)}"
+        yield (
+            f"| {TITLES[place.group]} | {runtime} | {place.batch} | {HOSTS.get(place.system, place.system)} "
+            f"| {len(found)} | {_mean_cell(place.group, found)} "
+            f"| {f'{mean_error(others):.1%} of {len(others)}' if others else ''} | {worst(found):+.1%} "
+            f"| {_within_cell(place.group, found)} | {_held_cell(found)} |"
         )
 
 
-def report(figures: Sequence[Figure]) -> Iterator[str]:
-    """Yield the lines of the report."""
-    yield "# Accuracy"
-    yield ""
-    yield "Estimates beside end-to-end latencies, written by `python -m benchmarks.accuracy` from"
-    yield "[accuracy.json](accuracy.json). Each network was measured by `dlbricks run MODEL --end-to-end` with an empty"
-    yield "store. [Measuring](measuring.md) tells how. A network that is its own carrier is an easy case: both"
-    yield "latencies are those of the whole network. Older figures are in [accuracy of alone](accuracy-alone.md)."
-    yield ""
-    sections = [
-        (place, list(those))
-        for place, those in groupby(sorted(figures, key=lambda it: it.place), key=lambda it: it.place[0])
-    ]
-    yield (
-        "| networks | runtime | batch | level | system | number | own carriers | mean error | without own carriers "
-        "| worst | within 5 % | interval holds | seconds each |"
-    )
-    yield "|---|---|--:|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
-    for place, those in sections:
-        yield summary(place, those)
-    yield ""
-    yield "| of | promised | found | |"
-    yield "|---|---|---|---|"
-    for place, those in sections:
-        for it in promises(place, those):
-            yield f"| {title(place)} | {it.what} {it.wanted} | {it.found} | {'kept' if it.kept else '**missed**'} |"
-    yield ""
-    for place, those in sections:
-        yield f"## {title(place)}"
-        yield ""
-        yield f"`{place.system}`, method {', '.join(sorted({it.method for it in those}))}"
-        yield ""
-        yield "| network | models | estimate ms | 95 % interval | end to end ms | error |"
-        yield "|---|--:|--:|--:|--:|--:|"
-        for figure in those:
-            interval = f"{figure.low_ms:.4g} to {figure.high_ms:.4g}"
-            name = f"{figure.model}{' (own carrier)' if figure.own_carrier else ''}"
-            yield (
-                f"| {name} | {figure.models} | {figure.estimate_ms:.4g} | {interval} | {figure.measured_ms:.4g} "
-                f"| {figure.error:+.1%} |"
-            )
-        yield ""
+def alone_table(figures: Iterable[Compared]) -> Iterator[str]:
+    """Yield the lines of the table of the method `alone`: one row for each group and host, with both levels."""
+    yield "| networks | host | number | mean error | worst | within 5 % | in interval |"
+    yield "|---|---|--:|--:|--:|--:|--:|"
+
+    def row(it: Compared) -> tuple[int, str]:
+        return list(TITLES).index(it.group), it.system
+
+    for (_, system), those in groupby(sorted(figures, key=lambda it: (*row(it), it.level)), key=row):
+        levels = [list(found) for _, found in groupby(those, key=lambda it: it.level)]
+        group = levels[0][0].group
+        cells = (
+            [str(len(levels[0]))],
+            [_mean_cell(group, it) for it in levels],
+            [f"{worst(it):+.1%}" for it in levels],
+            [_within_cell(group, it) for it in levels],
+            [_held_cell(it) for it in levels],
+        )
+        texts = (", ".join(it) for it in cells)
+        yield f"| {TITLES[group]} | {HOSTS.get(system, system)} | {' | '.join(texts)} |"
 
 
-def title(place: Place) -> str:
-    """Return the heading of a section."""
-    batch = "" if place.batch == 1 else f", batch {place.batch}"
-    return f"{TITLES[place.group]}, {place.runtime}{batch}, {place.level}"
-
-
-def summary(place: Place, figures: Sequence[Figure]) -> str:
-    """Return the row of a section in the first table."""
-    others = [it for it in figures if not it.own_carrier]
-    without = f"{mean_error(others):.1%}" if others else ""
-    held = sum(it.holds for it in figures) / len(figures)
-    seconds = math.fsum(it.seconds for it in figures) / len(figures)
-    return (
-        f"| {TITLES[place.group]} | {place.runtime} | {place.batch} | {place.level} | `{place.system}` "
-        f"| {len(figures)} | {len(figures) - len(others)} | {mean_error(figures):.1%} | {without} "
-        f"| {worst(figures):+.1%} | {within(0.05, figures):.0%} | {held:.0%} | {seconds:.0f} |"
-    )
-
-
-def promises(place: Place, figures: Sequence[Figure]) -> Iterator[Promise]:
-    """Yield what was promised of a group, and what was found."""
-    if place.group not in PROMISES:
-        return
-    mean, limit, share = PROMISES[place.group]
-    found, near = mean_error(figures), within(limit, figures)
-    yield Promise("mean error", f"at most {mean:.0%}", f"{found:.1%}", found <= mean)
-    yield Promise(f"within {limit:.0%}", f"at least {share:.0%}", f"{near:.0%}", near >= share)
-    held = sum(it.holds for it in figures) / len(figures)
-    yield Promise("interval holds", f"at least {HELD:.0%}", f"{held:.0%}", held >= HELD)
-
-
-def mean_error(figures: Sequence[Figure]) -> float:
+def mean_error(figures: Sequence[Compared]) -> float:
     """Return the mean of the absolute errors."""
     return math.fsum(abs(it.error) for it in figures) / len(figures)
 
 
-def worst(figures: Sequence[Figure]) -> float:
+def worst(figures: Sequence[Compared]) -> float:
     """Return the largest error, with its sign."""
     return max((it.error for it in figures), key=abs)
 
 
-def within(limit: float, figures: Sequence[Figure]) -> float:
-    """Return the share of networks whose error is no larger."""
+def within(limit: float, figures: Sequence[Compared]) -> float:
+    """Return the share of models whose error is no larger."""
     return sum(abs(it.error) <= limit for it in figures) / len(figures)
+
+
+def _mean_cell(group: str, figures: Sequence[Compared]) -> str:
+    found = mean_error(figures)
+    return _marked(f"{found:.1%}", found <= _promised(group)[0])
+
+
+def _within_cell(group: str, figures: Sequence[Compared]) -> str:
+    _, limit, share = _promised(group)
+    return _marked(f"{within(0.05, figures):.0%}", within(limit, figures) >= share)
+
+
+def _held_cell(figures: Sequence[Compared]) -> str:
+    held = sum(it.holds for it in figures) / len(figures)
+    return _marked(f"{held:.0%}", held >= HELD)
+
+
+def _threads(threads: int | None) -> str:
+    return "" if threads is None else f", {threads} thread{'s' if threads > 1 else ''}"
+
+
+def _promised(group: str) -> tuple[float, float, float]:
+    return _OF_THE_FIFTY if group == "table1" else _OF_OTHERS
+
+
+def _marked(text: str, kept: bool) -> str:
+    return text if kept else f"**{text}**"
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}g}"
+    return "" if value is None else str(value)
+
+
+def _value(kind: Any, text: str) -> Any:
+    """Return the value of a field in a CSV file, whose type may also be a text."""
+    name = kind if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
+    if "None" in name and not text:
+        return None
+    if name == "bool":
+        return {"True": True, "False": False}[text]
+    return float(text) if name == "float" else int(text) if name.startswith("int") else text

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
 
-from benchmarks.command_line import ROOT
+from benchmarks.archive import committed
 from benchmarks.predictors import NO_LATENCY_MS, OURS, PREDICTORS, TREES
 from dlbricks_tui.answers.opening import library, open_loader
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -41,7 +41,6 @@ from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.records import ANY_CONTEXT
 from dlbricks_tui.store.selections import by_id, combinations
 
-COMMITTED = (ROOT / "docs" / "accuracy-results.json.gz", ROOT / "docs" / "accuracy-results-onnx.json.gz")
 ONE, WITH_FAMILY = "one", "with family"
 # The models of a family share so much of their layers.
 FAMILY = 0.9
@@ -81,7 +80,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=PREDICTORS, help="compare these predictors only")
     parser.add_argument("--models", action="store_true", help="print each model")
     arguments = parser.parse_args()
-    files = arguments.files or ([] if arguments.checkout else COMMITTED[:1])
+    files = arguments.files or ([] if arguments.checkout else committed()[:1])
     with tempfile.TemporaryDirectory() as folder:
         hosts = list(read(DataFolder(Path(folder)), files, arguments.checkout))
     every: defaultdict[tuple[str, str], list[LeftOut]] = defaultdict(list)

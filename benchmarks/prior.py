@@ -20,7 +20,8 @@ from statistics import fmean, median
 
 import numpy as np
 
-from benchmarks.predictions import COMMITTED, Host, family_of, needed, read
+from benchmarks.archive import committed
+from benchmarks.predictions import Host, family_of, needed, read
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.estimate.prediction.nearest import FEWEST, NearestBricks
@@ -37,11 +38,11 @@ LEAST_MS = 3e-4
 def main() -> int:
     """Write a file for each framework and level with results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="*", default=COMMITTED)
+    parser.add_argument("files", type=Path, nargs="*")
     arguments = parser.parse_args()
     by_prior: defaultdict[tuple[str, Level], list[Host]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
-        for host in read(DataFolder(Path(folder)), arguments.files, ()):
+        for host in read(DataFolder(Path(folder)), arguments.files or committed(), ()):
             by_prior[host.way.runtime.partition("-")[0], host.way.level].append(host)
     for (framework, level), hosts in by_prior.items():
         path = PRIORS / f"{framework}-{level.value}.npz"

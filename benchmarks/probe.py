@@ -34,7 +34,8 @@ from statistics import fmean
 
 import numpy as np
 
-from benchmarks.predictions import COMMITTED, Host, estimated, measured_as, needed, read
+from benchmarks.archive import committed
+from benchmarks.predictions import Host, estimated, measured_as, needed, read
 from benchmarks.predictors import NEAR
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.estimate.knowledge import Latency, Pair, Unmeasured
@@ -93,7 +94,7 @@ def main() -> int:
     parser.add_argument("--choose", action="store_true")
     parser.add_argument("--fifty", action="store_true")
     arguments = parser.parse_args()
-    files = arguments.files or ([] if arguments.checkout else COMMITTED)
+    files = arguments.files or ([] if arguments.checkout else committed())
     alike: defaultdict[tuple[str, str, str], list[Host]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         data = DataFolder(Path(folder))

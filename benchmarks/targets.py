@@ -16,7 +16,8 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
 
-from benchmarks.predictions import COMMITTED, Host, compared, estimated, family_of, needed, only_in, read
+from benchmarks.archive import committed
+from benchmarks.predictions import Host, compared, estimated, family_of, needed, only_in, read
 from dlbricks_tui.estimate.prediction.training import train
 from dlbricks_tui.estimate.prediction.worth import needed_for
 from dlbricks_tui.folders import DataFolder
@@ -44,12 +45,12 @@ class Replayed(NamedTuple):
 def main() -> int:
     """Print what is saved on each host."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", type=Path, nargs="*", default=COMMITTED[:1])
+    parser.add_argument("files", type=Path, nargs="*")
     parser.add_argument("--target", type=float, default=0.05)
     arguments = parser.parse_args()
     every: list[Replayed] = []
     with tempfile.TemporaryDirectory() as folder:
-        for host in read(DataFolder(Path(folder)), arguments.files, ()):
+        for host in read(DataFolder(Path(folder)), arguments.files or committed()[:1], ()):
             found = list(replayed(host, arguments.target))
             if found:
                 framework = host.way.runtime.partition("-")[0]

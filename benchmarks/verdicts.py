@@ -21,13 +21,12 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from benchmarks.command_line import ROOT
+from benchmarks.archive import committed
 from dlbricks_tui.evaluations.baseline import steady_samples_ms
 from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, Timing, Verdict, compared, timing_of
 from dlbricks_tui.store.importing import read_export
 from dlbricks_tui.store.records import EndToEnd, Runtime, System
 
-COMMITTED = (ROOT / "docs" / "accuracy-results.json.gz", ROOT / "docs" / "accuracy-results-onnx.json.gz")
 LIMITS = (0.03, 0.05, 0.10)
 CHANGES = (0.0, 0.05, 0.10)
 # The numbers of processes of the baseline and of the check.
@@ -43,11 +42,11 @@ Pair = tuple[EndToEnd, EndToEnd]
 def main() -> None:
     """Print the verdicts on simulated checks, and on pairs of runs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("files", metavar="FILE", nargs="*", type=Path, default=COMMITTED)
+    parser.add_argument("files", metavar="FILE", nargs="*", type=Path)
     parser.add_argument("--apart", metavar="SHARE", type=float, action="append", help="such as 0.02; repeatable")
     parser.add_argument("--times", metavar="N", type=int, default=500, help="simulated checks per row (default: 500)")
     arguments = parser.parse_args()
-    results = [it for file in arguments.files for it in whole_models(file)]
+    results = [it for file in arguments.files or committed() for it in whole_models(file)]
     shapes = [shape(it) for it in results if len(steady_samples_ms(it)) >= FEWEST_SAMPLES]
     print(f"{len(results)} results of whole models, {len(results) - len(shapes)} with too few samples for a verdict")
     tell_simulated(shapes, arguments.apart or APART, arguments.times)
