@@ -1,12 +1,13 @@
 """Compare estimates through a suite with those of a run of the models themselves, in turns.
 
-usage: python -m benchmarks.suite [MODEL ...]
+usage: python -m benchmarks.suite [--runtime R] [--turns N] [MODEL ...]
 
-Three data folders play the owner, the vendor of the machine and nobody, who runs the models directly. In every turn the
-vendor measures the suite and nobody the models, both anew; the owner imports. What counts are the medians of the turns.
-Exit status 1 if an estimate through the suite is more than 3 % off.
+Three data folders play the owner, the vendor of the machine, and a third one that runs the models directly. In every
+turn the vendor measures the suite and the third folder the models, both anew, with one thread; the owner imports. The
+medians of the turns count. Exit status 1 if an estimate through the suite is more than 3 % off.
 """
 
+import argparse
 import json
 import subprocess
 import sys
@@ -16,27 +17,37 @@ from statistics import median
 from typing import Any
 
 MODELS = ("squeezenet1.1", "mobilenet0.5")
-TURNS = 4
 SAMPLES = "30"
 TOLERANCE = 0.03
 
 
 def main() -> int:
-    """Prints a line per model."""
-    models = tuple(sys.argv[1:]) or MODELS
+    """Print a line per model."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("models", nargs="*", default=MODELS)
+    parser.add_argument("--runtime", default="mxnet")
+    parser.add_argument("--turns", type=int, default=4)
+    args = parser.parse_args()
+    models, how = tuple(args.models), sampling(args.runtime)
     with tempfile.TemporaryDirectory() as folder:
         here = Path(folder)
-        asked = (*models, "-o", str(here / "suite"), "--decoys", "1", "--decoys-from", "mobilenet0.25")
-        dlbricks(here / "owner", "suite", "export", *asked)
+        decoy = ("--decoys", "1", "--decoys-from", "mobilenet0.25", "--runtime", args.runtime)
+        dlbricks(here / "owner", "suite", "export", *models, "-o", str(here / "suite.dlbricks"), *decoy)
         through: dict[str, list[float]] = {model: [] for model in models}
         directly: dict[str, list[float]] = {model: [] for model in models}
-        for turn in range(TURNS):
+        for turn in range(args.turns):
             results = here / f"results{turn}.json"
-            dlbricks(here / f"vendor{turn}", "suite", "run", str(here / "suite"), "-o", str(results), *sampling())
-            system = dlbricks(here / "owner", "suite", "import", str(results))["system"]
-            for estimate in dlbricks(here / "owner", "estimate", *models, "--system", system):
+            dlbricks(here / f"vendor{turn}", "suite", "run", str(here / "suite.dlbricks"), "-o", str(results), *how)
+            owner = here / f"owner{turn}"
+            (owner / "suites").mkdir(parents=True)
+            for key in (here / "owner" / "suites").iterdir():
+                (owner / "suites" / key.name).write_bytes(key.read_bytes())
+            system = dlbricks(owner, "suite", "import", str(results))["system"]
+            asked = ("--system", system, "--runtime", args.runtime, "--threads", "1")
+            for estimate in dlbricks(owner, "estimate", *models, *asked):
                 through[estimate["model"]].append(estimate["sequential_ms"])
-            for estimate in dlbricks(here / f"nobody{turn}", "run", *models, *sampling())["models"]:
+            bricks = ("--no-end-to-end", "--runtime", args.runtime)
+            for estimate in dlbricks(here / f"direct{turn}", "run", *models, *bricks, *how)["models"]:
                 directly[estimate["model"]].append(estimate["sequential_ms"])
     print(f"{'model':20}{'through ms':>12}{'directly ms':>13}{'difference':>12}   turns through, turns directly")
     worst = 0.0
@@ -48,13 +59,14 @@ def main() -> int:
     return 0 if worst <= TOLERANCE else 1
 
 
-def sampling() -> tuple[str, ...]:
-    """How vendor and nobody measure: in the same way, and without constants, which would be equal anyway."""
-    return ("--fixed-runs", SAMPLES, "--calibrate", "never")
+def sampling(runtime: str) -> tuple[str, ...]:
+    """Return how vendor and third folder measure: in the same way, and without constants, which would be equal."""
+    how = ("--threads", "1", "--calibrate", "never")
+    return (*how, "--fixed-runs", SAMPLES) if runtime == "mxnet" else how
 
 
 def dlbricks(data: Path, *arguments: str) -> Any:
-    """The document that a command prints."""
+    """Return the document that a command prints."""
     command = [sys.executable, "-m", "dlbricks_tui", *arguments, "--json", "--data-dir", str(data)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:

@@ -1,13 +1,14 @@
-"""Join excerpts to carriers: networks with about as many weights as a model, as caches hold little of them."""
+"""Join excerpts to networks that take about as much memory as a model, so that caches hold as little of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.measure.jobs import memory_bytes
 from dlbricks_tui.models.graph import Feed, GraphInput, Layer, LayerGraph
 
-# The weights of one carrier: of excerpts from models that fit into caches, and from others.
-_WARM_BYTES, _COLD_BYTES = 4 << 20, 32 << 20
+# The least memory of one network: of excerpts from models whose weights fit into caches, and from others.
+_WARM_BYTES, _COLD_BYTES = 16 << 20, 64 << 20
 _MOST_LAYERS = 400
 
 
@@ -41,14 +42,19 @@ def joined_excerpts(warm: Sequence[LayerGraph], cold: Sequence[LayerGraph]) -> t
     )
 
 
-def _networks(graphs: Iterable[LayerGraph], most_bytes: int) -> Iterator[LayerGraph]:
+def _networks(graphs: Sequence[LayerGraph], fewest_bytes: int) -> Iterator[LayerGraph]:
+    """Yield networks of these graphs, of about equal size: a small one would stay in the caches."""
+    sizes = [memory_bytes(graph.layers) for graph in graphs]
+    parts = max(1, sum(sizes) // fewest_bytes, sum(len(graph.layers) for graph in graphs) // _MOST_LAYERS)
     waiting: list[LayerGraph] = []
-    for graph in graphs:
+    size, taken = 0, 0
+    for graph, own in zip(graphs, sizes, strict=True):
         waiting.append(graph)
-        layers = sum(len(it.layers) for it in waiting)
-        if layers > _MOST_LAYERS or sum(it.weight_bytes for it in waiting) >= most_bytes:
+        size += own
+        if size * parts >= sum(sizes) * (taken + 1) and taken + 1 < parts:
             yield joined(waiting)
             waiting = []
+            taken += 1
     if waiting:
         yield joined(waiting)
 
