@@ -149,9 +149,9 @@ class _Export:
         )
         return pool
 
-    def names(self, models: Sequence[SuiteModel]) -> Collection[tuple[str, object]]:
-        """Return what tells models apart, whatever runtime reads them."""
-        return {(it.decomposition.graph.name, it.decomposition.graph.inputs) for it in models}
+    def names(self, models: Sequence[SuiteModel]) -> Collection[tuple[str, Format]]:
+        """Return what tells models apart, whatever runtime reads them and in whatever batch size."""
+        return {(it.decomposition.graph.name, it.decomposition.graph.format) for it in models}
 
     def _taken(
         self, source: ModelSource, shapes: Mapping[str, Shape], precision: Precision | None = None
