@@ -1,0 +1,159 @@
+"""Names of models in little space: the common part of a family is shown once, and different names look different."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from itertools import pairwise
+from os.path import commonprefix
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.cells import cell_len, chop_cells
+
+from dlbricks_tui.printable import printable
+from dlbricks_tui.tui.lines import ELLIPSIS, cut
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+# From this width on different names look different.
+LEAST_WIDTH = 10
+FAMILY_INDENT = 2
+# A shorter common part of names without blanks is not worth a row.
+_LEAST_COMMON = 8
+_ENDS = " ·-_/."
+
+
+class NameRow(NamedTuple):
+    """A row of a list of names: a name by its index, or the head of a family."""
+
+    text: str
+    # None: the head of a family.
+    index: int | None
+    in_family: bool = False
+
+
+def shortened(name: str) -> str:
+    """Return a name as one line, without the words that most names of Table 1 have."""
+    model, trained, data = printable(name).partition(" Trained on ")
+    return f"{model} · {data.removesuffix(' Data')}" if trained else model
+
+
+def told_apart(names: Sequence[str], width: int) -> list[str]:
+    """Return each name in at most `width` cells, so that different names differ from `LEAST_WIDTH` on.
+
+    A name that is too long keeps its beginning and the part where it differs from the most similar one.
+    """
+    texts = {name: shortened(name) for name in names}
+    same = _common_with_neighbours(texts.values())
+    shown = {name: _elided(text, same[text], width) for name, text in texts.items()}
+    times = Counter(shown.values())
+    used = set(times)
+    numbers: Counter[str] = Counter()
+    for name, text in shown.items():
+        if times[text] > 1:
+            shown[name] = _numbered(text, width, used, numbers)
+    return [shown[name] for name in names]
+
+
+def family_rows(names: Sequence[str], width: int) -> list[NameRow]:
+    """Return the names as rows of at most `width` cells.
+
+    Neighbours that begin with the same words and do not fit have these words in a row of their own above them.
+    """
+    heads = _heads(names, width)
+    tops = [name if head is None else _head(head) for name, head in zip(names, heads, strict=True)]
+    shown_tops = told_apart(tops, width)
+    shown: dict[int, str] = {}
+    for head in {head for head in heads if head is not None}:
+        members = [index for index, it in enumerate(heads) if it == head]
+        rests = [shortened(names[index])[len(head) :].lstrip(_ENDS) for index in members]
+        shown |= dict(zip(members, told_apart(rests, width - FAMILY_INDENT), strict=True))
+    rows: list[NameRow] = []
+    for index, head in enumerate(heads):
+        if head is None:
+            rows.append(NameRow(shown_tops[index], index))
+            continue
+        if index == 0 or heads[index - 1] != head:
+            rows.append(NameRow(shown_tops[index], None))
+        rows.append(NameRow(shown[index], index, in_family=True))
+    return rows
+
+
+def _head(common: str) -> str:
+    """Return the common words of a family as they are shown."""
+    return f"{common.rstrip(_ENDS)} {ELLIPSIS}" if " " in common else f"{common}{ELLIPSIS}"
+
+
+def _heads(names: Sequence[str], width: int) -> list[str | None]:
+    """Return for each name the common words of its family; None for names without a family."""
+    texts = [shortened(name) for name in names]
+    heads: list[str | None] = []
+    for family in _runs(texts):
+        common = _common_words(family)
+        fits = all(cell_len(text) <= width for text in family)
+        # Members of a family have different rests.
+        is_family = len(set(family)) == len(family) > 1 and not fits
+        heads += [common if is_family else None] * len(family)
+    return heads
+
+
+def _runs(texts: Sequence[str]) -> Iterator[list[str]]:
+    """Yield neighbours that begin with the same words."""
+    run: list[str] = []
+    for text in texts:
+        if run and not _common_words([*run, text]):
+            yield run
+            run = []
+        run.append(text)
+    if run:
+        yield run
+
+
+def _common_words(texts: Sequence[str]) -> str:
+    """Return the words that all texts begin with, of which none is a whole text; nothing if that is too little."""
+    words = [_words(text) for text in texts]
+    most = min(len(it) for it in words) - 1
+    count = next((at for at in range(most) if len({it[at] for it in words}) > 1), most)
+    common = "".join(words[0][: max(0, count)])
+    return common if " " in common or len(common) >= _LEAST_COMMON else ""
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text with what follows them; without blanks the parts of a file name."""
+    return re.findall(r"[^ ]+ *| +" if " " in text else r"[^_\-./]+[_\-./]*|[_\-./]+", text)
+
+
+def _common_with_neighbours(texts: Iterable[str]) -> dict[str, int]:
+    """Return for each text the number of characters that it has in common with the most similar other one."""
+    ordered = sorted(set(texts))
+    common = [0, *(len(commonprefix(pair)) for pair in pairwise(ordered)), 0]
+    return {text: max(common[at : at + 2]) for at, text in enumerate(ordered)}
+
+
+def _elided(text: str, same: int, width: int) -> str:
+    """Return a text in at most `width` cells with the place where it differs from others, after so many characters."""
+    if cell_len(text) <= width or cell_len(text[: same + 1]) < width:
+        return cut(text, width)
+    # The word that differs, unless its beginning is too far away.
+    begin = max(text.rfind(sign, 0, same) for sign in (" " if " " in text else _ENDS)) + 1
+    if cell_len(text[begin : same + 1]) > width // 2:
+        begin = max(0, min(same, len(text) - 1) - width // 4)
+    rest = text[begin:]
+    head = _beginning(text, max(width // 3, width - 1 - cell_len(rest))).rstrip(_ENDS)
+    return f"{head}{ELLIPSIS}{cut(rest, width - 1 - cell_len(head))}"
+
+
+def _numbered(text: str, width: int, used: set[str], numbers: Counter[str]) -> str:
+    """Return the text with the first number that makes it different from all used ones."""
+    while True:
+        numbers[text] += 1
+        sign = f"#{numbers[text]}"
+        numbered = _beginning(text, width - len(sign)) + sign
+        if numbered not in used:
+            used.add(numbered)
+            return numbered
+
+
+def _beginning(text: str, width: int) -> str:
+    return chop_cells(text, width)[0] if text and width > 0 else ""
