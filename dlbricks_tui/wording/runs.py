@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from dlbricks_tui.wording.numbers import duration
+from dlbricks_tui.host.load import Load
+from dlbricks_tui.wording.numbers import counted, duration, percent
 
 
 class Tone(Enum):
@@ -33,6 +34,17 @@ class Note:
     when: str
     tone: Tone
     text: str
+
+
+# A smaller share that a hypervisor takes is no reason to worry.
+_STOLEN_WORTH_TELLING = 0.01
+
+
+def load_in_words(load: Load) -> str:
+    """Return the load of a host: `1.9 of 2 cores busy`, and what other guests of its hypervisor took."""
+    stolen = load.stolen_share
+    taken = f", {percent(stolen)} taken by other guests" if stolen >= _STOLEN_WORTH_TELLING else ""
+    return f"{load.busy_cores:.1f} of {counted(load.cores, 'core')} busy{taken}"
 
 
 def how_far(

@@ -5,6 +5,7 @@ import pytest
 from textual.message import Message
 
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.load import Load, LoadMeter
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.tui.messages import Failed, ResultsStored, RunSeen
@@ -231,6 +232,35 @@ def test_a_run_whose_bricks_were_stored_by_others_reports_new_results(
         clock.now += 1
         watch.look()
     assert posted.growths == 1
+
+
+class BusyHost(LoadMeter):
+    """A host whose load a test sets."""
+
+    load: Load | None = None
+
+    def look(self) -> Load | None:
+        return self.load
+
+
+def test_the_load_of_the_host_is_told_with_news_and_while_a_run_is_silent(new: DataFolder) -> None:
+    folder = put_run(new, in_the_middle())
+    posted, clock, host = Posted(), Clock(), BusyHost()
+    watch = RunWatch(new, posted.append, clock, meter=host)
+    watch.look()
+    host.load = Load((1.0, 0.5), (0.0, 0.0))
+    watch.look()
+    assert [run.load for run in posted.seen] == [None]
+    clock.now += watching.SECONDS_BETWEEN_LOADS
+    watch.look()
+    watch.look()
+    assert [run.load for run in posted.seen] == [None, host.load]
+    end(folder)
+    clock.now += watching.SECONDS_BETWEEN_LOADS
+    watch.look()
+    clock.now += watching.SECONDS_BETWEEN_LOADS
+    watch.look()
+    assert [run.load for run in posted.seen] == [None, host.load, None]
 
 
 def test_a_missing_run_is_reported_in_words(new: DataFolder) -> None:

@@ -5,7 +5,7 @@ from textual.message import Message
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
-from dlbricks_tui.tui.run.words import estimate_of, how_far, how_far_alone, state_of, what_now
+from dlbricks_tui.tui.run.words import estimate_of, how_far, how_far_alone, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar
 from dlbricks_tui.wording.numbers import names_of, percent
 
@@ -18,7 +18,10 @@ def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
     """Return the lines of the run bar."""
     roomy = width >= _ROOMY
     if roomy:
-        return (spread(_head(run, _BAR_WIDE, how_far(run)), _keys(run), width), spread(_foot(run), (), width))
+        return (
+            spread(_head(run, _BAR_WIDE, how_far(run)), _keys(run), width),
+            spread(_foot(run), load_of(run, with_cores=True), width),
+        )
     # An ended run needs no bar beside its percentage.
     return (spread(_head(run, _BAR_NARROW if run.active else 0, how_far_alone(run)), _keys(run), width),)
 

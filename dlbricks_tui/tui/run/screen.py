@@ -16,7 +16,7 @@ from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.bricks import BricksPanel
 from dlbricks_tui.tui.run.replaying import ReplayChange
 from dlbricks_tui.tui.run.snapshot import RunModel, RunSnapshot
-from dlbricks_tui.tui.run.words import how_far, joined, state_of, what_now
+from dlbricks_tui.tui.run.words import how_far, joined, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, TailRows
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
@@ -160,6 +160,7 @@ def _note_lines(note: Note, width: int) -> tuple[Line, ...]:
 _TRACK = "░"
 # The last setting is the runtime, which has a long name.
 _ROOMY = 150
+_ROOMY_FOR_LOAD = 100
 # Smaller changes also occur on a quiet host.
 _WORTH_A_WARNING = 0.05
 
@@ -171,7 +172,7 @@ def head_lines(run: RunSnapshot | None, width: int) -> tuple[Line, ...]:
     said = run.settings if width >= _ROOMY else run.settings[:-1]
     settings = (Span("  "), *joined([Span(text, "muted") for text in said]), Span(" "))
     who = (Span(" "), state_of(run), Span(f"  {names_of(run.models)}", "strong"), Span(f"  {run.run}", "muted"))
-    return (spread(who, settings, width), _progress(run, width), spread(_now(run), _drift(run), width))
+    return (spread(who, settings, width), _progress(run, width), spread(_now(run), _host(run, width), width))
 
 
 def _progress(run: RunSnapshot, width: int) -> Line:
@@ -186,6 +187,13 @@ def _now(run: RunSnapshot) -> Line:
     if not run.active and run.can_be_resumed:
         return (Span(" "), *now, Span(f"  {key('run.resume')}", "accent"), Span(" resumes it", "muted"))
     return (Span(" "), *now)
+
+
+def _host(run: RunSnapshot, width: int) -> Line:
+    """Return the load and the speed of the host; of a narrow terminal a change of the speed takes the place."""
+    drift, roomy = _drift(run), width >= _ROOMY_FOR_LOAD
+    changed = run.drift is not None and abs(run.drift) >= _WORTH_A_WARNING
+    return drift if changed and not roomy else (*load_of(run, with_cores=roomy), *drift)
 
 
 def _drift(run: RunSnapshot) -> Line:

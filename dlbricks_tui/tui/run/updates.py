@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from textual.screen import ModalScreen
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.host.load import LoadMeter
     from dlbricks_tui.runs.run_folder import RunFolders
     from dlbricks_tui.tui.run.follower import Follower
     from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LOOKS = 0.25
 SECONDS_BETWEEN_IDLE_LOOKS = 1.0
 SECONDS_BETWEEN_RESULTS = 1.0
+# A run that reports nothing for so long still shows the load of the host.
+SECONDS_BETWEEN_LOADS = 5.0
 # A younger folder may not have its state yet.
 _SECONDS_TO_SETTLE = 2.0
 # A run of half a minute is replayed in the time in which one looks at its screen.
@@ -56,6 +60,7 @@ class RunWatch:
         post: Callable[[Message], object],
         clock: Callable[[], float] = time.monotonic,
         poll_factor: float = 1.0,
+        meter: LoadMeter | None = None,
     ) -> None:
         self._data = data
         self._post = post
@@ -78,6 +83,11 @@ class RunWatch:
         # True once the end of the run was reported: other runs may have stored results while this one waited.
         self._told_of_end = False
         self._stored_told_at = -SECONDS_BETWEEN_RESULTS
+        # Made at the first look at an active run: the first screen needs none.
+        self._meter = meter
+        # The last snapshot that was posted, and when.
+        self._seen: RunSnapshot | None = None
+        self._seen_at = 0.0
 
     def start(self) -> None:
         """Start the thread. It ends at `close`, or with the process."""
@@ -114,10 +124,26 @@ class RunWatch:
         self._choose()
         if self._follower is None:
             return
-        snapshot = self._follower.look()
+        snapshot = self._with_load(self._follower.look())
         if snapshot is not None:
+            self._seen, self._seen_at = snapshot, self._clock()
             self._post(RunSeen(snapshot))
         self._tell_results()
+
+    def _with_load(self, snapshot: RunSnapshot | None) -> RunSnapshot | None:
+        """Return the snapshot with the load of the host; without one, the last one if its load is old."""
+        if snapshot is None:
+            seen, follower = self._seen, self._follower
+            if seen is None or follower is None or seen.run != follower.folder.run or not seen.active:
+                return None
+            return self._loaded(seen) if self._clock() - self._seen_at >= SECONDS_BETWEEN_LOADS else None
+        return self._loaded(snapshot) if snapshot.active else snapshot
+
+    def _loaded(self, snapshot: RunSnapshot) -> RunSnapshot:
+        from dlbricks_tui.host.load import LoadMeter
+
+        self._meter = self._meter or LoadMeter()
+        return replace(snapshot, load=self._meter.look())
 
     def _watch(self) -> None:
         from dlbricks_tui.errors import UserError

@@ -6,6 +6,12 @@ from dlbricks_tui.tui.run.snapshot import ReplayPace, RunModel, RunSnapshot
 from dlbricks_tui.wording import runs as wording
 from dlbricks_tui.wording.numbers import PARTLY, duration, milliseconds, percent
 
+_BLOCKS = "▁▂▃▄▅▆▇█"
+# More cores would leave no room for words.
+_MOST_BLOCKS = 16
+# Other guests that take more of the processor disturb measurements.
+_MUCH_STOLEN = 0.05
+
 STATE_STYLES = {
     State.RUNNING: "good",
     State.FINISHED: "good",
@@ -65,6 +71,16 @@ def what_now(run: RunSnapshot) -> Line:
     if run.state is State.PAUSED and run.replay is None:
         return (Span("paused; others may measure", "warn"),)
     return (Span(run.at_work, "muted"),) if run.at_work else ()
+
+
+def load_of(run: RunSnapshot, *, with_cores: bool) -> Line:
+    """Return the load of the host while the run works, with a block for each core where there is room."""
+    if run.load is None or not run.active:
+        return ()
+    blocks = "".join(_BLOCKS[round(min(1.0, share) * (len(_BLOCKS) - 1))] for share in run.load.busy)
+    drawn = (Span(f"{blocks} ", "bar"),) if with_cores and run.load.cores <= _MOST_BLOCKS else ()
+    style = "warn" if run.load.stolen_share >= _MUCH_STOLEN else "muted"
+    return (Span("  "), *drawn, Span(f"{wording.load_in_words(run.load)} ", style))
 
 
 def on_its_way(run: RunSnapshot, model: str) -> str:
