@@ -90,6 +90,11 @@ class DataFolder:
         return self.path / "pictures"
 
     @property
+    def view(self) -> Path:
+        """The look of the workbench that was used last, and the models that were opened lately."""
+        return self.path / "view.json"
+
+    @property
     def copied(self) -> Path:
         """The text that was copied last, for terminals that give no access to the clipboard."""
         return self.path / "copied.txt"

@@ -32,7 +32,7 @@ from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
 from dlbricks_tui.tui.saving import SavingError, clipboard_sequence, save_copied, save_picture_file, show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.widgets.screens import ONE_PANEL, PanelledScreen
+from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.tui.dialogs.commands import Command
 
-# The smallest width in columns of each layout; the style sheets define the layouts.
-LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
 # The kernel does not always report that the terminal has gone away.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
 _LEAVING_SECONDS = 3.0
@@ -178,6 +176,10 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         if panel is not None:
             self._go_to(panel)
             panel.search()
+
+    def action_zoom(self) -> None:
+        if isinstance(self.screen, PanelledScreen):
+            self.screen.zoom()
 
     def action_next_theme(self) -> None:
         self._preferences.use_next_theme()

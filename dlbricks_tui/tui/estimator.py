@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -31,7 +31,7 @@ from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
-from dlbricks_tui.tui.workbench.models import KnownLatency
+from dlbricks_tui.tui.workbench.model_columns import KnownLatency
 from dlbricks_tui.tui.workbench.parts import Measurements
 from dlbricks_tui.tui.workbench.slow_layers import MOST_SLOW, SlowRow
 from dlbricks_tui.wording.slowest import name_of, title_of
@@ -145,6 +145,8 @@ class ThreadSafeEstimator:
 
 
 _MOST_KEPT = 5000
+# Other fields make another cache.
+_FIELDS = tuple(each.name for each in fields(KnownLatency))
 
 
 class LatencyCache:
@@ -162,7 +164,7 @@ class LatencyCache:
 
     def begin(self, *state: str) -> None:
         """Use the cache of this state; drop that of any other."""
-        now = repr((__version__, state, self._settings_files()))
+        now = repr((__version__, _FIELDS, state, self._settings_files()))
         with self._lock:
             if now != self._state:
                 self._state, self._known = now, self._read(now)
@@ -197,7 +199,7 @@ class LatencyCache:
     def _settings_files(self) -> list[tuple[str, int, int]]:
         """Return the files with runtimes and input shapes, with their times of change and sizes."""
         found = []
-        for path in sorted(self._data.path.glob("*.json")):
+        for path in sorted(set(self._data.path.glob("*.json")) - {self._data.view}):
             with suppress(OSError):
                 known = path.stat()
                 found.append((path.name, known.st_mtime_ns, known.st_size))

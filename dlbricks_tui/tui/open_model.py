@@ -95,6 +95,10 @@ class ListedModels:
         """Return the known shapes of a model's inputs."""
         return {**source.inputs, **self.shapes.get(id_of(source), {})}
 
+    def is_sample(self, model: ModelId) -> bool:
+        """Return whether a model is one of the samples, so not in a file of the user's own."""
+        return any(id_of(it) == model and it.task is not None for it in self.sources)
+
     def named(self, name: str) -> ModelSource | None:
         return next((source for source in self.sources if source.name == name), None)
 

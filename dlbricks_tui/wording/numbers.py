@@ -94,6 +94,16 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def age(seconds: float) -> str:
+    """Return how long ago something was, in one unit: `5 min`, `3 h`, `12 d`, `3 y`."""
+    if seconds < 3600:
+        return f"{max(0.0, seconds) / 60:.0f} min"
+    if seconds < 48 * 3600:
+        return f"{seconds / 3600:.0f} h"
+    days = seconds / 86400
+    return f"{days:.0f} d" if days < 1000 else f"{days / 365.25:.0f} y"
+
+
 def gibibytes(memory_bytes: int) -> str:
     """Return the size of a memory: `8 GiB`, and a dash where it is unknown."""
     return f"{memory_bytes / _GIBIBYTE:.0f} GiB" if memory_bytes else "-"

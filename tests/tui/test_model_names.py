@@ -34,11 +34,11 @@ def test_different_names_look_different_at_any_width(names: list[str], width: in
 @given(NAMES, st.integers(LEAST_WIDTH + FAMILY_INDENT, 50))
 def test_different_names_look_different_below_the_heads_of_their_families(names: list[str], width: int) -> None:
     rows = family_rows(names, width)
-    assert [row.index for row in rows if row.index is not None] == list(range(len(names)))
+    assert [row.place for row in rows if row.place is not None] == list(range(len(names)))
     head, seen = "", list[tuple[str, str]]()
     for row in rows:
         assert cell_len(row.text) + (FAMILY_INDENT if row.in_family else 0) <= width
-        if row.index is None:
+        if row.place is None:
             head = row.text
         else:
             seen.append((head if row.in_family else "", row.text))

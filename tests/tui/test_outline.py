@@ -195,3 +195,24 @@ def test_a_region_is_named_after_its_first_and_last_layer(resnet: Outline) -> No
     first, _, last = resnet.names(row).partition(" .. ")
     assert first.startswith("resnet50_v1_stage1_") and last.startswith("resnet50_v1_stage1_")
     assert resnet.size(row) == "20 layers"
+
+
+def test_sequences_are_sorted_by_time_and_back(resnet: Outline) -> None:
+    before, slowest_first = titles(resnet), list(reversed(range(174)))
+    here = resnet.sort(slowest_first, 3)
+    assert here == 0 and resnet.is_sorted and [node.sequence for node in resnet.rows] == slowest_first
+    selected = resnet.rows[5].region
+    at = resnet.sort(slowest_first, 5)
+    assert not resnet.is_sorted and resnet.rows[at].region is selected
+    resnet.collapse_all()
+    assert titles(resnet) == before
+
+
+def test_the_matches_of_a_search_are_sorted_by_time(resnet: Outline) -> None:
+    resnet.seek("pool", 0)
+    found = [node.sequence for node in resnet.rows]
+    assert len(found) > 1
+    resnet.sort(list(reversed(range(174))), 0)
+    assert [node.sequence for node in resnet.rows] == list(reversed(found)) and resnet.search_text == "pool"
+    resnet.seek("", 0)
+    assert not resnet.is_searched and not resnet.is_sorted

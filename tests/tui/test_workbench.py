@@ -19,7 +19,9 @@ from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
+from dlbricks_tui.tui.workbench.model_order import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
@@ -243,7 +245,7 @@ async def test_panels_are_reached_by_number_and_by_tab(measured: DataFolder) -> 
 
 
 async def test_help_lists_the_keys_that_work_here(measured: DataFolder) -> None:
-    async with running(app_on(measured), (100, 70)) as pilot:
+    async with running(app_on(measured), (100, 84)) as pilot:
         await press(pilot, "question_mark")
         assert isinstance(pilot.app.screen, HelpScreen)
         shown = screen_text(pilot)
@@ -357,7 +359,8 @@ async def test_a_model_opened_by_its_path_is_listed_until_it_is_removed(measured
         await press(pilot, "o", f'"{file}"', "enter")
     async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN)) as pilot:
         assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
-        await press(pilot, "G", "d")
+        # It was opened lately, so it comes first.
+        await press(pilot, "g", "d")
         assert "1 Models 7" in screen_text(pilot) and file.exists()
         assert any("my-net was removed" in note.message for note in pilot.app._notifications)
         await press(pilot, "d")
@@ -374,9 +377,18 @@ async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> Non
         for key in ("j", "down", "k", "ctrl+d", "up", "ctrl+u", "G", "g", "pagedown", "pageup", "end", "home"):
             await press(pilot, key)
             cursor.append(models.rows.cursor)
-        last = models.rows.row_count - 1
-        page = models.rows.size.height - 1
-        assert cursor == [1, 2, 1, page + 1, page, 0, last, 0, page, 0, last, 0]
+        # It skips headings.
+        stops = [at for at in range(models.rows.row_count) if models.rows.can_select(at)]
+        first, last, page = stops[0], stops[-1], models.rows.size.height - 1
+
+        def after(index: int) -> int:
+            return next(at for at in stops if at >= index)
+
+        below = after(stops[1] + page)
+        above = stops[stops.index(below) - 1]
+        before = max(at for at in stops if at <= above - page)
+        assert first > 0 and cursor[:6] == [stops[1], stops[2], stops[1], below, above, before]
+        assert cursor[6:] == [last, first, after(first + page), first, last, first]
 
 
 async def test_a_narrow_terminal_that_is_widened_shows_all_panels(measured: DataFolder) -> None:
@@ -495,3 +507,73 @@ async def test_the_cursor_does_not_move_to_a_setting_when_its_line_disappears(
         panel.show_waiting()
         await press(pilot, "g", "l")
         assert screen.choices == replace(before, granularity=before.granularity + 1)
+
+
+async def test_the_order_and_the_columns_of_the_models_are_remembered(measured: DataFolder) -> None:
+    async with running(app_on(measured), (200, 50)) as pilot:
+        await press(pilot, "S", "S")
+        assert "1 Models 7, by time" in screen_text(pilot) and "▾est. ms" in screen_text(pilot)
+        first = pilot.app.screen.query_one(ModelsPanel).found[0]
+        await press(pilot, "C", *["j"] * 6, "space", "enter")
+        assert "measured" in screen_text(pilot)
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (200, 50)) as pilot:
+        panel = pilot.app.screen.query_one(ModelsPanel)
+        assert panel.sorted_by is ModelOrder.TIME and panel.found[0] == first
+        assert "measured" in [each.name for each in panel.columns]
+
+
+async def test_the_size_of_a_panel_is_changed_and_remembered(measured: DataFolder) -> None:
+    async with running(app_on(measured), (120, 40)) as pilot:
+        screen = pilot.app.screen
+        models, details = screen.query_one(ModelsPanel), screen.query_one(DetailsPanel)
+        width, height = models.outer_size.width, details.outer_size.height
+        await press(pilot, "greater_than_sign", "greater_than_sign", "less_than_sign")
+        assert models.outer_size.width == width + 4
+        await press(pilot, "3", "right_square_bracket", "right_square_bracket", "left_square_bracket")
+        assert details.outer_size.height > height
+        await press(pilot, "4", "right_square_bracket", "right_square_bracket")
+        assert details.outer_size.height < height
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (120, 40)) as pilot:
+        assert pilot.app.screen.query_one(ModelsPanel).outer_size.width == width + 4
+        # Another layout has sizes of its own.
+        await pilot.resize_terminal(200, 50)
+        await settled(pilot)
+        assert pilot.app.screen.query_one(ModelsPanel).outer_size.width == 52
+
+
+async def test_one_key_shows_a_panel_on_the_whole_screen_and_all_of_them_again(measured: DataFolder) -> None:
+    async with running(app_on(measured), (120, 40)) as pilot:
+        tree = pilot.app.screen.query_one(TreePanel)
+        width = tree.outer_size.width
+        await press(pilot, "2", "Z")
+        assert tree.outer_size.width == 120 and "1 Models" not in screen_text(pilot)
+        await press(pilot, "1")
+        assert "2 Decomposition" not in screen_text(pilot) and "1 Models" in screen_text(pilot)
+        await press(pilot, "2", "Z")
+        assert tree.outer_size.width == width and "1 Models" in screen_text(pilot)
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (80, 24)) as pilot:
+        await press(pilot, "Z")
+        assert any("one panel at a time" in note.message for note in pilot.app._notifications)
+
+
+async def test_layers_are_sorted_by_time_and_shown_as_a_tree_again(measured: DataFolder) -> None:
+    async with running(app_on(measured), (120, 40)) as pilot:
+        await press(pilot, "2", "S")
+        assert any("No latency" in note.message for note in pilot.app._notifications)
+        await press(pilot, "1", "slash", '"resnet18"', "enter", "enter", "2", "S")
+        tree = pilot.app.screen.query_one(TreePanel)
+        slowest = tree.selected_layer
+        assert "2 Decomposition 68 of 68, by time" in screen_text(pilot)
+        assert slowest == pilot.app.screen.query_one(EstimateRows).slow_layer
+        await press(pilot, "S")
+        assert "by time" not in screen_text(pilot) and tree.selected_layer == slowest
+
+
+async def test_a_file_opened_lately_is_offered_when_a_path_is_asked_for(measured: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "my-net-symbol.json"
+    file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{file}"', "enter", "o")
+        assert "my-net-symbol.json  opened lately" in screen_text(pilot)
+        await press(pilot, "down", "enter")
+        assert isinstance(pilot.app.screen, WorkbenchScreen) and "my-net" in screen_text(pilot).splitlines()[0]

@@ -1,6 +1,7 @@
 """The boxes that ask for a path, with completion as in a shell."""
 
 import os
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -11,11 +12,12 @@ from textual.app import ComposeResult
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.lines import Line, Span, cut_start, line, wrapped
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
+_LATELY = "  opened lately"
 MODELS = MODEL_SUFFIXES
 # Every name ends with the empty string.
 ANY_FILE = ("",)
@@ -54,6 +56,7 @@ class OfferedPaths(ItemRows[str], can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._walked = False
+        self._recent: tuple[str, ...] = ()
 
     @property
     def has_cursor(self) -> bool:
@@ -66,12 +69,16 @@ class OfferedPaths(ItemRows[str], can_focus=False):
 
     def row(self, index: int, width: int) -> Line:
         path = self.items[index]
+        if path in self._recent:
+            return line(Span(cut_start(path, width - len(_LATELY))), Span(_LATELY, "muted"))
         is_folder = path.endswith("/")
         name = path.removesuffix("/").rpartition("/")[2]
         return line(Span(f"{name}/", "strong") if is_folder else Span(name))
 
-    def show(self, offered: tuple[str, ...]) -> None:
-        self.items = offered
+    def show(self, offered: tuple[str, ...], recent: tuple[str, ...] = ()) -> None:
+        """Show what the typed text may become, after files that were opened lately."""
+        self._recent = recent
+        self.items = (*recent, *offered)
         self.show_placeholder(line(Span("No file or folder here begins like this.", "muted")))
         self.leave()
         self.rows_changed()
@@ -176,7 +183,11 @@ class PathScreen(Dialog[Path]):
         self._below.refresh(layout=True)
 
     def _look(self) -> None:
-        self.run_in_thread(partial(completions, self._path.value, self.ENDINGS), "complete", self._list.show)
+        self.run_in_thread(partial(completions, self._path.value, self.ENDINGS), "complete", self.show_offered)
+
+    def show_offered(self, offered: tuple[str, ...]) -> None:
+        """Show what the typed text may become."""
+        self._list.show(offered)
 
     def _below_lines(self, width: int) -> tuple[Line, ...]:
         return tuple(wrapped(line(Span(self._problem, "bad")), width))
@@ -190,9 +201,17 @@ class OpenPathScreen(PathScreen):
     ABOUT = (
         "The path of a *-symbol.json or *.onnx file to open, or of a folder of such files to add to the library. "
         "{path.next} selects one of the names below. {path.take} opens a selected folder, and otherwise uses the path "
-        "as it stands. A ~ stands for your home folder."
+        "as it stands. Files that were opened lately come first. A ~ stands for your home folder."
     )
+
+    def __init__(self, recent: Sequence[Path] = ()) -> None:
+        super().__init__()
+        self._recent = recent
 
     @property
     def prompt(self) -> str:
         return "Open a model file or a folder of models"
+
+    def show_offered(self, offered: tuple[str, ...]) -> None:
+        recent = () if self._path.value else tuple(str(path) for path in self._recent if path.exists())
+        self._list.show(offered, recent)

@@ -66,6 +66,7 @@ EVERYWHERE = Scope(
         Action("app.show_help", ("?", "f1"), "help", "List the keys that work here.", footer=True, first=True),
         Action("app.search", ("/",), "search", "Search in the current panel, or among the models.", footer=True),
         Action("app.find_command", (":", "ctrl+p"), "palette", "Find a command by its name.", footer=True),
+        Action("app.zoom", ("Z",), "zoom", "Show the current panel on the whole screen, or all panels again."),
         Action("app.next_theme", ("t",), "theme", "Switch to the next theme."),
         Action("app.show_config", (",",), "config", "Change the settings in the config file."),
         Action("app.save_picture", ("ctrl+g",), "picture", "Save a picture of the screen as SVG.", always=True),

@@ -98,8 +98,15 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
             self.post_message(Failed(error))
 
 
-# The class of a screen that shows one panel at a time.
-ONE_PANEL = "-narrow"
+# The class of a screen that shows one panel at a time, and of one whose user wants that.
+ONE_PANEL, ZOOMED = "-narrow", "-zoomed"
+# The smallest width in columns of each layout; the style sheets define the layouts.
+LAYOUTS = [(0, ONE_PANEL), (112, "-medium"), (160, "-wide")]
+
+
+def layout_of(width: int) -> str:
+    """Return the layout of a terminal with so many columns."""
+    return next(layout for least, layout in reversed(LAYOUTS) if width >= least)
 
 
 class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
@@ -112,7 +119,14 @@ class PanelledScreen(ThreadedScreen[Result], Generic[Result]):
 
     @property
     def shows_one_panel(self) -> bool:
-        return self.has_class(ONE_PANEL)
+        return self.has_class(ONE_PANEL) or self.has_class(ZOOMED)
+
+    def zoom(self) -> None:
+        """Show only the current panel, or all of them again."""
+        if self.has_class(ONE_PANEL) and not self.has_class(ZOOMED):
+            self.notify("A terminal of this width shows one panel at a time.")
+        else:
+            self.toggle_class(ZOOMED)
 
     def go_to(self, panel: Panel) -> None:
         # A hidden panel cannot be focused.

@@ -48,6 +48,10 @@ WORKBENCH = Scope(
         Action("workbench.show_results", ("6",), "results", "Show all measurements."),
         Action("workbench.show_corpus", ("7",), "corpus", "Show what repeats within and across models."),
         Action("workbench.show_systems", ("8",), "systems", "Show the systems and what disturbs this one."),
+        Action("workbench.wider", (">",), "wider", "Make the current panel wider, and remember it."),
+        Action("workbench.narrower", ("<",), "narrower", "Make the current panel narrower, and remember it."),
+        Action("workbench.taller", ("]",), "taller", "Make the details or the estimate taller, and remember it."),
+        Action("workbench.shorter", ("[",), "shorter", "Make the details or the estimate shorter, and remember it."),
         *panel_steps("workbench"),
     ),
     (LIST, EVERYWHERE),
@@ -60,11 +64,23 @@ MODELS = Scope(
     (
         Action("models.open", ("enter", "l", "right"), "open", "Open the selected model.", footer=True),
         Action("models.mark", ("space",), "mark", "Mark the model for the next run, or unmark it.", footer=True),
+        Action("models.sort", ("S",), "sort", "Sort by name, time, layers, age, or as in the library."),
+        Action("models.choose_columns", ("C",), "columns", "Select the columns to show."),
         Action("models.mark_all", ("a",), "mark all", "Mark all models in view, or none of them."),
         Action("models.remove", ("d", "delete"), "remove", "Remove an added model from the list; its file stays."),
         Action("models.give_shapes", ("n",), "shapes", "Set the shapes of the model's inputs."),
     ),
     _IN_PANEL,
+)
+
+MODEL_COLUMNS = Scope(
+    "model_columns",
+    "In the columns of the list of models",
+    (
+        Action("model_columns.show_or_hide", ("space",), "show/hide", "Show the column, or hide it.", footer=True),
+        Action("model_columns.use", ("enter",), "use", "Show these columns, and remember them.", footer=True),
+    ),
+    IN_DIALOG,
 )
 
 TREE = Scope(
@@ -82,6 +98,7 @@ TREE = Scope(
         Action("tree.previous_critical", ("P",), "path before", "Go to the previous sequence on the critical path."),
         Action("tree.next_missing", ("m",), "missing", "Go to the next sequence that was not measured.", footer=True),
         Action("tree.previous_missing", ("M",), "missing before", "Go to the previous sequence that was not measured."),
+        Action("tree.sort", ("S",), "sort", "Sort the sequences by time, or show the tree again."),
         Action("tree.copy", ("y",), "copy key", "Copy the brick's key, for `dlbricks results show`."),
     ),
     _IN_PANEL,
@@ -110,4 +127,4 @@ ESTIMATE = Scope(
     _IN_PANEL,
 )
 
-SCOPES = (WORKBENCH, MODELS, TREE, DETAILS, ESTIMATE)
+SCOPES = (WORKBENCH, MODELS, MODEL_COLUMNS, TREE, DETAILS, ESTIMATE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from itertools import pairwise
-from os.path import commonprefix
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, chop_cells
@@ -25,11 +24,11 @@ _ENDS = " ·-_/."
 
 
 class NameRow(NamedTuple):
-    """A row of a list of names: a name by its index, or the head of a family."""
+    """A row of a list of names: a name by its place, or the head of a family."""
 
     text: str
     # None: the head of a family.
-    index: int | None
+    place: int | None
     in_family: bool = False
 
 
@@ -65,9 +64,9 @@ def family_rows(names: Sequence[str], width: int) -> list[NameRow]:
     tops = [name if head is None else _head(head) for name, head in zip(names, heads, strict=True)]
     shown_tops = told_apart(tops, width)
     shown: dict[int, str] = {}
-    for head in {head for head in heads if head is not None}:
-        members = [index for index, it in enumerate(heads) if it == head]
-        rests = [shortened(names[index])[len(head) :].lstrip(_ENDS) for index in members]
+    for common in {head for head in heads if head is not None}:
+        members = [index for index, it in enumerate(heads) if it == common]
+        rests = [shortened(names[index])[len(common) :].lstrip(_ENDS) for index in members]
         shown |= dict(zip(members, told_apart(rests, width - FAMILY_INDENT), strict=True))
     rows: list[NameRow] = []
     for index, head in enumerate(heads):
@@ -127,8 +126,14 @@ def _words(text: str) -> list[str]:
 def _common_with_neighbours(texts: Iterable[str]) -> dict[str, int]:
     """Return for each text the number of characters that it has in common with the most similar other one."""
     ordered = sorted(set(texts))
-    common = [0, *(len(commonprefix(pair)) for pair in pairwise(ordered)), 0]
+    common = [0, *(_same_beginning(one, other) for one, other in pairwise(ordered)), 0]
     return {text: max(common[at : at + 2]) for at, text in enumerate(ordered)}
+
+
+def _same_beginning(one: str, other: str) -> int:
+    """Return the number of characters that two texts begin with alike."""
+    shorter = min(len(one), len(other))
+    return next((at for at in range(shorter) if one[at] != other[at]), shorter)
 
 
 def _elided(text: str, same: int, width: int) -> str:

@@ -2,130 +2,63 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, column, cut, highlighted, line
+from dlbricks_tui.tui.lines import Line, Span, contains_all, cut, cut_start, highlighted, line, width_of
 from dlbricks_tui.tui.open_model import ModelId, id_of
-from dlbricks_tui.tui.widgets.panel import ItemPanel, marks_text
-from dlbricks_tui.tui.widgets.rows import DrawnRows
+from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
+from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.workbench import actions
-from dlbricks_tui.wording.numbers import PREDICTED, milliseconds, part_of, percent
+from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, cells, columns_in, fitting, titles
+from dlbricks_tui.tui.workbench.model_names import FAMILY_INDENT
+from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, in_order, list_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Sequence
 
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
 
 MARK = "●"
-UNKNOWN = "·"
-_LEAST_NAME = 16
-_GAP = 1
+_MARK_WIDTH = 2
+# Marks the title of the column that the list is sorted by; all have the greatest first.
+_SORTED = "▾"
 
 
-@dataclass(frozen=True, slots=True)
-class KnownLatency:
-    """The known latency of a model, for one cell."""
-
-    sequential_ms: float | None
-    # The number of measured layers.
-    measured: int
-    layers: int
-    # True if an estimate is possible at all.
-    possible: bool = True
-    # True if layers that were not measured have a predicted latency, so that the sum is of all layers.
-    predicted: bool = False
-
-
-class _Column(NamedTuple):
-    title: str
-    width: int
-
-
-# The most important last: the first ones are dropped when the panel is narrow.
-_TASK, _LAYERS, _UNIQUE, _ESTIMATE = (
-    _Column("task", 4),
-    _Column("layers", 6),
-    _Column("unique", 6),
-    _Column("est. ms", 8),
-)
-_COLUMNS = (_TASK, _LAYERS, _UNIQUE, _ESTIMATE)
-
-
-def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
-    """Return an estimate as the list shows it."""
-    found = system_estimate.estimate
-    return KnownLatency(
-        system_estimate.sequential_ms,
-        found.coverage.measured,
-        found.coverage.layers,
-        not found.obstacle,
-        found.coverage.predicted > 0 and not found.is_partial,
-    )
-
-
-def model_row(
-    source: ModelSource,
+def row_line(
+    row: ModelRow,
+    columns: Sequence[ModelColumn],
     width: int,
     *,
     marked: bool = False,
     latency: KnownLatency | None = None,
     words: Iterable[str] = (),
+    now: float = 0.0,
 ) -> Line:
-    columns, name_width = _columns(width)
-    # Names of Table 1 differ only after these words.
-    name = cut(source.name.replace(" Trained on ", " · "), name_width)
-    cells = [span for each in columns for span in (Span(" " * _GAP), _cell(source, latency, each))]
-    mark = Span(f"{MARK} " if marked else "  ", "mark")
-    return (mark, *highlighted(name, words), Span(" " * (name_width - len(name))), *cells)
+    """Return a row of the list in a width."""
+    if row.source is None:
+        if not row.models:
+            return (Span(" " * _MARK_WIDTH), Span(cut(row.text, width - _MARK_WIDTH), "muted"))
+        count = f" {row.models:,}"
+        return (Span(cut_start(row.text, width - len(count)), "heading"), Span(count, "muted"))
+    shown, name_width = fitting(columns, width - _MARK_WIDTH)
+    indent = " " * (FAMILY_INDENT if row.in_family else 0)
+    name = (Span(indent), *highlighted(cut(row.text, name_width - len(indent)), words))
+    mark = Span(f"{MARK} " if marked else " " * _MARK_WIDTH, "mark")
+    return (mark, *name, Span(" " * (name_width - width_of(name))), *cells(shown, row.source, latency, now))
 
 
-def model_heading(width: int) -> Line:
-    columns, name_width = _columns(width)
-    titles = [
-        span
-        for each in columns
-        for span in (Span(" " * _GAP), column(each.title, each.width, "heading", right=each is not _TASK))
-    ]
-    return (Span("  " + cut("model", name_width).ljust(name_width), "heading"), *titles)
-
-
-def _columns(width: int) -> tuple[Sequence[_Column], int]:
-    """Return the columns that fit beside the names, and the width of the names."""
-    first, room = len(_COLUMNS), width - 2
-    while first and room - _COLUMNS[first - 1].width - _GAP >= _LEAST_NAME:
-        first -= 1
-        room -= _COLUMNS[first].width + _GAP
-    return _COLUMNS[first:], room
-
-
-def _cell(source: ModelSource, latency: KnownLatency | None, which: _Column) -> Span:
-    if which is _TASK:
-        return column(source.task or "", which.width, "muted")
-    if which is _LAYERS:
-        return column(UNKNOWN if source.layers is None else f"{source.layers:,}", which.width, "muted", right=True)
-    if which is _UNIQUE:
-        known = source.layers and source.unique_layers is not None
-        share = percent((source.unique_layers or 0) / (source.layers or 1)) if known else UNKNOWN
-        return column(share, which.width, right=True)
-    return _latency_cell(latency, which.width)
-
-
-def _latency_cell(latency: KnownLatency | None, width: int) -> Span:
-    if latency is not None and not latency.possible:
-        return column("none", width, "warn", right=True)
-    if latency is None or latency.sequential_ms is None:
-        return column(UNKNOWN, width, "muted", right=True)
-    if latency.predicted:
-        return column(f"{PREDICTED}{milliseconds(latency.sequential_ms)}", width, "warn", right=True)
-    if latency.measured < latency.layers:
-        # A sum over part of a model would invite wrong comparisons.
-        return column(f"{part_of(latency.measured, latency.layers)} run", width, "warn", right=True)
-    return column(milliseconds(latency.sequential_ms), width, "strong", right=True)
+def heading_line(columns: Sequence[ModelColumn], order: ModelOrder, width: int) -> Line:
+    """Return the titles of the columns; one of them has the mark of the order."""
+    shown, name_width = fitting(columns, width - _MARK_WIDTH)
+    title = cut("▴model" if order is ModelOrder.NAME else "model", name_width).ljust(name_width)
+    return (Span(" " * _MARK_WIDTH), Span(title, "heading"), *titles(shown, order.column, _SORTED))
 
 
 def searched_text(source: ModelSource) -> str:
@@ -134,6 +67,57 @@ def searched_text(source: ModelSource) -> str:
     # The folders above would match for all models in them.
     path = "/".join(source.path.parts[-2:])
     return f"{source.name} {source.task or ''} {number} {path}"
+
+
+class ModelRows(ItemRows["ModelSource"]):
+    """The models with headings between them; names are shortened anew when the width changes."""
+
+    def __init__(self, arrange: Callable[[int], list[ModelRow]], draw: Callable[[ModelRow, int], Line]) -> None:
+        super().__init__()
+        self._arrange = arrange
+        self._draw = draw
+        self._made: list[ModelRow] = []
+        self._made_for = -1
+
+    @property
+    def row_count(self) -> int:
+        return len(self._rows())
+
+    @property
+    def selected(self) -> ModelSource | None:
+        rows = self._rows()
+        return rows[self.cursor].source if self.cursor < len(rows) else None
+
+    def can_select(self, index: int) -> bool:
+        return self._rows()[index].source is not None
+
+    def row(self, index: int, width: int) -> Line:
+        return self._draw(self._rows()[index], width)
+
+    def select(self, identity: Hashable) -> None:
+        """Move the cursor to a model, or to the first one if it is not there."""
+        rows = self._rows()
+        self.move_to(next((at for at, row in enumerate(rows) if row.source and id_of(row.source) == identity), 0))
+
+    def remake(self) -> None:
+        """Make the rows again; the cursor stays on its model."""
+        here = self.selected
+        self._made_for = -1
+        self.rows_changed()
+        if here is not None:
+            self.select(id_of(here))
+
+    def on_resize(self) -> None:
+        if self.line_width - 1 != self._made_for:
+            self.remake()
+        else:
+            self.scroll_to_cursor()
+
+    def _rows(self) -> list[ModelRow]:
+        width = self.line_width - 1
+        if width != self._made_for and width > 0:
+            self._made, self._made_for = self._arrange(width), width
+        return self._made
 
 
 class ModelsPanel(ItemPanel["ModelSource"]):
@@ -146,9 +130,10 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     HEADED = True
     ABOUT = (
         "The models in the library: the samples, and the files and folders that you add with {workbench.open_path}; "
-        "{models.remove} removes an added one. 'unique' is the share of layers that differ from all others of the "
-        "model: only these need to be run. ~ before an estimate: some of it is predicted. '60 % run' in place of an "
-        "estimate is the share of the model that was measured so far."
+        "{models.remove} removes an added one. {models.sort} sorts them, and {models.choose_columns} selects the "
+        "columns. 'unique' is the share of layers that differ from all others of the model: only these need to be run. "
+        "~ before an estimate: some of it is predicted. '60 % run' in place of an estimate is the share of the model "
+        "that was measured so far. 'age' is the age of the oldest measurement in an estimate."
     )
 
     @dataclass
@@ -169,14 +154,31 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
         source: ModelSource
 
-    def __init__(self) -> None:
-        super().__init__(DrawnRows(self._row), id="models")
+    class ViewChanged(Message):
+        """The user has changed the order or the columns."""
+
+    class ColumnsAsked(Message):
+        """The user wants to select the columns."""
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        order: ModelOrder = ModelOrder.LIBRARY,
+        recent: Sequence[ModelId] = (),
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._model_rows = ModelRows(self._arranged, self._line)
+        super().__init__(self._model_rows, id="models")
+        self.columns = columns_in(FIRST_COLUMNS if columns is None else columns)
+        self.sorted_by = order
+        self._recent = recent
+        self._clock = clock
         self._marked: set[ModelId] = set()
         self._latencies: dict[ModelId, KnownLatency] = {}
         self.show_placeholder(line(Span("Reading the library.", "muted")))
 
     def heading(self, width: int) -> Line:
-        return (Span(" "), *model_heading(width - 1))
+        return (Span(" "), *heading_line(self.columns, self.sorted_by, width - 1))
 
     def show(self, sources: tuple[ModelSource, ...]) -> None:
         self._marked &= {id_of(source) for source in sources}
@@ -189,21 +191,48 @@ class ModelsPanel(ItemPanel["ModelSource"]):
             self.show_placeholder(line("No models."), Hint("{workbench.open_path} adds a file or a folder.", "muted"))
         self.show_items(sources)
 
-    def searched(self, item: ModelSource) -> str:
-        return searched_text(item)
+    def identity(self, item: ModelSource) -> ModelId:
+        return id_of(item)
+
+    def select(self, identity: Hashable) -> None:
+        self._model_rows.select(identity)
+
+    def search_changed(self) -> None:
+        here, words = self.selected, self.words
+        found = [it for it in self.items if contains_all(searched_text(it), words)] if words else self.items
+        self._model_rows.items = tuple(in_order(found, self.sorted_by, self._latencies))
+        self._model_rows.remake()
+        self.select(None if here is None else id_of(here))
+        self.show_counts()
 
     def show_counts(self) -> None:
-        super().show_counts()
+        by = f", {self.sorted_by.value}" if self.sorted_by.value else ""
+        self.show_title(f" {counts_text(len(self.found), len(self.items))}{by}")
         self.border_subtitle = marks_text(len(self.marked), len(self.marked_in_view))
 
     def show_latency(self, source: ModelSource, latency: KnownLatency) -> None:
-        self._latencies[id_of(source)] = latency
-        self.rows.refresh()
+        key = id_of(source)
+        before = self._latencies.get(key)
+        self._latencies[key] = latency
+        if before != latency:
+            self._latencies_changed()
 
     def forget_latencies(self) -> None:
         """Drop all latencies after a change of the settings."""
         self._latencies.clear()
-        self.rows.refresh()
+        self._latencies_changed()
+
+    def _latencies_changed(self) -> None:
+        if self.sorted_by in (ModelOrder.TIME, ModelOrder.AGE):
+            self.search_changed()
+        else:
+            self.rows.refresh()
+
+    def show_columns(self, names: Sequence[str]) -> None:
+        self.columns = columns_in(names)
+        self.heading_changed()
+        self._model_rows.remake()
+        self.post_message(self.ViewChanged())
 
     def put_cursor_on(self, source: ModelSource) -> None:
         """Select a model; end a search that hides it."""
@@ -211,7 +240,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
             self.search_line.end()
             self.search_changed()
         if source in self.found:
-            self.select(source)
+            self.select(id_of(source))
 
     @property
     def marked(self) -> tuple[ModelSource, ...]:
@@ -235,6 +264,16 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         if self.selected is not None:
             self.post_message(self.RemovalAsked(self.selected))
 
+    def action_sort(self) -> None:
+        self.sorted_by = next_of(tuple(ModelOrder), self.sorted_by, 1)
+        self.search_changed()
+        self.select(None)
+        self.heading_changed()
+        self.post_message(self.ViewChanged())
+
+    def action_choose_columns(self) -> None:
+        self.post_message(self.ColumnsAsked())
+
     def action_mark(self) -> None:
         if self.selected is not None:
             self._mark(self._marked ^ {id_of(self.selected)})
@@ -249,7 +288,13 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self.rows.refresh()
         self.show_counts()
 
-    def _row(self, index: int, width: int) -> Line:
-        source = self.found[index]
-        key = id_of(source)
-        return model_row(source, width, marked=key in self._marked, latency=self._latencies.get(key), words=self.words)
+    def _arranged(self, width: int) -> list[ModelRow]:
+        _, name_width = fitting(self.columns, width - _MARK_WIDTH)
+        return list_rows(self.found, self.sorted_by, self._recent, name_width, in_groups=not self.words)
+
+    def _line(self, row: ModelRow, width: int) -> Line:
+        if row.source is None:
+            return row_line(row, self.columns, width)
+        key = id_of(row.source)
+        latency, marked = self._latencies.get(key), key in self._marked
+        return row_line(row, self.columns, width, marked=marked, latency=latency, words=self.words, now=self._clock())

@@ -151,6 +151,8 @@ class Outline:
         self._tree: list[Node] = [self._root]
         self._found: list[Node] | None = None
         self._search_text = ""
+        # True if the rows are sequences by their time.
+        self.is_sorted = False
         # The selected region before the search.
         self._left = self.nesting.root
         self.expand(0)
@@ -267,11 +269,12 @@ class Outline:
     def collapse_all(self) -> int:
         """Collapse everything but the model, and end a search."""
         self._tree, self._root.is_open, self._found = [self._root], False, None
+        self.is_sorted = False
         return self.expand(0)
 
     def reveal(self, region: Region) -> int:
         """Expand everything around a region, and end a search."""
-        self._found = None
+        self._found, self.is_sorted = None, False
         index = 0
         for each in self.nesting.path_to(region):
             if not self._tree[index].is_open:
@@ -295,10 +298,23 @@ class Outline:
             return self.reveal(here.region if here else self._left)
         if self._found is None and here:
             self._left = here.region
-        hits = self.titles.found(words)
+        hits, self.is_sorted = self.titles.found(words), False
         self._found = [Node(self.nesting.leaf(number)) for number in hits]
         sequence = here.sequence if here else None
         return hits.index(sequence) if sequence in hits else 0
+
+    def sort(self, slowest_first: Sequence[int], index: int) -> int:
+        """Show all sequences, or those that a search has found, in this order; show the tree again if they are."""
+        here = self.rows[index] if self.rows else None
+        if self.is_sorted:
+            return self.reveal(here.region if here else self._left)
+        if self._found is None:
+            self._search_text = ""
+            self._left = here.region if here else self._left
+        found = None if self._found is None else {node.sequence for node in self._found}
+        kept = [number for number in slowest_first if found is None or number in found]
+        self._found, self.is_sorted = [Node(self.nesting.leaf(number)) for number in kept], True
+        return 0
 
     def next_equal(self, index: int, step: int) -> int:
         """Go to the next equal part, cyclically."""

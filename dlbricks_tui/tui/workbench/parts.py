@@ -78,6 +78,15 @@ class PartLatencies:
         self.critical = tuple(place for place, each in enumerate(on_path) if each)
         self.missing = tuple(place for place, part in enumerate(parts) if part is not None and not part.known)
 
+    def slowest_first(self) -> list[int]:
+        """Return the sequences, the slowest first, and last those without a latency."""
+
+        def rank(sequence: int) -> tuple[int, tuple[int, ...]]:
+            part = self._parts[sequence]
+            return (-part.paid_ps, part.layers) if part is not None and part.counts else (1, ())
+
+        return sorted(self._parts, key=rank)
+
     def part(self, sequence: int) -> Part | None:
         """Return the part of a sequence; None if the estimate does not use it."""
         return self._parts[sequence]

@@ -10,7 +10,6 @@ from textual.containers import Container
 
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.choices import Setting, change_setting
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape, OpenModel, id_of, input_shapes
 from dlbricks_tui.tui.run.words import on_its_way
@@ -19,7 +18,8 @@ from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import actions, work
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
-from dlbricks_tui.tui.workbench.models import ModelsPanel, known_latency
+from dlbricks_tui.tui.workbench.model_columns import known_latency
+from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
-    from dlbricks_tui.tui.workbench.models import KnownLatency
+    from dlbricks_tui.tui.workbench.model_columns import KnownLatency
     from dlbricks_tui.tui.workbench.parts import Measurements
 
 
@@ -149,6 +149,8 @@ class WorkbenchScreen(ViewsScreen):
     def open(self, source: ModelSource) -> None:
         """Read a model and show it."""
         spec = self._library.spec(source, self.choices)
+        self.view = self.view.opened(id_of(source))
+        self.keep_view()
         self._spec, self._opened, self._view = spec, None, None
         self._details.show(None)
         self._tree.show_waiting()
@@ -319,25 +321,8 @@ class WorkbenchScreen(ViewsScreen):
     def action_open_path(self) -> None:
         from dlbricks_tui.tui.dialogs.paths import OpenPathScreen
 
-        self.ask(OpenPathScreen(), lambda path: self._change_library(partial(work.add_path, path=path)))
-
-    def action_finer(self) -> None:
-        self.choose(change_setting(Setting.GRANULARITY, self.choices, -1))
-
-    def action_coarser(self) -> None:
-        self.choose(change_setting(Setting.GRANULARITY, self.choices, 1))
-
-    def action_other_level(self) -> None:
-        self.choose(change_setting(Setting.LEVEL, self.choices, 1))
-
-    def action_other_cut(self) -> None:
-        self.choose(change_setting(Setting.CUT, self.choices, 1))
-
-    def action_more_workers(self) -> None:
-        self.choose(change_setting(Setting.WORKERS, self.choices, 1))
-
-    def action_fewer_workers(self) -> None:
-        self.choose(change_setting(Setting.WORKERS, self.choices, -1))
+        recent = [it.path for it in self.view.recent if not self._library.is_sample(it)]
+        self.ask(OpenPathScreen(recent), lambda path: self._change_library(partial(work.add_path, path=path)))
 
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)

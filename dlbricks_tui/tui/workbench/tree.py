@@ -197,6 +197,13 @@ class TreePanel(Panel):
     def action_previous_missing(self) -> None:
         self._step_to(self._missing, -1, _NO_GAP)
 
+    def action_sort(self) -> None:
+        latencies = self._list.latencies
+        if latencies is None:
+            self.notify("No latency of this model is known yet.", timeout=_SAID_SECONDS)
+        else:
+            self._move(lambda outline, cursor: outline.sort(latencies.slowest_first(), cursor))
+
     def action_copy(self) -> None:
         self.copy(self.selected_part.brick_key if self.selected_part else None, NO_KEY)
 
@@ -248,7 +255,8 @@ class TreePanel(Panel):
         if outline:
             decomposition = outline.opened.decomposition
             if outline.is_searched:
-                self.show_title(f" {self._list.row_count:,} of {len(decomposition.occurrences):,}")
+                by_time = ", by time" if outline.is_sorted else ""
+                self.show_title(f" {self._list.row_count:,} of {len(decomposition.occurrences):,}{by_time}")
             self.border_subtitle = counted(len(decomposition.bricks), "brick")
         self.heading_changed()
 

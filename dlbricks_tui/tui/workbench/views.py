@@ -6,10 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.tui.choices import Setting, change_setting
 from dlbricks_tui.tui.open_model import LayerPlace, ListedModels, index_of
-from dlbricks_tui.tui.run.host import RunHostScreen
 from dlbricks_tui.tui.workbench import work
-from dlbricks_tui.tui.workbench.models import ModelsPanel
+from dlbricks_tui.tui.workbench.arranged import ArrangedScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _RESULTS = "results"
 
 
-class ViewsScreen(RunHostScreen):
+class ViewsScreen(ArrangedScreen):
     """Opens the boxes and screens that show more of the open model, of the library and of the store."""
 
     def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
@@ -38,7 +38,6 @@ class ViewsScreen(RunHostScreen):
         self._opened: OpenModel | None = None
         # The layer of a trace to select, once the model is read at its level.
         self._wanted_layer: LayerPlace | None = None
-        self._models = ModelsPanel()
         self._tree = TreePanel()
 
     def action_show_curve(self) -> None:
@@ -112,6 +111,24 @@ class ViewsScreen(RunHostScreen):
     def choose(self, choices: Choices) -> None:
         """Take other choices, and read the open model anew where they change it."""
         raise NotImplementedError
+
+    def action_finer(self) -> None:
+        self.choose(change_setting(Setting.GRANULARITY, self.choices, -1))
+
+    def action_coarser(self) -> None:
+        self.choose(change_setting(Setting.GRANULARITY, self.choices, 1))
+
+    def action_other_level(self) -> None:
+        self.choose(change_setting(Setting.LEVEL, self.choices, 1))
+
+    def action_other_cut(self) -> None:
+        self.choose(change_setting(Setting.CUT, self.choices, 1))
+
+    def action_more_workers(self) -> None:
+        self.choose(change_setting(Setting.WORKERS, self.choices, 1))
+
+    def action_fewer_workers(self) -> None:
+        self.choose(change_setting(Setting.WORKERS, self.choices, -1))
 
     def action_show_scores(self) -> None:
         from dlbricks_tui.tui.workbench.scores import ScoresScreen

@@ -16,7 +16,7 @@ from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.workbench.models import KnownLatency, known_latency
+from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
 from dlbricks_tui.tui.workbench.parts import PartLatencies
 
 if TYPE_CHECKING:
