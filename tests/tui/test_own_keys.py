@@ -26,7 +26,14 @@ from tests.tui.test_run_screens import shows
 
 WIDE = (200, 70)
 # Letters of other alphabets, which occur on no screen. In a field they would be text.
-ALPHABETS = (range(0x410, 0x482), range(0x3B1, 0x3CA), range(0x561, 0x587), range(0x10D0, 0x10F1), range(0x531, 0x557))
+ALPHABETS = (
+    range(0x410, 0x482),
+    range(0x3B1, 0x3CA),
+    range(0x561, 0x587),
+    range(0x10D0, 0x10F1),
+    range(0x531, 0x557),
+    range(0x13A0, 0x13F0),
+)
 LETTERS = map(chr, chain(*ALPHABETS))
 CHORDS = (f"alt+{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")
 OTHER = {

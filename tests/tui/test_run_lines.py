@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import Value
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.load import Load
 from dlbricks_tui.measure.events import Stop
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive
@@ -61,6 +62,27 @@ def text_of(line: Line) -> str:
 
 def sources(*names: str) -> tuple[ModelSource, ...]:
     return tuple(Library(SAMPLE_MODELS, Path("nowhere")).find_all(names))
+
+
+@given(WIDTHS, st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_lines_with_the_load_of_the_host_take_exactly_their_width(width: int, busy: list[float]) -> None:
+    run = replace(HALF_WAY, drift=0.2, load=Load(tuple(busy), (0.1,) * len(busy)))
+    # The middle line of the head is cut where it is drawn.
+    for each in (*bar_lines(run, width), head_lines(run, width)[2]):
+        assert width_of(each) == width
+
+
+def test_the_load_of_the_host_is_shown_beside_a_run_until_it_ends() -> None:
+    busy = replace(HALF_WAY, load=Load((1.0, 0.5), (0.0, 0.0)))
+    assert text_of(bar_lines(busy, 120)[1]).endswith("█▅ 1.5 of 2 cores busy ")
+    assert "1.5 of 2 cores busy" in text_of(head_lines(busy, 80)[2])
+    # A narrow terminal shows the more important.
+    slow = replace(busy, drift=0.2)
+    narrow = text_of(head_lines(slow, 80)[2])
+    assert "slower than at the start" in narrow and "busy" not in narrow
+    assert "busy" in text_of(head_lines(slow, 120)[2])
+    ended = replace(busy, state=State.FINISHED)
+    assert "busy" not in "".join(map(text_of, (*bar_lines(ended, 120), *head_lines(ended, 120))))
 
 
 @given(WIDTHS)

@@ -134,10 +134,11 @@ class RunWatch:
         """Return the snapshot with the load of the host; without one, the last one if its load is old."""
         if snapshot is None:
             seen, follower = self._seen, self._follower
-            if seen is None or follower is None or seen.run != follower.folder.run or not seen.active:
+            if seen is None or follower is None or seen.run != follower.folder.run or not seen.active or seen.replay:
                 return None
             return self._loaded(seen) if self._clock() - self._seen_at >= SECONDS_BETWEEN_LOADS else None
-        return self._loaded(snapshot) if snapshot.active else snapshot
+        # The load now says nothing about events of the past.
+        return self._loaded(snapshot) if snapshot.active and snapshot.replay is None else snapshot
 
     def _loaded(self, snapshot: RunSnapshot) -> RunSnapshot:
         from dlbricks_tui.host.load import LoadMeter

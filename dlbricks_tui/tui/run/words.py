@@ -75,7 +75,7 @@ def what_now(run: RunSnapshot) -> Line:
 
 def load_of(run: RunSnapshot, *, with_cores: bool) -> Line:
     """Return the load of the host while the run works, with a block for each core where there is room."""
-    if run.load is None or not run.active:
+    if run.load is None or not run.active or run.replay is not None:
         return ()
     blocks = "".join(_BLOCKS[round(min(1.0, share) * (len(_BLOCKS) - 1))] for share in run.load.busy)
     drawn = (Span(f"{blocks} ", "bar"),) if with_cores and run.load.cores <= _MOST_BLOCKS else ()
