@@ -30,7 +30,8 @@ RESTORED = (b"\x1b[?1049l", b"\x1b[?25h", b"\x1b[?1000l", b"\x1b[?2004l")
 def started(data: Path, program: Sequence[str] = DLBRICKS, **environment: str) -> Iterator[Terminal]:
     # With a store there is no welcome box to close; the time to handle Escape depends on the host.
     DataFolder(data).store.mkdir(parents=True, exist_ok=True)
-    terminal = Terminal(program, (100, 30), {"DLBRICKS_DATA_DIR": str(data), **environment})
+    few_colours = {"COLORTERM": ""}
+    terminal = Terminal(program, (100, 30), {"DLBRICKS_DATA_DIR": str(data), **few_colours, **environment})
     try:
         yield terminal
     finally:

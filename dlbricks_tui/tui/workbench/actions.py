@@ -1,6 +1,6 @@
 """The actions of the workbench and its panels."""
 
-from dlbricks_tui.tui.keys.actions import EVERYWHERE, LIST, Action, Scope, panel_steps
+from dlbricks_tui.tui.keys.actions import EVERYWHERE, IN_DIALOG, LIST, Action, Scope, panel_steps
 
 WORKBENCH = Scope(
     "workbench",

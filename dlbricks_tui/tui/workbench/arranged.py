@@ -84,9 +84,12 @@ class ArrangedScreen(RunHostScreen):
         return fitted(self.view.sizes.get(layout, USUAL[layout]), self.size.width)
 
     def _apply_sizes(self) -> None:
-        layout = layout_of(self.size.width)
-        if layout not in USUAL:
-            return
-        sizes, panels = self._sizes_in(layout), self.query_one(".panels")
-        panels.styles.grid_columns = f"{sizes.left} 1fr {sizes.right}"
-        panels.styles.grid_rows = f"{sizes.upper}fr {100 - sizes.upper}fr"
+        layout, styles = layout_of(self.size.width), self.query_one(".panels").styles
+        if layout in self.view.sizes and layout in USUAL:
+            sizes = self._sizes_in(layout)
+            styles.grid_columns = f"{sizes.left} 1fr {sizes.right}"
+            styles.grid_rows = f"{sizes.upper}fr {100 - sizes.upper}fr"
+        elif styles.has_rule("grid_columns"):
+            # Those of the style sheet.
+            styles.clear_rule("grid_columns")
+            styles.clear_rule("grid_rows")
