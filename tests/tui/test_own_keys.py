@@ -40,8 +40,31 @@ OTHER = {
     it.id: next(CHORDS if it.always or scope_of(it).typing or scope_of(it) is DIALOG else LETTERS) for it in ACTIONS
 }
 CONFIG = "\n".join(["[keys]", *(f'"{action}" = "{key}"' for action, key in OTHER.items()), ""])
-# Texts on screens that are no keys: articles, verbs, units, headings, signs of the tree.
-NO_KEYS = {"+", "?", "home", "end", "delete", "a", "d", "h", "m", "n", "p", "s", "x", "A", "B", "C", "G", "N", "-", "="}
+# Texts on screens that are no keys: articles, verbs, units, headings, letters of modules, signs of trees and lists.
+NO_KEYS = {
+    "[",
+    "]",
+    "+",
+    "?",
+    "home",
+    "end",
+    "delete",
+    "a",
+    "d",
+    "h",
+    "m",
+    "n",
+    "p",
+    "s",
+    "x",
+    "A",
+    "B",
+    "C",
+    "G",
+    "N",
+    "-",
+    "=",
+}
 # Digits are keys only before the title of the panel that they lead to.
 OLD = {shown(key) for action in ACTIONS for key in action.keys} - NO_KEYS - set("012345678")
 # These keys always leave.
