@@ -68,14 +68,10 @@ def load_picture(curve: LoadCurve, percentile: float, width: int, height: int) -
     """Return the latency of a percentile against requests per second; both axes begin where something is drawn."""
     bound_ms, highest, tests = curve.bound_ms, curve.highest, curve.tests
     least_ms = min(latency_ms for _, latency_ms in curve.points)
-    most_ms = max((bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
-    # The prediction leaves the picture at its upper edge; tests stay there.
-    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
-    most_rate = max([*within, *(it.rate for it in tests), curve.running[0] if curve.running else 0.0, highest or 0.0])
+    most_rate, lowest_ms, most_ms = load_ranges(curve)
     legend = _legend(curve, percentile, width)
     margin = max(len(milliseconds(it)) for it in (least_ms, most_ms, bound_ms or least_ms)) + 1
-    across = LinearAxis(0.0, most_rate * _BEYOND_MOST or 1.0, max(_LEAST_WIDTH, width - margin - 1))
-    lowest_ms = min(least_ms, bound_ms or least_ms) / _UNDER_LEAST
+    across = LinearAxis(0.0, most_rate, max(_LEAST_WIDTH, width - margin - 1))
     up = LogAxis(lowest_ms, most_ms, max(_LEAST_HEIGHT, height - len(legend) - 2))
     plot = Plot(across, up)
     if bound_ms is not None:
@@ -93,6 +89,17 @@ def load_picture(curve: LoadCurve, percentile: float, width: int, height: int) -
     return Picture(
         f"{'ms':>{margin}} against requests per second", tuple(rows), ground(across, margin, signs), tuple(legend)
     )
+
+
+def load_ranges(curve: LoadCurve) -> tuple[float, float, float]:
+    """Return the highest rate, and the least and the longest latency that a picture of load shows."""
+    least_ms = min(latency_ms for _, latency_ms in curve.points)
+    most_ms = max((curve.bound_ms or 0.0) * _OVER_BOUND, least_ms * _OVER_LEAST)
+    # The prediction leaves the picture at its upper edge; tests stay there.
+    within = [rate for rate, latency_ms in curve.predicted if latency_ms <= most_ms]
+    running = curve.running[0] if curve.running else 0.0
+    most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
+    return most_rate * _BEYOND_MOST or 1.0, min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST, most_ms
 
 
 def latencies_picture(

@@ -5,17 +5,16 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.scenarios.outcome import percentile_of
+from dlbricks_tui.scenarios.outcome import latencies_ms, percentile_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line
 from dlbricks_tui.tui.scenario import actions
-from dlbricks_tui.tui.scenario.pictures import picture_lines
+from dlbricks_tui.tui.scenario.pictures import histogram_plot, progress_plot
 from dlbricks_tui.tui.scenario.work import measured_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.load_charts import FAILED, PASSED, latencies_picture
+from dlbricks_tui.wording.load_charts import FAILED, PASSED
 from dlbricks_tui.wording.scenarios import (
-    histogram_below,
     in_us,
     message_line,
     outcome_lines,
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.scenario.measuring import Measuring
     from dlbricks_tui.tui.scenario.progress import Progress
     from dlbricks_tui.tui.scenario.work import ScenarioView
+    from dlbricks_tui.tui.widgets.pictures import Plot
 
-_LEAST_PICTURE, _TESTS_IN_VIEW = 6, 4
 _HOW_TO_MEASURE = Hint("{scenario.measure} measures the scenario with MLPerf LoadGen.", "muted")
 _SO_FAR = (50.0, 90.0, 99.0)
 
@@ -49,10 +48,11 @@ class LatenciesPanel(Panel):
     scope = actions.LATENCIES
     TITLE = "Latencies"
     REACHED_BY = "scenario.go_to_latencies"
+    PICTURED = True
     ABOUT = (
         "While a scenario is measured: the latency of each request of the test in progress, in their order, with the "
-        "bound as a line. Else the selected load test: its figures beside the prediction, LoadGen's verdict, and the "
-        "histogram of its latencies. {latencies.copy} copies the path of LoadGen's logs."
+        "bound as a line. Else the selected load test: the histogram of its latencies, its figures beside the "
+        "prediction, and LoadGen's verdict. {latencies.copy} copies the path of LoadGen's logs."
     )
 
     def __init__(self) -> None:
@@ -72,6 +72,11 @@ class LatenciesPanel(Panel):
         self.show_placeholder(line(Span("The latencies of a test appear as its requests are answered.", "muted")))
         self._logs = measuring.progress.ready.logs if measuring.progress.ready else self._logs
         self.show_title(" of the test in progress")
+        progress, scenario = measuring.progress, measuring.scenario
+        picture = None
+        if progress.latencies_ms and progress.test is not None:
+            picture = progress_plot(progress.latencies_ms, progress.ordered_ms, progress.test.queries, scenario)
+        self.show_picture(picture)
         self._list.remake()
 
     def show_test(
@@ -90,6 +95,7 @@ class LatenciesPanel(Panel):
         self._view, self._test, self._predicted = view, test, predicted
         self._logs, self._warnings = logs, warnings
         self.show_title("" if test is None else f" of {test.when[:16].replace('T', ' ')}")
+        self.show_picture(None if test is None else _histogram(test, predicted))
         self._list.remake()
 
     def action_copy(self) -> None:
@@ -97,7 +103,7 @@ class LatenciesPanel(Panel):
 
     def _lines(self, width: int) -> Iterator[Line]:
         if self._measuring is not None:
-            yield from _measuring_lines(self._measuring, width, self._list.size.height)
+            yield from _measuring_lines(self._measuring)
             return
         if self._test is not None:
             yield from _test_lines(self._test, self._view, self._predicted)
@@ -105,21 +111,13 @@ class LatenciesPanel(Panel):
                 yield line(Span(f"! {warning}", "warn"))
             if self._logs:
                 yield fact("logs", Span(self._logs, "muted"))
-            for text in _histogram(self._test, width):
-                yield line(text)
         if self._view is not None:
             yield from _prediction_lines(self._view.answer, has_test=self._test is not None)
 
 
-def _measuring_lines(measuring: Measuring, width: int, height: int) -> Iterator[Line]:
+def _measuring_lines(measuring: Measuring) -> Iterator[Line]:
     progress, scenario = measuring.progress, measuring.scenario
-    lines = [*_progress_lines(progress, scenario)]
-    if progress.latencies_ms and progress.test is not None:
-        room = max(_LEAST_PICTURE, height - len(lines) - min(_TESTS_IN_VIEW, len(progress.ended)))
-        lines += picture_lines(
-            latencies_picture(progress.latencies_ms, progress.test.queries, scenario.bound_ms, width, room)
-        )
-    yield from lines
+    yield from _progress_lines(progress, scenario)
     for test in reversed(progress.ended):
         yield _ended_line(test, scenario)
 
@@ -163,5 +161,5 @@ def _prediction_lines(answer: ScenarioAnswer, *, has_test: bool) -> Iterator[Lin
 
 
 @lru_cache(maxsize=8)
-def _histogram(test: LoadTest, width: int) -> list[str]:
-    return histogram_below(test, width)
+def _histogram(test: LoadTest, predicted: PredictedLoad | None) -> Plot | None:
+    return histogram_plot(test, latencies_ms(test), predicted)

@@ -1,41 +1,181 @@
-"""Pictures of load as lines in the colours of the theme; each sign differs by shape too."""
+"""The pictures of load: latency by rate, percentiles, throughput by batch size, and the latencies of a test."""
 
 from __future__ import annotations
 
-from itertools import groupby
+import math
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.lines import Line, Span, line
-from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.load_charts import BOUND, FAILED, HIGHEST, PASSED, RUNNING
-from dlbricks_tui.wording.numbers import PREDICTED
+from dlbricks_tui.scenarios.outcome import percentile_of
+from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.tui.widgets.pictures import Axis, Level, Meaning, Piece, Plot, Row, Rows, Series
+from dlbricks_tui.wording.load_charts import FAILED, PASSED, RUNNING, load_ranges
+from dlbricks_tui.wording.load_sentences import histogram_sentence, load_sentence, percentiles_sentence, so_far_sentence
+from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
+from dlbricks_tui.wording.scenarios import in_us, percentile_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping, Sequence
 
-    from dlbricks_tui.wording.load_charts import Picture
+    from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad
+    from dlbricks_tui.scenarios.scenario import Scenario
+    from dlbricks_tui.store.records import LoadTest
+    from dlbricks_tui.wording.load_charts import LoadCurve
 
-_STYLES = {PREDICTED: "accent", BOUND: "warn", PASSED: "good", FAILED: "bad", RUNNING: "strong", HIGHEST: "accent"}
-
-
-class PictureRows(LineRows):
-    """Lines that fill the height of their panel; there is nothing to select."""
-
-    @property
-    def has_cursor(self) -> bool:
-        return False
-
-
-def picture_lines(picture: Picture) -> Iterator[Line]:
-    """Yield the lines of a picture with its signs in colours."""
-    yield line(Span(picture.above, "muted"))
-    for row in picture.rows:
-        yield (Span(row.label, "muted"), *_inked(row.cells))
-    yield (Span(picture.ground.label, "muted"), *(_inked(picture.ground.cells.replace("=", "-"))))
-    for text in picture.below:
-        yield line(Span(text, "muted"))
+_NAMES = ("p50", "p90", "p99", "p99.9")
+_ABOVE = 1.1
+# The bars of a histogram, and the cells of the picture of a test in progress.
+_BARS, _COLUMNS, _ROWS = 48, 150, 40
+# No latency is shorter; logarithms have no zero.
+_LEAST_MS = 1e-6
+# Up to 4, up to 24, and more requests in a cell.
+_CROWDS = ((".", "muted", 5.0), (":", "accent", 25.0), ("#", "strong", math.inf))
+# The share of the latencies whose range a histogram shows; slower ones are in its last bar.
+_SHOWN_PERCENTILE = 99.0
 
 
-def _inked(cells: str) -> Iterator[Span]:
-    for style, signs in groupby(cells, lambda sign: _STYLES.get(sign, "muted")):
-        yield Span("".join(signs), style)
+def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
+    """Return the latency of a percentile by requests per second: predicted, and as tests have found it."""
+    most_rate, lowest_ms, most_ms = load_ranges(curve)
+    name = percentile_name(scenario.percentile)
+    tests = sorted(curve.tests, key=lambda test: test.passed)
+    predicted = tuple((rate, ms) for rate, ms in curve.predicted if ms <= most_ms)
+    series = (
+        Series(f"predicted {name}", PREDICTED, "accent", predicted, PREDICTED),
+        Series("failed", FAILED, "bad", tuple((it.rate, it.latency_ms) for it in tests if not it.passed)),
+        Series("passed", PASSED, "good", tuple((it.rate, it.latency_ms) for it in tests if it.passed)),
+        Series("now", RUNNING, "strong", () if curve.running is None else (curve.running,)),
+    )
+    levels = () if curve.bound_ms is None else (Level(f"bound {curve.bound_ms:g} ms", curve.bound_ms),)
+    highest = curve.highest
+    uprights = () if highest is None else (Level(f"highest rate {milliseconds(highest)}", highest, "accent"),)
+    return Plot(
+        "ms by requests per second",
+        load_sentence(curve, name),
+        Axis(0.0, most_rate),
+        Axis(lowest_ms, most_ms, is_log=True),
+        tuple(it for it in series if it.points),
+        levels,
+        uprights,
+    )
+
+
+def percentiles_plot(
+    predicted: PredictedLoad | None, measured: MeasuredLoad | None, bound_ms: float | None
+) -> Plot | None:
+    """Return the percentiles of the latency, predicted beside measured."""
+    found = [
+        (name, mark, style, percentiles_of(load))
+        for name, mark, style, load in (
+            ("predicted", PREDICTED, "accent", predicted),
+            ("measured", PASSED, "good", measured),
+        )
+        if load is not None
+    ]
+    if not found:
+        return None
+    places = tuple((float(place), name) for place, name in enumerate(_NAMES))
+    series = tuple(Series(name, mark, style, tuple(enumerate(values)), ".") for name, mark, style, values in found)
+    most_ms = max(*(ms for it in series for _, ms in it.points), bound_ms or 0.0)
+    return Plot(
+        "ms by percentile",
+        percentiles_sentence(predicted, measured, bound_ms),
+        Axis(-0.2, len(_NAMES) - 0.8, ticks=places),
+        Axis(0.0, _ABOVE * most_ms),
+        series,
+        () if bound_ms is None else (Level(f"bound {in_us(bound_ms)}", bound_ms),),
+    )
+
+
+def throughput_rows(sizes: Sequence[int], predicted: Mapping[int, float], measured: Mapping[int, float]) -> Rows | None:
+    """Return the samples per second of each batch size as bars, measured ones where there are any."""
+    rows = []
+    for size in sizes:
+        is_measured = size in measured
+        value = measured.get(size, predicted.get(size))
+        if value is None:
+            continue
+        mark, block, style = ("=", "█", "bar") if is_measured else (PREDICTED, "░", "accent")
+        text = f"{'' if is_measured else PREDICTED}{milliseconds(value)}"
+        rows.append(Row(f"batch {size}", (Piece(0.0, value, mark, block, style),), text=text))
+    if not rows:
+        return None
+    told = "; ".join(f"{row.name}: {row.text}" for row in rows)
+    legend = (Meaning("=", "measured", "bar", "█"), Meaning(PREDICTED, "predicted", "accent", "░"))
+    longest = max(row.pieces[0].high for row in rows)
+    return Rows("Samples per second", f"{told} samples per second.", Axis(0.0, longest), tuple(rows), legend)
+
+
+def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: PredictedLoad | None) -> Plot | None:
+    """Return how many requests took how long, with the bound and the percentile, predicted and measured.
+
+    Latencies of an offline test only say when its samples had their turn.
+    """
+    if test.kind == Kind.OFFLINE.value or not latencies_ms:
+        return None
+    import numpy as np
+
+    ordered = sorted(latencies_ms)
+    at_ms, name = percentile_of(ordered, test.percentile), percentile_name(test.percentile)
+    expected = None if predicted is None else predicted_percentile(predicted, test.percentile)
+    low_ms = ordered[0]
+    ends = [percentile_of(ordered, _SHOWN_PERCENTILE), at_ms, *filter(None, [test.bound_ms, expected])]
+    # A bound far away would leave one bar of everything.
+    high_ms = min(_ABOVE * max(ends), 4 * percentile_of(ordered, _SHOWN_PERCENTILE))
+    high_ms = high_ms if high_ms > low_ms else low_ms * _ABOVE + _LEAST_MS
+    counts, edges = np.histogram(np.clip(ordered, low_ms, high_ms), bins=_BARS, range=(low_ms, high_ms))
+    steps = tuple(
+        (float(edge), float(count)) for place, count in enumerate(counts) for edge in (edges[place], edges[place + 1])
+    )
+    marks = [Level(f"{name} {in_us(at_ms)}", at_ms, "strong")]
+    if expected is not None:
+        marks.append(Level(f"predicted {name} {PREDICTED}{in_us(expected)}", expected, "accent"))
+    if test.bound_ms is not None:
+        marks.append(Level(f"bound {test.bound_ms:g} ms", test.bound_ms))
+    return Plot(
+        "Requests by ms",
+        histogram_sentence(ordered, test.percentile, test.bound_ms, expected),
+        Axis(low_ms, high_ms),
+        Axis(0.0, _ABOVE * float(counts.max())),
+        (Series("", "#", "bar", steps, "#", filled=True),),
+        uprights=tuple(it for it in marks if it.value <= high_ms),
+    )
+
+
+def progress_plot(
+    latencies_ms: Sequence[float], ordered_ms: Sequence[float], expected: int, scenario: Scenario
+) -> Plot:
+    """Return the latencies of the test in progress in the order of its requests; the picture fills from the left."""
+    import numpy as np
+
+    latencies = np.maximum(np.asarray(latencies_ms, dtype=np.float64), _LEAST_MS)
+    bound_ms = scenario.bound_ms
+    low_ms, high_ms = float(latencies.min()) / _ABOVE, max(float(latencies.max()), bound_ms or 0.0) * _ABOVE
+    requests = max(expected, latencies.size, 2)
+    columns = np.rint(np.arange(latencies.size) * ((_COLUMNS - 1) / requests))
+    rows = np.rint(np.log(latencies / low_ms) * ((_ROWS - 1) / math.log(high_ms / low_ms)))
+    cells, counts = np.unique(columns * _ROWS + rows, return_counts=True)
+    crowds: dict[str, list[tuple[float, float]]] = {sign: [] for sign, _, _ in _CROWDS}
+    for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+        column, row = divmod(int(cell), _ROWS)
+        place = column * requests / (_COLUMNS - 1), low_ms * math.exp(math.log(high_ms / low_ms) * row / (_ROWS - 1))
+        crowds[next(sign for sign, _, below in _CROWDS if count < below)].append(place)
+    names = dict(zip(crowds, ("few requests", "some", "many"), strict=True))
+    return Plot(
+        "ms of each request",
+        so_far_sentence(ordered_ms, bound_ms),
+        Axis(0.0, float(requests)),
+        Axis(low_ms, high_ms, is_log=True),
+        tuple(Series(names[sign], sign, style, tuple(crowds[sign])) for sign, style, _ in _CROWDS if crowds[sign]),
+        () if bound_ms is None else (Level(f"bound {bound_ms:g} ms", bound_ms),),
+    )
+
+
+def percentiles_of(load: PredictedLoad | MeasuredLoad) -> tuple[float, ...]:
+    """Return the four percentiles in milliseconds."""
+    found = (load.p50_ms, load.p90_ms, load.p99_ms, load.p999_ms)
+    return tuple(it if isinstance(it, float) else it.value for it in found)
+
+
+def predicted_percentile(predicted: PredictedLoad, percentile: float) -> float | None:
+    """Return a predicted percentile; None for one that is not predicted."""
+    return dict(zip((50.0, 90.0, 99.0, 99.9), percentiles_of(predicted), strict=True)).get(percentile)

@@ -6,11 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.containers import Container
 
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
+from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.scenario import actions, work
 from dlbricks_tui.tui.scenario.form import SettingsPanel
 from dlbricks_tui.tui.scenario.latencies import LatenciesPanel
@@ -18,11 +17,11 @@ from dlbricks_tui.tui.scenario.load import LoadPanel
 from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
 from dlbricks_tui.tui.scenario.settings import ScenarioSettings
 from dlbricks_tui.tui.scenario.words import answer_line, state_line
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
-from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.wording.load_sentences import load_question
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
+    from collections.abc import Iterable
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.scenarios.outcome import PredictedLoad
@@ -32,9 +31,10 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.scenario.measuring import Measuring
     from dlbricks_tui.tui.scenario.progress import Progress
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.panel import Panel
 
 
-class ScenarioScreen(PanelledScreen[None]):
+class ScenarioScreen(AnsweringScreen[None]):
     """Predicts scenarios of the open model in threads, and measures them in a process."""
 
     scope = actions.SCENARIO
@@ -67,20 +67,13 @@ class ScenarioScreen(PanelledScreen[None]):
         self._warnings: tuple[str, ...] = ()
         self._predicted_before: PredictedLoad | None = None
         self._is_outdated = False
-        self._head = TextLines(self._head_lines, classes="scenario-head")
         self._load = LoadPanel()
         self._form = SettingsPanel(self._settings)
         self._latencies = LatenciesPanel()
         self._tests = LoadTestsPanel()
 
-    def compose(self) -> ComposeResult:
-        yield self._head
-        with Container(classes="panels"):
-            yield self._load
-            yield self._form
-            yield self._latencies
-            yield self._tests
-        yield KeyBar()
+    def panels(self) -> Iterable[Panel]:
+        return (self._load, self._form, self._latencies, self._tests)
 
     def on_mount(self) -> None:
         self._load.show_placeholder(line(Span("Looking up what a request takes.", "muted")))
@@ -172,7 +165,7 @@ class ScenarioScreen(PanelledScreen[None]):
                 self._logs_of(test),
                 self._warnings if test is not None and test.uuid == self._measured else (),
             )
-        self._head.refresh(layout=True)
+        self.head_changed()
         self.refresh_bindings()
 
     def _is_of_scenario(self, test: LoadTest | None) -> bool:
@@ -191,12 +184,19 @@ class ScenarioScreen(PanelledScreen[None]):
         folder = self._session.data.scenarios / test.uuid if test is not None else None
         return str(folder) if folder is not None and folder.is_dir() else ""
 
-    def _head_lines(self, width: int) -> tuple[Line, ...]:
-        answer = answer_line(self._spec.source.name, self._view, self._refusal)
-        state = state_line(self._view, self._measuring, self._failure)
-        # The scenario is the same as in its panel, so it may be cut off.
-        may_be_cut = self._measuring is None and not self._failure
-        return (*wrapped_lines([answer], width), *([state] if may_be_cut else wrapped_lines([state], width)))
+    def question(self) -> str:
+        return load_question(self._spec.source.name)
+
+    def answer(self) -> Iterable[Line]:
+        if self._view is not None or self._refusal:
+            yield answer_line(self._spec.source.name, self._view, self._refusal)
+        # How far a measurement is must not be cut off.
+        if self._measuring is not None or self._failure:
+            yield state_line(self._view, self._measuring, self._failure)
+
+    def state(self) -> Line:
+        # The scenario is the same as in its panel.
+        return () if self._measuring is not None or self._failure else state_line(self._view, None, "")
 
     # The measurement
 

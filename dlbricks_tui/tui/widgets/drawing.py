@@ -21,6 +21,7 @@ _COLOURS = {style: number for number, style in enumerate(STYLES, start=16)}
 _STYLES = {number: style for style, number in _COLOURS.items()}
 _CODES = re.compile(r"\x1b\[([0-9;]*)m")
 # Lines of points of braille are finer than characters.
+_FINE_FILL = "hd"
 _FINE, _FINE_LINE = "braille", "⠒"
 # The cells and rows for each number on an axis.
 _CELLS_OF_TICK, _ROWS_OF_TICK = 10, 3
@@ -108,7 +109,9 @@ def _plot_lines(plot: Plot, width: int, height: int, fine: bool) -> tuple[Line, 
     # Marks cover the lines of all series.
     for each in plot.series:
         if each.line and len(each.points) > 1:
-            figure.plot(*_coordinates(each, plot), marker=_FINE if fine else each.line, color=_COLOURS[each.style])
+            fine_marker = _FINE_FILL if each.filled else _FINE
+            marker, colour = fine_marker if fine else each.line, _COLOURS[each.style]
+            figure.plot(*_coordinates(each, plot), marker=marker, color=colour, fillx=each.filled)
     for each in plot.series:
         if each.mark.strip() and each.points and each.mark != each.line:
             figure.scatter(*_coordinates(each, plot), marker=each.mark, color=_COLOURS[each.style])

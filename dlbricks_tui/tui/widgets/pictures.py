@@ -27,7 +27,7 @@ class Axis:
 class Series:
     """Points with one mark. The marks of a picture differ, so that colours only help.
 
-    `line` is the character of the line between the points; empty without a line.
+    `line` is the character of the line between the points; empty without a line. A filled one reaches the ground.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Series:
     style: str
     points: tuple[tuple[float, float], ...]
     line: str = ""
+    filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
