@@ -1,6 +1,5 @@
-"""Pictures of load in plain characters: latency against requests per second, and the latencies of a test."""
+"""The picture of load in plain characters: latency against requests per second."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,12 +15,6 @@ _TO_HIGHEST = ":"
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 4
 # The room of the vertical axis above the bound, above the least latency, and below it; that beyond the highest rate.
 _OVER_BOUND, _OVER_LEAST, _UNDER_LEAST, _BEYOND_MOST = 2.5, 4.0, 1.25, 1.05
-# The room of the picture of latencies above and below them.
-_AROUND = 1.1
-# No latency is shorter; logarithms have no zero.
-_LEAST_MS = 1e-6
-# Up to 4, up to 24, and more requests in a cell of the picture of latencies.
-_FEW, _MANY, _MOST = ".", ":", "#"
 
 
 class MeasuredRate(NamedTuple):
@@ -100,31 +93,6 @@ def load_ranges(curve: LoadCurve) -> tuple[float, float, float]:
     running = curve.running[0] if curve.running else 0.0
     most_rate = max([*within, *(it.rate for it in curve.tests), running, curve.highest or 0.0])
     return most_rate * _BEYOND_MOST or 1.0, min(least_ms, curve.bound_ms or least_ms) / _UNDER_LEAST, most_ms
-
-
-def latencies_picture(
-    latencies_ms: Sequence[float], expected: int, bound_ms: float | None, width: int, height: int
-) -> Picture:
-    """Return the latencies of a test in the order of its requests; the picture fills as they are answered."""
-    # Loaded here: other pictures need no numpy.
-    import numpy as np
-
-    latencies = np.maximum(np.asarray(latencies_ms, dtype=np.float64), _LEAST_MS)
-    least_ms, most_ms = float(latencies.min()), float(latencies.max())
-    margin = max(len(milliseconds(it)) for it in (least_ms, most_ms, bound_ms or least_ms)) + 1
-    across = LinearAxis(0.0, max(expected, latencies.size, 2), max(_LEAST_WIDTH, width - margin - 1))
-    up = LogAxis(least_ms / _AROUND, max(most_ms, bound_ms or 0.0) * _AROUND, max(_LEAST_HEIGHT, height - 2))
-    plot = Plot(across, up)
-    if bound_ms is not None and bound_ms > up.low:
-        plot.level(bound_ms, BOUND)
-    columns = np.rint(np.arange(latencies.size) * ((across.cells - 1) / across.high))
-    places = np.rint(np.log(latencies / up.low) * ((up.cells - 1) / math.log(up.high / up.low)))
-    cells, counts = np.unique(columns * up.cells + places, return_counts=True)
-    for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
-        column, row = divmod(int(cell), up.cells)
-        plot.mark(across.value(column), up.value(row), _FEW if count < 5 else _MANY if count < 25 else _MOST)
-    rows = plot.rows(_labels(up, bound_ms), margin)
-    return Picture(f"{'ms':>{margin}} of each request", tuple(rows), ground(across, margin, {}))
 
 
 def _labels(up: LogAxis, bound_ms: float | None) -> dict[int, str]:

@@ -1,7 +1,13 @@
 """The progress of a trace in words."""
 
+from dlbricks_tui.printable import printable
 from dlbricks_tui.traces.messages import LevelDone, RoundStarted, TraceMessage, TraceWaits
 from dlbricks_tui.wording.numbers import in_ms
+
+
+def trace_question(model: str) -> str:
+    """Return the question that a trace answers."""
+    return f"Where does the time of {printable(model)} go, layer by layer?"
 
 
 def message_line(message: TraceMessage) -> str:

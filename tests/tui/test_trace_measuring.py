@@ -109,7 +109,7 @@ async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_it
         store_trace(new)
         write(process, TraceDone(id=ID))
         process.end()
-        await shows(pilot, f"{MODEL}: layer level: ")
+        await shows(pilot, "Layer level: ")
         await shows(pilot, "▸* 11-27 07:15")
         assert "round 2" not in screen_text(pilot)
 

@@ -73,10 +73,12 @@ async def test_the_answer_of_the_level_and_the_selected_span_stand_at_the_top(tr
         await press(pilot, "s")
         head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
         added = r"\+[\d.]+ ms \(5 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
-        assert re.match(rf" {MODEL}: layer level: [\d.]+ ms per inference, {added}", head)
+        assert re.match(
+            rf" Where does the time of {MODEL} go, layer by layer\? Layer level: [\d.]+ ms per inference, {added}", head
+        )
         assert re.search(r"squeezenet1\.1_conv0_fwd 945\.0 µs, [\d.]+ % of the inference", head)
         await press(pilot, "g")
-        assert f" {MODEL}: model level: " in screen_text(pilot)
+        assert " Model level: " in screen_text(pilot)
 
 
 async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(new: DataFolder) -> None:
@@ -86,7 +88,7 @@ async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(
         assert told(pilot) == ["Open a model to see where its time goes."]
         await press(pilot, *SHOW)
         shown = screen_text(pilot)
-        assert f"{MODEL}: where does its time go, layer by layer?" in shown
+        assert f"Where does the time of {MODEL} go, layer by layer?" in shown
         assert "m traces it at rising levels of detail" in shown
         # No key does anything to a trace that is not there.
         await press(pilot, *"lhnsfFzydox", "enter", "plus", "minus", "greater_than_sign")

@@ -1,4 +1,4 @@
-from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate, Picture, latencies_picture, load_picture
+from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate, Picture, load_picture
 
 # A queue that serves at most 90 requests per second.
 CURVE = [(float(rate), 20.0 / (1.0 - rate / 90.0)) for rate in range(5, 90, 5)]
@@ -61,26 +61,3 @@ def test_tests_are_drawn_without_a_prediction() -> None:
     picture = load_picture(LoadCurve(tests=[MeasuredRate(80.0, 90.0, False)]), 99.0, 78, 20)
     assert len(rows_with(picture, "x")) == 1
     assert picture.lines[-1] == "x failed"
-
-
-def test_the_picture_of_latencies_fills_from_the_left_as_requests_are_answered() -> None:
-    def filled(answered: int) -> int:
-        rows = latencies_picture([10.0 + each % 7 for each in range(answered)], 662, 50.0, 78, 14).rows
-        return max(len(row.cells.replace("=", " ").rstrip()) for row in rows)
-
-    assert filled(100) < filled(300) < filled(662) <= 78
-    # More requests than expected do not leave the picture.
-    assert filled(2000) <= 78
-
-
-def test_latencies_over_the_bound_stand_above_its_line() -> None:
-    picture = latencies_picture([10.0] * 300 + [200.0], 662, 50.0, 78, 14)
-    (bound,) = (place for place, row in enumerate(picture.rows) if row.cells.count("=") > 20)
-    (slow,) = (place for place, row in enumerate(picture.rows[:bound]) if "." in row.cells)
-    (fast,) = (bound + place for place, row in enumerate(picture.rows[bound:]) if ":" in row.cells)
-    assert slow < bound < fast
-
-
-def test_equal_latencies_and_none_of_any_length_can_be_drawn() -> None:
-    for latencies in ([5.0], [5.0] * 50, [0.0, 0.0]):
-        assert len(latencies_picture(latencies, 1, None, 40, 8).lines) == 8

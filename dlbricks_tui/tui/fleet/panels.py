@@ -10,6 +10,7 @@ from textual.message import Message
 from dlbricks_tui.fleet.events import HostEstimate
 from dlbricks_tui.fleet.progress import HostRow
 from dlbricks_tui.tui.fleet import actions
+from dlbricks_tui.tui.fleet.pictures import hosts_picture
 from dlbricks_tui.tui.fleet.view import ModelView, by_cost
 from dlbricks_tui.tui.fleet.words import HOST_STYLES
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -173,6 +174,7 @@ class RankingPanel(ItemPanel[HostEstimate]):
     TITLE = "Ranking"
     REACHED_BY = "fleet.go_to_ranking"
     HEADED = True
+    PICTURED = True
     ABOUT = (
         "The estimates of the selected model on each host. Half of the 95 % interval stands after ±. The cost is that "
         "of a million inferences one after another, by the prices of the hosts file or of prices.toml."
@@ -195,6 +197,7 @@ class RankingPanel(ItemPanel[HostEstimate]):
 
     def show(self, model: ModelView | None) -> None:
         self.show_items(() if model is None else tuple(by_cost(model.estimates)))
+        self.show_picture(None if model is None else hosts_picture(model))
         self.show_title("" if model is None else f" for {model.model}, {model.runtime}")
 
     def show_counts(self) -> None:

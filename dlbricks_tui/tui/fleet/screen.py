@@ -6,34 +6,31 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.containers import Container
 
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.fleet.words import answer_line, question_line
+from dlbricks_tui.tui.fleet.words import answer_line, question_of, state_line
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.lines import Line, wrapped_lines
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
-from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
-
-    from textual.app import ComposeResult
 
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.fleet.boxes import FleetSettings
     from dlbricks_tui.tui.fleet.fleets import Fleets
     from dlbricks_tui.tui.fleet.view import FleetReader, FleetView
+    from dlbricks_tui.tui.lines import Line
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.panel import Panel
 
 # Over SSH each change of the screen costs time.
 _SECONDS_BETWEEN_LOOKS = 0.5
 
 
-class FleetScreen(PanelledScreen[None]):
+class FleetScreen(AnsweringScreen[None]):
     """Shows a fleet run, which goes on when the screen is closed."""
 
     scope = actions.FLEET
@@ -51,18 +48,12 @@ class FleetScreen(PanelledScreen[None]):
         self._reader: FleetReader | None = None
         self._view: FleetView | None = None
         self._is_looking = False
-        self._head = TextLines(self._head_lines, classes="fleet-head")
         self._hosts = HostsPanel()
         self._models = FleetModelsPanel()
         self._ranking = RankingPanel()
 
-    def compose(self) -> ComposeResult:
-        yield self._head
-        with Container(classes="panels"):
-            yield self._hosts
-            yield self._models
-            yield self._ranking
-        yield KeyBar()
+    def panels(self) -> Iterable[Panel]:
+        return (self._hosts, self._models, self._ranking)
 
     def on_mount(self) -> None:
         self.run_in_thread(self._find_newest, "open", self._watch)
@@ -100,15 +91,21 @@ class FleetScreen(PanelledScreen[None]):
         self._view = view
         self._hosts.show(view.hosts)
         self._models.show(view.models)
-        self._head.refresh(layout=True)
+        self.head_changed()
         self.refresh_bindings()
 
     @on(FleetModelsPanel.Selected)
     def _model_selected(self) -> None:
         self._ranking.show(self._models.selected)
 
-    def _head_lines(self, width: int) -> tuple[Line, ...]:
-        return tuple(wrapped_lines([question_line(self._view), answer_line(self._view)], width))
+    def question(self) -> str:
+        return question_of(self._view)
+
+    def answer(self) -> Iterable[Line]:
+        yield answer_line(self._view)
+
+    def state(self) -> Line:
+        return state_line(self._view)
 
     # Control
 

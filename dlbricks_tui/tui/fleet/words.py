@@ -9,8 +9,7 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.run.words import STATE_STYLES
-from dlbricks_tui.wording.fleets import settled_line
-from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.wording.fleets import fastest_sentence, fleet_question, settled_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,19 +31,19 @@ HOST_STYLES: Mapping[HostState, str] = {
 }
 
 
-def question_line(view: FleetView | None) -> Line:
-    """Return the question of a fleet run, and its state."""
+def question_of(view: FleetView | None) -> str:
+    """Return the question of a fleet run."""
     if view is None:
-        return line(Span(" Which host is best? ", "strong"))
-    models, hosts = view.state.models, counted(len(view.hosts), "host")
-    asked = "Which host is fastest for" if view.question == "which-host" else "How fast are"
-    end = "?" if view.question == "which-host" else f" on {hosts}?"
+        return "Which host is best?"
+    return fleet_question(view.question, view.state.models, len(view.hosts))
+
+
+def state_line(view: FleetView | None) -> Line:
+    """Return the state of a fleet run, and its name."""
+    if view is None:
+        return ()
     state = view.state.state
-    return line(
-        Span(f" {asked} {names_of(models)}{end} ", "strong"),
-        Span(f" {state.value}", STATE_STYLES.get(state, "text")),
-        Span(f"  {view.state.run}", "muted"),
-    )
+    return line(Span(f" {state.value}", STATE_STYLES.get(state, "text")), Span(f"  {view.state.run}", "muted"))
 
 
 def answer_line(view: FleetView | None) -> Line:
@@ -55,23 +54,8 @@ def answer_line(view: FleetView | None) -> Line:
         return line(Span(f" {view.state.message}", "bad"))
     if not view.models:
         return line(Span(" Nothing is known yet.", "muted"))
-    settled = sum(model.is_settled for model in view.models)
-    firsts = {model.fastest for model in view.models if model.fastest}
-    so_far = "" if all(model.fastest for model in view.models) else " so far"
-    if len(firsts) == 1:
-        (first,) = firsts
-        found = f" {' and '.join(first)} {'is' if len(first) == 1 else 'are'} fastest for every model{so_far}"
-    else:
-        found = f" The fastest host differs: {_wins(view)}"
-    if settled == len(view.models):
+    found = f" {fastest_sentence([it.fastest for it in view.models])}"
+    settled = [it.is_settled for it in view.models]
+    if all(settled):
         return line(Span(f"{found}; settled.", "good"))
-    return line(Span(found, "strong"), Span(f"; {settled_line(it.is_settled for it in view.models)}.", "warn"))
-
-
-def _wins(view: FleetView) -> str:
-    wins: dict[str, int] = {}
-    for model in view.models:
-        for host in model.fastest:
-            wins[host] = wins.get(host, 0) + 1
-    most = sorted(wins.items(), key=lambda it: -it[1])[:3]
-    return ", ".join(f"{host} for {counted(count, 'model')}" for host, count in most)
+    return line(Span(found, "strong"), Span(f"; {settled_line(settled)}.", "warn"))

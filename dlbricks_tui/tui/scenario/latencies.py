@@ -26,7 +26,7 @@ from dlbricks_tui.wording.scenarios import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
     from dlbricks_tui.scenarios.messages import LoadTestDone
@@ -106,9 +106,7 @@ class LatenciesPanel(Panel):
             yield from _measuring_lines(self._measuring)
             return
         if self._test is not None:
-            yield from _test_lines(self._test, self._view, self._predicted)
-            for warning in self._warnings:
-                yield line(Span(f"! {warning}", "warn"))
+            yield from _test_lines(self._test, self._view, self._predicted, self._warnings)
             if self._logs:
                 yield fact("logs", Span(self._logs, "muted"))
         if self._view is not None:
@@ -135,14 +133,18 @@ def _ended_line(test: LoadTestDone, scenario: Scenario) -> Line:
     return line(Span(f"{sign} ", style), message_line(test, scenario))
 
 
-def _test_lines(test: LoadTest, view: ScenarioView | None, predicted: PredictedLoad | None) -> Iterator[Line]:
+def _test_lines(
+    test: LoadTest, view: ScenarioView | None, predicted: PredictedLoad | None, warnings: Sequence[str]
+) -> Iterator[Line]:
     scenario = scenario_of(test)
     yield line(Span(scenario_line(scenario), "strong"))
-    for text in outcome_lines(scenario, predicted, measured_of(test), test):
-        yield line(text)
     if view is not None and not view.is_of(test):
         yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted").line
-    for text in verdict_lines(test):
+    for warning in warnings:
+        yield line(Span(f"! {warning}", "warn"))
+    verdict, *reasons = verdict_lines(test)
+    yield line(verdict)
+    for text in (*outcome_lines(scenario, predicted, measured_of(test), test), *reasons):
         yield line(text)
 
 

@@ -31,6 +31,8 @@ _LEAST_MS = 1e-6
 _CROWDS = ((".", "muted", 5.0), (":", "accent", 25.0), ("#", "strong", math.inf))
 # The share of the latencies whose range a histogram shows; slower ones are in its last bar.
 _SHOWN_PERCENTILE = 99.0
+# No more than so many times the latency of most requests.
+_LONGEST, _USUAL_PERCENTILE = 4.0, 90.0
 
 
 def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
@@ -120,12 +122,16 @@ def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: Pre
     low_ms = ordered[0]
     ends = [percentile_of(ordered, _SHOWN_PERCENTILE), at_ms, *filter(None, [test.bound_ms, expected])]
     # A bound far away would leave one bar of everything.
-    high_ms = min(_ABOVE * max(ends), 4 * percentile_of(ordered, _SHOWN_PERCENTILE))
+    high_ms = min(_ABOVE * max(ends), _LONGEST * percentile_of(ordered, _USUAL_PERCENTILE))
     high_ms = high_ms if high_ms > low_ms else low_ms * _ABOVE + _LEAST_MS
     counts, edges = np.histogram(np.clip(ordered, low_ms, high_ms), bins=_BARS, range=(low_ms, high_ms))
-    steps = tuple(
-        (float(edge), float(count)) for place, count in enumerate(counts) for edge in (edges[place], edges[place + 1])
-    )
+    # Bars that touch are one series; none is drawn where there are no requests.
+    steps: list[list[tuple[float, float]]] = [[]]
+    for count, left, right in zip(counts.tolist(), edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+        if count:
+            steps[-1] += [(left, float(count)), (right, float(count))]
+        elif steps[-1]:
+            steps.append([])
     marks = [Level(f"{name} {in_us(at_ms)}", at_ms, "strong")]
     if expected is not None:
         marks.append(Level(f"predicted {name} {PREDICTED}{in_us(expected)}", expected, "accent"))
@@ -136,7 +142,7 @@ def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: Pre
         histogram_sentence(ordered, test.percentile, test.bound_ms, expected),
         Axis(low_ms, high_ms),
         Axis(0.0, _ABOVE * float(counts.max())),
-        (Series("", "#", "bar", steps, "#", filled=True),),
+        tuple(Series("", "#", "bar", tuple(each), "#", filled=True) for each in steps if each),
         uprights=tuple(it for it in marks if it.value <= high_ms),
     )
 

@@ -6,25 +6,22 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.containers import Container
 
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
+from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.open_model import LayerPlace, index_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.trace import actions, work
 from dlbricks_tui.tui.trace.span import SpanPanel
 from dlbricks_tui.tui.trace.timeline import TimelinePanel
 from dlbricks_tui.tui.trace.traces import TracesPanel
-from dlbricks_tui.tui.trace.words import answer_line, progress_line, selection_line
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
-from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.tui.trace.words import answer_lines, progress_line, selection_line
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.wording.tracing import trace_question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
-
-    from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.traces.messages import TraceOrder
@@ -33,9 +30,10 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.trace.measuring import Tracing
     from dlbricks_tui.tui.trace.settings import TraceSettings
+    from dlbricks_tui.tui.widgets.panel import Panel
 
 
-class TraceScreen(PanelledScreen[LayerPlace]):
+class TraceScreen(AnsweringScreen[LayerPlace]):
     """Shows traces of the open model; returns the layer to show in the decomposition."""
 
     scope = actions.TRACE
@@ -64,18 +62,12 @@ class TraceScreen(PanelledScreen[LayerPlace]):
         self._tracing: Tracing | None = None
         # The trace to show once it is listed; empty: the newest one, if none is open.
         self._wanted = ""
-        self._head = TextLines(self._head_lines, classes="trace-head")
         self._timeline = TimelinePanel()
         self._span = SpanPanel()
         self._traces = TracesPanel()
 
-    def compose(self) -> ComposeResult:
-        yield self._head
-        with Container(classes="panels"):
-            yield self._timeline
-            yield self._span
-            yield self._traces
-        yield KeyBar()
+    def panels(self) -> Iterable[Panel]:
+        return (self._timeline, self._span, self._traces)
 
     def on_mount(self) -> None:
         self._timeline.show_placeholder(line(Span("Looking for traces of this model.", "muted")))
@@ -142,18 +134,22 @@ class TraceScreen(PanelledScreen[LayerPlace]):
     # What is shown
 
     def _show_head(self) -> None:
-        self._head.refresh(layout=True)
+        self.head_changed()
         self.refresh_bindings()
 
-    def _head_lines(self, width: int) -> tuple[Line, ...]:
-        row = self._timeline.row
-        answer = answer_line(self._model, self._opened, row)
+    def question(self) -> str:
+        return trace_question(self._model)
+
+    def answer(self) -> Iterable[Line]:
+        yield from answer_lines(self._opened, self._timeline.row)
+        if self._failure:
+            yield line(Span(f" {self._failure}", "bad"))
+        # How far a trace is must not be cut off.
         if self._tracing is not None:
-            below = wrapped_lines([progress_line(self._tracing)], width)
-        else:
-            below = (selection_line(self._opened, row),)
-        failed = [line(Span(f" {self._failure}", "bad"))] if self._failure else []
-        return (*wrapped_lines([answer, *failed], width), *below)
+            yield progress_line(self._tracing)
+
+    def state(self) -> Line:
+        return () if self._tracing is not None else selection_line(self._opened, self._timeline.row)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "cancel":

@@ -5,24 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.lines import Line, Span, line
-from dlbricks_tui.wording.numbers import in_ms
+from dlbricks_tui.wording.numbers import capitalised, in_ms
 from dlbricks_tui.wording.timeline import span_time
 from dlbricks_tui.wording.trace_levels import beside_brick, level_answer, share_of_inference
 from dlbricks_tui.wording.tracing import signed_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dlbricks_tui.traces.messages import LevelDone
     from dlbricks_tui.tui.trace.measuring import Tracing
     from dlbricks_tui.tui.trace.work import OpenTrace
 
 
-def answer_line(model: str, opened: OpenTrace | None, row: int) -> Line:
-    """Return what the level of a row says, or the question if no trace is open."""
-    name = Span(f" {model}: ", "strong")
-    if opened is None or row >= len(opened.state.rows):
-        return line(name, Span("where does its time go, layer by layer?"))
-    level = opened.state.rows[row].level.content
-    return line(name, Span(f"{level.level.value} level: {level_answer(level, opened.slowest)}", "strong"))
+def answer_lines(opened: OpenTrace | None, row: int) -> Iterator[Line]:
+    """Yield what the level of a row says; nothing if no trace is open."""
+    if opened is not None and row < len(opened.state.rows):
+        level = opened.state.rows[row].level.content
+        answer = capitalised(f"{level.level.value} level: {level_answer(level, opened.slowest)}")
+        yield line(Span(f" {answer}", "strong"))
 
 
 def selection_line(opened: OpenTrace | None, row: int) -> Line:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.widgets.pictures import Picture
 
 # A sentence takes at most three lines, and one of so many.
-_MOST_LINES_OF_TEXT, _LINES_FOR_A_LINE_OF_TEXT = 3, 5
+_MOST_LINES_OF_TEXT, _LINES_FOR_A_LINE_OF_TEXT = 3, 4
 _MANY_COLOURS = ("256", "truecolor")
 # The theme of the terminal's own colours.
 SIXTEEN_COLOURS = "terminal"

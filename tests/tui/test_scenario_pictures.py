@@ -1,0 +1,105 @@
+"""The pictures of load and the sentences about them."""
+
+from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range
+from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.tui.scenario.pictures import (
+    histogram_plot,
+    load_plot,
+    percentiles_plot,
+    progress_plot,
+    throughput_rows,
+)
+from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate
+from tests.store.samples import load_test
+
+SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
+CURVE = ((10.0, 12.0), (20.0, 20.0), (40.0, 45.0), (60.0, 300.0))
+MEASURED = MeasuredLoad(
+    p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0, valid=True, queries=662, batch_size=1
+)
+PREDICTED = PredictedLoad(
+    p50_ms=Range(11.0, 10.0, 12.0),
+    p90_ms=Range(12.0, 11.0, 13.0),
+    p99_ms=Range(14.0, 12.0, 16.0),
+    p999_ms=Range(18.0, 15.0, 22.0),
+    per_second=Range(60.0, 50.0, 70.0),
+    valid=True,
+    queries=1000,
+    batch_size=1,
+)
+
+
+def test_a_prediction_stands_beside_its_bound_its_highest_rate_and_the_tests() -> None:
+    tests = [MeasuredRate(20.0, 22.0, True), MeasuredRate(40.0, 80.0, False)]
+    found = load_plot(LoadCurve(predicted=CURVE, bound_ms=50.0, highest=40.0, tests=tests), SERVER)
+    points = {it.mark: it.points for it in found.series}
+    # The curve ends where it leaves the picture.
+    assert points == {"~": CURVE[:3], "x": ((40.0, 80.0),), "o": ((20.0, 22.0),)}
+    assert [it.value for it in (*found.levels, *found.uprights)] == [50.0, 40.0]
+    assert found.says == (
+        "p99 is ~12.000 ms at 10.00/s and ~45.000 ms at the highest rate, 40.00/s; 1 of 2 tests passed."
+    )
+
+
+def test_percentiles_are_predicted_beside_measured() -> None:
+    found = percentiles_plot(PREDICTED, MEASURED, 16.0)
+    assert found is not None
+    assert [(it.mark, [ms for _, ms in it.points]) for it in found.series] == [
+        ("~", [11.0, 12.0, 14.0, 18.0]),
+        ("o", [10.0, 12.0, 15.0, 20.0]),
+    ]
+    assert found.says.split("; ") == [
+        "predicted: p50 ~11.000 ms, p99 ~14.000 ms",
+        "measured: p50 10.000 ms, p99 15.000 ms",
+        "bound 16 ms.",
+    ]
+    assert percentiles_plot(None, None, 16.0) is None
+
+
+def test_a_measured_throughput_replaces_the_predicted_one_of_its_batch_size() -> None:
+    found = throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0})
+    assert found is not None
+    assert [(row.name, row.text, row.pieces[0].mark) for row in found.rows] == [
+        ("batch 1", "55.00", "="),
+        ("batch 4", "~90.00", "~"),
+    ]
+    assert throughput_rows((1, 2), {}, {}) is None
+
+
+def test_a_histogram_counts_every_request_and_shows_bound_and_percentiles() -> None:
+    latencies = [10.0 + number % 40 / 10 for number in range(690)] + [500.0] * 10
+    test = load_test(bound_ms=13.0, percentile=99.0)
+    found = histogram_plot(test, latencies, PREDICTED)
+    assert found is not None
+    assert sum(count for it in found.series for _, count in it.points[::2]) == 700
+    assert all(count for it in found.series for _, count in it.points), "nothing is drawn where there are no requests"
+    assert found.across.high < 100, "a few slow requests do not squeeze the others"
+    assert [it.name for it in found.uprights] == ["predicted p99 ~14.000 ms", "bound 13 ms"]
+    assert found.says.startswith("700 requests: median 12.000 ms, p99 500.000 ms (predicted ~14.000 ms), ")
+    assert "above the bound of 13 ms" in found.says
+    assert histogram_plot(load_test(kind="offline"), latencies, None) is None
+    assert histogram_plot(test, [5.0, 5.0], None) is not None
+
+
+def test_the_picture_of_a_test_in_progress_fills_from_the_left() -> None:
+    def filled(answered: int) -> float:
+        latencies = [10.0 + each % 7 for each in range(answered)]
+        found = progress_plot(latencies, sorted(latencies), 662, SERVER)
+        return max(x for it in found.series for x, _ in it.points) / found.across.high
+
+    assert filled(100) < filled(300) < filled(662) <= 1.0
+    # More requests than expected do not leave the picture.
+    assert filled(2000) <= 1.0
+
+
+def test_slow_requests_stand_above_the_bound_and_crowds_have_other_signs() -> None:
+    found = progress_plot([10.0] * 3000 + [200.0], [10.0] * 3000 + [200.0], 662, SERVER)
+    by_mark = {it.mark: [y for _, y in it.points] for it in found.series}
+    assert all(y > 50.0 for y in by_mark["."][-1:]) and all(y < 50.0 for y in by_mark[":"])
+    assert found.says == "3,001 requests so far: p50 10.000 ms, p90 10.000 ms, p99 10.000 ms, bound 50 ms."
+
+
+def test_equal_latencies_and_none_of_any_length_can_be_drawn() -> None:
+    for latencies in ([5.0], [5.0] * 50, [0.0, 0.0]):
+        found = progress_plot(latencies, latencies, 1, Scenario(kind=Kind.SINGLE, percentile=90.0))
+        assert found.up.low < found.up.high and sum(len(it.points) for it in found.series) >= 1
