@@ -30,10 +30,10 @@ _TOGETHER = timedelta(hours=12)
 # A model has other keys in other formats, at other batch sizes, and as other runtimes fuse it.
 _CHANGES_KEYS = frozenset({"framework", "version", "batch", "precision", "level"})
 _ORDER = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNKNOWN, Verdict.SAME)
-OTHER_CONTENT = "is another model there"
-NO_RESULT = "has no result there"
-NO_EXECUTION = "no execution there corresponds"
-NO_TIME = "takes no time that can be compared"
+OTHER_CONTENT = "another model has this name there"
+NO_RESULT = "no result there"
+NO_EXECUTION = "no corresponding execution there"
+NO_TIME = "a latency of zero"
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ _EXPLANATION = (
     "level and method, except for what each side has one value of. A change of a model counts from "
     f"{percent(USUAL_SHARE)} on, that of a brick from {percent(LEAST_DIFFERENCE)} on, if the samples (Mann-Whitney "
     "test) and the intervals both say that it is no chance: p is below 0.05, corrected for the number of models or "
-    f"bricks (Benjamini and Hochberg). `same`: the interval reaches at most {percent(USUAL_SHARE)} to either side. "
-    "`unknown`: the samples are too few, or vary too much."
+    "bricks (Benjamini and Hochberg). A brick counts once in each context. `same`: the interval reaches at most "
+    f"{percent(USUAL_SHARE)} to either side. `unknown`: the samples are too few, or vary too much."
 )
 # The circumstances that a label names if they differ between rows.
 _TELLING = ("framework", "threads", "batch", "precision", "kernels", "level", "system")
@@ -197,7 +197,9 @@ def _missing(number: int, found: Comparison) -> Iterator[str]:
         ones, theirs = (
             _values(name, executions) for executions in zip(*((it.first, it.second) for it in both), strict=True)
         )
-        yield f"Compared although the {name} differs: {ones} in A, {theirs} in {letter}."
+        yield f"Different, and compared all the same: {name} ({ones} in A, {theirs} in {letter})."
+    if shared := len({it.id for it in found.first.results} & {it.id for it in found.second.results}):
+        yield f"A and {letter} share {counted(shared, 'result')}."
     if any(len({it.run for it in group.results}) == 1 for group in (found.first, found.second)):
         yield (
             f"A or {letter} has results of one run only, so the intervals leave out how much processes differ, often "
@@ -212,7 +214,8 @@ def _named(alone: Sequence[Alone]) -> str:
     what = [f"{counted(len(models), 'model')} ({names_of(models, _MOST_NAMED)})"] if models else []
     what += [counted(bricks, "brick")] if bricks else []
     reasons = Counter(it.reason for it in alone)
-    why = "; ".join(f"{count:,} {reason}" if len(reasons) > 1 else reason for reason, count in reasons.items())
+    ordered = sorted(reasons.items(), key=lambda it: (-it[1], it[0]))
+    why = "; ".join(f"{reason} ({count:,})" if len(reasons) > 1 else reason for reason, count in ordered)
     return f"{' and '.join(what)}: {why}"
 
 
