@@ -5,7 +5,7 @@ from enum import Enum
 
 
 class Kind(str, Enum):
-    """The closed list of kinds (documented in docs/identity.md)."""
+    """The closed list of kinds (documented in docs/reference/operators.md)."""
 
     CONVOLUTION = "convolution"
     DECONVOLUTION = "deconvolution"

@@ -13,8 +13,8 @@ from dlbricks_tui.models.graph import Params, ParamValue, Shape, TensorType
 
 Values = Mapping[str, ParamValue]
 
-# Each shared operator with its parameters and their defaults, as in docs/identity.md. A parameter with one value per
-# axis has one default for all. None means no default.
+# Each shared operator with its parameters and their defaults, as in docs/reference/operators.md. A parameter with one
+# value per axis has one default for all. None means no default.
 _WINDOW: Values = {"kernel": None, "stride": 1, "pads": 0, "dilation": 1, "layout": None}
 SHARED_OPS: Mapping[str, Values] = {
     "conv": {**_WINDOW, "groups": 1},

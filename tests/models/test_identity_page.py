@@ -1,4 +1,4 @@
-"""docs/identity.md agrees with the code."""
+"""docs/reference/operators.md agrees with the code."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.mxnet.neutral import IGNORED, IGNORED_OF_OP, neutral_operator
 from dlbricks_tui.models.neutral import SHARED_OPS, Site
 
-PAGE = Path(__file__).parents[2] / "docs" / "identity.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 PARAMETER = re.compile(r"`(\w+)`(?: \(([^)]*)\))?")
 

@@ -1,4 +1,4 @@
-"""The page on ONNX lists the operators that both formats share."""
+"""The page of operators lists those that both formats share."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.neutral import SHARED_OPS
 from dlbricks_tui.models.onnx.neutral import ONNX_PREFIX, ONNX_TRANSLATIONS
 
-PAGE = Path(__file__).parents[2] / "docs" / "onnx.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "operators.md"
 ROW = re.compile(r"^\| `(\w+)` \| `(\w+)`", re.MULTILINE)
 
 

@@ -11,7 +11,7 @@ from dlbricks_tui.models.loading import Loader
 from sample_models.builders.__main__ import SAMPLES
 from sample_models.builders.delivered_types import NoFramework
 
-PAGE = SAMPLES.parent / "docs" / "table1.md"
+PAGE = SAMPLES.parent / "docs" / "reference" / "table1.md"
 
 
 @pytest.fixture(scope="module")
