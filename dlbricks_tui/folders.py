@@ -100,6 +100,16 @@ class DataFolder:
         return self.path / "copied.txt"
 
     @property
+    def allowed_signers(self) -> Path:
+        """The trusted signers of files of results, in OpenSSH's format."""
+        return self.path / "allowed_signers"
+
+    @property
+    def minisign_keys(self) -> Path:
+        """The public keys of trusted signers for minisign: `NAME.pub`."""
+        return self.path / "minisign"
+
+    @property
     def log(self) -> Path:
         """Tracebacks and the output of workers."""
         return self.path / "log"

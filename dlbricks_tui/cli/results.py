@@ -59,6 +59,12 @@ def register(parser: Parser) -> None:
     )
     _add_filters(exporting)
     exporting.add_argument("--force", action="store_true", help="replace FILE if it is there")
+    exporting.add_argument(
+        "--sign",
+        metavar="KEY",
+        type=Path,
+        help="sign FILE by ssh-keygen or minisign with this private key, or with the key of an agent by its .pub file",
+    )
 
     results_import.add_import(actions)
 
@@ -142,15 +148,29 @@ def export_results(args: argparse.Namespace) -> int:
     export_format(args.file)
     if args.file.is_file() and not args.force:
         raise ExchangeError(f"{args.file} is there already: name another file, or replace it with --force")
+    # Loaded here: other actions need no signatures.
+    from dlbricks_tui.share.signatures import export_signed, remove_signatures
+
+    signature = None
     with open_store(args.data) as store:
-        if args.filters:
-            results = export_selection(store.select(*args.filters, order=OLDEST_FIRST), args.file)
+
+        def export(path: Path) -> int:
+            if args.filters:
+                return export_selection(store.select(*args.filters, order=OLDEST_FIRST), path)
+            return export_all(store, path)
+
+        if args.sign is not None:
+            results, signature = export_signed(args.file, args.sign, export)
         else:
-            results = export_all(store, args.file)
+            results = export(args.file)
+            if args.file.is_file():
+                remove_signatures(args.file)
     if args.json:
-        write_json({"path": args.file.absolute(), "results": results})
+        signed = None if signature is None else signature.absolute()
+        write_json({"path": args.file.absolute(), "results": results, "signature": signed})
     else:
-        narrate(f"{counted(results, 'result')} written to {args.file}")
+        signed_in = "" if signature is None else f", with the signature {signature}"
+        narrate(f"{counted(results, 'result')} written to {args.file}{signed_in}")
     return Status.DONE
 
 

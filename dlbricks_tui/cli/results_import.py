@@ -1,33 +1,47 @@
-"""`dlbricks results import`: import exported files, and the measurements of the paper."""
+"""`dlbricks results import`: import exported files, galleries of them, and the measurements of the paper."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli.output import narrate, narrate_some, write_json
-from dlbricks_tui.cli.parser import Actions, Status, add_action
+from dlbricks_tui.cli.parser import Actions, Status, UsageError, add_action, add_repeatable, add_schema_option
 from dlbricks_tui.cli.store import open_loader, open_store
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.store.importing import ImportReport, import_file
-from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.wording.numbers import counted, in_ms, names_of
 
 if TYPE_CHECKING:
+    from dlbricks_tui.share.galleries import ImportedPath
+    from dlbricks_tui.store.claims import Claim
     from dlbricks_tui.store.dlbricks_2019.importing import SystemReport
+    from dlbricks_tui.store.files import Damage
 
 _OWN, _PUBLISHED = "dlbricks", "dlbricks-2019"
 _MOST_NAMED = 20
+_MOST_CLAIMED = 4
 
 
 def add_import(actions: Actions) -> None:
     """Add `import`."""
     about = "import exported results, or the published measurements of the paper"
-    parser = add_action(actions, "import", about, import_results)
+    parser = add_action(actions, "import", about, run_import)
     parser.add_argument(
-        "paths", metavar="FILE", type=Path, nargs="+", help="a file of `results export`, or a checkout (see --format)"
+        "paths",
+        metavar="FILE",
+        type=Path,
+        nargs="+",
+        help="a file of `results export`, a folder of such files, or a checkout (see --format)",
     )
+    parser.add_argument("--require-signature", action="store_true", help="refuse files without a signature")
+    about = "more trusted signers: an allowed_signers file of OpenSSH, or a public key of minisign"
+    add_repeatable(parser, "--signers", "FILE", about, type=Path)
+    about = "import signed files as unsigned, without verifying them"
+    parser.add_argument("--ignore-signatures", action="store_true", help=about)
+    add_schema_option(parser, "ImportResult", module="imports", many=True)
     parser.add_argument(
         "--format",
         choices=(_OWN, _PUBLISHED),
@@ -37,37 +51,33 @@ def add_import(actions: Actions) -> None:
     )
 
 
-def import_results(args: argparse.Namespace) -> int:
+def run_import(args: argparse.Namespace) -> int:
     """Import results, and say which were known, which could not be used and which cannot be read."""
-    import_all = _import_published if args.format == _PUBLISHED else _import_files
-    documents, complete = import_all(args.data, args.paths)
+    if args.require_signature and args.ignore_signatures:
+        raise UsageError("--require-signature and --ignore-signatures exclude each other")
+    documents, complete = _import_published(args.data, args.paths) if args.format == _PUBLISHED else _import_files(args)
     if args.json:
         write_json(documents)
     return Status.DONE if complete else Status.DONE_WITH_FAILURES
 
 
-def _import_files(data: DataFolder, files: Sequence[Path]) -> tuple[list[Any], bool]:
-    """Import exported files; return a document for each, and True if all of each could be read."""
-    documents: list[Any] = []
-    refused = False
-    with open_store(data) as store:
-        for file in files:
-            report = import_file(store, file)
-            _tell_file(file, report)
-            documents.append(
-                {
-                    "path": file.absolute(),
-                    "new": report.new,
-                    "known": report.known,
-                    "conflicts": [{"stored": each.stored, "imported": each.imported} for each in report.conflicts],
-                    "refused": [str(each) for each in report.refused],
-                }
-            )
-            refused |= bool(report.refused)
-    return documents, not refused
+def _import_files(args: argparse.Namespace) -> tuple[Sequence[Any], bool]:
+    """Import exported files and folders; return a document for each, and True if all of each could be read."""
+    # Loaded here: the other format has no signatures.
+    from dlbricks_tui.answers.imports import import_results
+    from dlbricks_tui.share.galleries import Trust, import_paths
+    from dlbricks_tui.share.signatures import signers_of
+
+    trust = Trust(signers_of(args.data, args.signers), args.require_signature, args.ignore_signatures)
+    with open_store(args.data) as store:
+        done = import_paths(store, args.paths, trust)
+    for path in done.paths:
+        _tell_path(path)
+    _tell_claims(done.claims)
+    return document(import_results(done)), done.complete
 
 
-def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[list[Any], bool]:
+def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[Sequence[Any], bool]:
     """Import checkouts like `_import_files` imports files."""
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.store.dlbricks_2019.importing import import_checkout
@@ -88,15 +98,60 @@ def _import_published(data: DataFolder, checkouts: Sequence[Path]) -> tuple[list
     return documents, not broken
 
 
-def _tell_file(file: Path, report: ImportReport) -> None:
-    narrate(f"{file}: {counted(report.new, 'new record')}, {report.known} known before")
-    for conflict in report.conflicts[:_MOST_NAMED]:
-        narrate(f"{conflict.stored} differs in the file, whose record is kept beside it as {conflict.imported}")
-    for damage in report.refused[:_MOST_NAMED]:
-        narrate(f"{damage} and was not imported")
-    untold = len(report.conflicts[_MOST_NAMED:]) + len(report.refused[_MOST_NAMED:])
-    if untold:
-        narrate(f"and {untold} more; --json lists all conflicts and damaged lines")
+def _tell_path(path: ImportedPath) -> None:
+    """Narrate the outcome for a file, or for all files of a folder."""
+    reports = [it.report for it in path.files]
+    signers = sorted({it.signer for it in path.files if it.signer})
+    signed = f", signed by {names_of(signers, _MOST_NAMED)}" if signers else ""
+    among = f" in {counted(sum(not it.refusal for it in path.files), 'file')}" if path.is_folder else ""
+    among += f", {counted(path.ignored, 'other file')} left out" if path.ignored else ""
+    new, known = sum(it.new for it in reports), sum(it.known for it in reports)
+    narrate(f"{path.path}: {counted(new, 'new record')}, {known} known before{among}{signed}")
+    lines = [f"{it.refusal}; it was not imported" for it in path.files if it.refusal]
+    for file in path.files:
+        named = file.name if path.is_folder else "the file"
+        lines += [
+            f"{it.stored} differs in {named}, whose record is kept beside it as {it.imported}"
+            for it in file.report.conflicts
+        ]
+        folder = file.name[: -len(file.path.name)] if path.is_folder else ""
+        lines += [f"{folder}{it}" for it in _refusals(file.report.refused)]
+    for line in lines[:_MOST_NAMED]:
+        narrate(line)
+    if len(lines) > _MOST_NAMED:
+        narrate(f"and {len(lines) - _MOST_NAMED} more; --json lists all refused files, conflicts and damaged lines")
+
+
+def _refusals(refused: Sequence[Damage]) -> Iterator[str]:
+    """Yield a line for each reason, with the first place and the number of others."""
+    alike: dict[str, list[Damage]] = {}
+    for it in refused:
+        alike.setdefault(it.reason, []).append(it)
+    for first, *others in alike.values():
+        beside = f", nor were {counted(len(others), 'other')} like it" if others else ""
+        yield f"{first} and was not imported{beside}"
+
+
+def _tell_claims(claims: Sequence[Claim]) -> None:
+    """Narrate the claims that contradict each other, the one that counts first."""
+    if claims:
+        narrate(
+            f"claims about {counted(len(claims), 'result')} contradict each other; estimates use the first of each:"
+        )
+    for claim in claims[:_MOST_NAMED]:
+        it = claim.subject
+        name = f"{it.name or it.brick or it.model} {it.context}".strip()
+        batch = f", batch {it.batch_size}" if it.batch_size > 1 else ""
+        said = ", ".join(
+            f"{in_ms(each.result.trimmed_mean_ms)} {f'in {each.file} ' if each.file else ''}({each.result.origin})"
+            for each in claim.claimed[:_MOST_CLAIMED]
+        )
+        others = len(claim.claimed) - _MOST_CLAIMED
+        narrate(
+            f"{name} on {it.system} by {it.runtime}{batch}: {said}" + (f", and {others} more" if others > 0 else "")
+        )
+    if len(claims) > _MOST_NAMED:
+        narrate(f"and {len(claims) - _MOST_NAMED} more, which --json lists")
 
 
 def _tell_system(report: SystemReport) -> None:

@@ -8,9 +8,10 @@ from typing import Any
 
 from dlbricks_tui.cli.output import data_console, write, write_json, write_lines
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.store.columns import COLUMNS, Content, Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import fields_of, to_document
+from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.records import BrickForm, EndToEnd, LoadTest, Provenance, Result
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.wording.histogram import histogram_lines
@@ -67,13 +68,20 @@ def show_result(store: ResultsDatabase, found: Selection, as_json: bool) -> None
     result, summary = found.result(0), found.summaries()[0]
     origin = store.provenance_of(result.run, result.runtime)
     if as_json:
-        write_json({**to_document(result), **_origin_document(origin)})
+        write_json({**to_document(result), **_origin_document(origin), "origin": summary.origin})
         return
     model = result.model if isinstance(result, EndToEnd) else ""
     lines = [printable(summary.name or summary.brick or summary.model)]
     lines += [f"  {name:<15} {printable(str(value))}" for name, value in _particulars(result)]
+    lines.append(f"  {'origin':<15} {printable(_origin_of(store, summary))}")
     lines += _origin_lines(origin, model)
     write_lines([*lines, "", *_statistics_lines(result), "", *_histogram(result)])
+
+
+def _origin_of(store: ResultsDatabase, summary: Summary) -> str:
+    """Return where a result comes from, with the file that it was imported from."""
+    source = None if summary.origin == OWN else store.source_of(summary.id)
+    return summary.origin if source is None or not source.file else f"{summary.origin}, imported from {source.file}"
 
 
 def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool) -> None:

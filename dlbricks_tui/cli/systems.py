@@ -1,6 +1,7 @@
 """`dlbricks systems`: list the systems of the store, and compare them by latency and cost."""
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.store.selections import Combination, by_id, combinations
 from dlbricks_tui.wording import numbers
@@ -71,11 +73,16 @@ def list_systems(args: argparse.Namespace) -> int:
     prices = read_prices(args.data.path)
     with ResultsDatabase(args.data.store) as store:
         known = by_id(store.systems())
-        measured, peaks = combinations(store.select(order=())), store.peaks()
+        results, peaks = store.select(order=()), store.peaks()
+        measured = combinations(results)
+        origins = Counter(zip(results.values("system"), results.values("origin"), strict=True))
     if args.json:
-        write_json([_system_document(system, known, measured, prices, peaks) for system in known.values()])
+        write_json([_system_document(system, known, measured, prices, peaks, origins) for system in known.values()])
     elif known:
         show(_systems_table(known, measured, prices, peaks))
+        for system in known:
+            if imported := [f"{count:,} {origin}" for (of, origin), count in _of_others(origins) if of == system]:
+                narrate(f"imported results of {system}: {', '.join(imported)}")
         narrate(f"you can change the prices in {args.data.path / PRICES_FILE}")
     else:
         narrate("no system has results yet: `dlbricks run MODEL` measures this one")
@@ -125,6 +132,7 @@ def _system_document(
     measured: Sequence[Combination],
     prices: Prices,
     peaks: Sequence[Peaks],
+    origins: Mapping[tuple[str, str], int],
 ) -> dict[str, Any]:
     return {
         "system": system.id,
@@ -146,7 +154,14 @@ def _system_document(
             for it in measured
             if it.system == system.id
         ],
+        # The number of results by their origin: `own`, `unsigned`, or `signed by` somebody.
+        "origins": {origin: count for (of, origin), count in sorted(origins.items()) if of == system.id},
     }
+
+
+def _of_others(origins: Mapping[tuple[str, str], int]) -> list[tuple[tuple[str, str], int]]:
+    """Return the origins of systems' results without the own ones."""
+    return [(each, count) for each, count in sorted(origins.items()) if each[1] != OWN]
 
 
 def _documents(found: Sequence[Candidate]) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ from dlbricks_tui.runtime.variant import (
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
+from dlbricks_tui.store.selections import LEAST_FIRST, by_id, combinations
 
 
 def any_runtime(_: str) -> bool:
@@ -112,9 +112,9 @@ class Inquiry:
         asked &= equal(runtime=runtime) if runtime is not None else noop()
         keys = self._keys.values()
         timed = [
-            it for key in keys for it in self._store.select(asked & equal(model=key), order=OLDEST_FIRST).summaries()
+            it for key in keys for it in self._store.select(asked & equal(model=key), order=LEAST_FIRST).summaries()
         ]
-        newest = max((it for it in timed if counts(it.runtime)), key=attrgetter("when"), default=None)
+        newest = max((it for it in timed if counts(it.runtime)), key=attrgetter("precedence"), default=None)
         return None if newest is None else Way(system, newest.runtime, graph.level, newest.protocol)
 
     def empty(
@@ -163,7 +163,7 @@ class Inquiry:
         asked = equal(of="brick", good=True, system=system, level=level.value)
         asked &= equal(runtime=runtime) if runtime else noop()
         ways = [it for it in combinations(self._store.select(asked, order=())) if counts(it.runtime)]
-        offers = [Offer(Way(it.system, it.runtime, level, it.protocol), it.pairs, 0) for it in ways]
+        offers = [Offer(Way(it.system, it.runtime, level, it.protocol), it.pairs, 0, 0) for it in ways]
         offer = best_offer(offers_for(offers, traits, by_id(self._store.runtimes())), system, runtime or None)
         return None if offer is None else offer.way
 

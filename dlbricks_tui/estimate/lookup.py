@@ -26,7 +26,7 @@ from dlbricks_tui.store.dlbricks_2019 import PROTOCOL
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.index import SHARED_COLUMN
 from dlbricks_tui.store.records import ANY_CONTEXT, Calibration, Failure
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
+from dlbricks_tui.store.selections import LEAST_FIRST, Selection
 from dlbricks_tui.store.statistics import mean_latency
 
 # The constants of one calibration vary by chance, on a noisy host by as much as their size.
@@ -40,6 +40,8 @@ class _Result(NamedTuple):
     way: Way
     run: str
     measured: MeasuredLatency
+    # The trust in its origin.
+    trust: int
 
 
 class BrickResults:
@@ -51,7 +53,7 @@ class BrickResults:
         self._kin = _kin(store, decomposition)
         self._by_way: defaultdict[Way, list[_Result]] = defaultdict(list)
         about = where("brick").one_of(list(decomposition.bricks | self._kin.keys()))
-        for result in _results(store.select(about & equal(of="brick", good=True), order=OLDEST_FIRST)):
+        for result in _results(store.select(about & equal(of="brick", good=True), order=LEAST_FIRST)):
             self._by_way[result.way].append(result)
 
     @property
@@ -59,7 +61,12 @@ class BrickResults:
         """The ways of measuring that cover some of the model, each with how much it covers."""
         uses = Counter((it.brick.key, it.context) for it in self._decomposition.occurrences)
         offers = [
-            Offer(way, sum(uses[pair] for pair in self._measured(way)), max(result.measured.when for result in results))
+            Offer(
+                way,
+                sum(uses[pair] for pair in self._measured(way)),
+                max(result.trust for result in results),
+                max(result.measured.when for result in results),
+            )
             for way, results in self._by_way.items()
         ]
         return tuple(offer for offer in offers if offer.sequences)
@@ -99,10 +106,10 @@ class BrickResults:
         for brick, context in lacking:
             wanted[brick].append(context)
         about = where("brick").one_of(list(wanted))
-        failures = self._store.records(Failure, about & equal(system=way.system, runtime=way.runtime))
+        failures = self._store.least_first(Failure, about & equal(system=way.system, runtime=way.runtime))
         return {
             (it.brick, context): f"{it.reason}: {it.message}" if it.message else it.reason
-            for it in sorted(failures, key=lambda failure: failure.when)
+            for it in failures
             for context in wanted.get(it.brick, ())
             if it.context in (context, ANY_CONTEXT)
         }
@@ -155,7 +162,9 @@ def batch_size_of(calibration: Calibration) -> int:
 
 
 def _applicable(store: ResultsDatabase, way: Way) -> list[Calibration]:
-    return [each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))]
+    # Without calibrations of its own, a store takes those of others.
+    own = [each for each in store.records(Calibration, _of_way(way), own=True) if is_applicable(_names(each))]
+    return own or [each for each in store.records(Calibration, _of_way(way)) if is_applicable(_names(each))]
 
 
 def _of_one_day(calibration: Calibration, newest: Calibration) -> bool:
@@ -177,7 +186,7 @@ def beside(found: SystemEstimate, timed: Summary | None) -> SystemEstimate:
 def end_to_end(store: ResultsDatabase, keys: Mapping[Level, str], name: str, way: Way) -> Summary | None:
     """Return the newest good result of a whole model in one way, under any of its keys."""
     found = (_end_to_end(store, key, name, way._replace(level=level)) for level, key in keys.items())
-    return max(filter(None, found), key=attrgetter("when"), default=None)
+    return max(filter(None, found), key=attrgetter("precedence"), default=None)
 
 
 def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> Summary | None:
@@ -185,7 +194,7 @@ def _end_to_end(store: ResultsDatabase, model: str, name: str, way: Way) -> Summ
 
     The published lists have results by name.
     """
-    found = store.select(_of_way(way) & equal(of="model", model=model, good=True), order=OLDEST_FIRST).summaries()
+    found = store.select(_of_way(way) & equal(of="model", model=model, good=True), order=LEAST_FIRST).summaries()
     named = [summary for summary in found if summary.name == name] if way.protocol == PROTOCOL else []
     return next(reversed(named or found), None)
 
@@ -208,16 +217,16 @@ def _results(found: Selection) -> Iterator[_Result]:
     ways = zip(*map(found.values, ("system", "runtime", "level", "protocol")), strict=True)
     latencies = map(Latency, *map(found.values, ("trimmed_mean_ms", "low_ms", "high_ms")))
     levels = {level.value: level for level in Level}
-    others = zip(*map(found.values, ("samples", "id", "reference_ms", "run")), strict=True)
+    others = zip(*map(found.values, ("samples", "id", "reference_ms", "run")), found.trust, strict=True)
     facts = zip(
         found.numbers("when").tolist(), others, found.values(SHARED_COLUMN), found.values("carrier"), strict=True
     )
     for pair, way, latency, (moment, other, common, carrier) in zip(pairs, ways, latencies, facts, strict=True):
         system, runtime, level, protocol = way
-        samples, identity, reference_ms, run = other
+        samples, identity, reference_ms, run, trust = other
         common = common if common >= 0 else None
         measured = MeasuredLatency(latency, pair, samples, (identity,), reference_ms, common, moment, carrier)
-        yield _Result(Way(system, runtime, levels[level], protocol), run, measured)
+        yield _Result(Way(system, runtime, levels[level], protocol), run, measured, trust)
 
 
 def _kin(store: ResultsDatabase, decomposition: Decomposition) -> dict[str, str]:

@@ -15,10 +15,12 @@ Named = TypeVar("Named", System, Runtime)
 
 
 class Offer(NamedTuple):
-    """The number of a model's sequences that were measured in one way, and the time of the newest result."""
+    """The number of a model's sequences that were measured in one way, and the rank and time of the first result."""
 
     way: Way
     sequences: int
+    # The trust in the origin of the most trusted result.
+    trust: int
     newest: int
 
 
@@ -33,9 +35,9 @@ def find_runtime(wanted: str, runtimes: Mapping[str, Runtime]) -> str:
 
 
 def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Offer | None:
-    """Return the way on a system (and runtime) that covers most of the model; of equal ones the newest."""
+    """Return the way on a system (and runtime) that covers most of the model; of equal ones own ones, the newest."""
     fitting = [offer for offer in offers if offer.way.system == system and runtime in (None, offer.way.runtime)]
-    return max(fitting, key=lambda offer: (offer.sequences, offer.newest, offer.way), default=None)
+    return max(fitting, key=lambda offer: (offer.sequences, offer.trust, offer.newest, offer.way), default=None)
 
 
 def offers_for(offers: Iterable[Offer], traits: Traits, runtimes: Mapping[str, Runtime]) -> list[Offer]:

@@ -1,4 +1,4 @@
-"""Results of the store that a run can reuse."""
+"""Results of the store that a run can reuse: its own, as a run measures here what others have claimed."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -11,6 +11,7 @@ from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.records import Failure, Result, Statistics
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
 
@@ -41,7 +42,7 @@ def known_in(store: ResultsDatabase, conditions: Conditions, keys: Iterable[JobK
     """Return what the store knows of these keys, with measurements since then only."""
     newest = ((key, _newest(store, conditions, key)) for key in keys)
     found = {key: result[0] for key, result in newest if result}
-    failures = store.records(Failure, conditions.query)
+    failures = store.records(Failure, conditions.query, own=True)
     return Known(
         {key: _statistics(summary) for key, summary in found.items() if summary.when >= since},
         {
@@ -74,7 +75,8 @@ def results_of_newest_run(store: ResultsDatabase, conditions: Conditions, key: J
     newest = newest_result(store, conditions, key)
     if newest is None:
         return ()
-    of_run = store.select(_subject(key) & conditions.query & equal(good=True, run=newest.run), order=OLDEST_FIRST)
+    subject = _subject(key) & conditions.query & equal(good=True, run=newest.run, origin=OWN)
+    of_run = store.select(subject, order=OLDEST_FIRST)
     found = []
     for place in range(len(of_run)):
         # The store reports damaged results by itself.
@@ -93,7 +95,7 @@ def _result_of(newest: Selection) -> Result | None:
 def _newest(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
     """Return the newest good result; empty if there is none."""
     # Of equally old results, the one stored last counts.
-    return store.select(_subject(key) & conditions.query & equal(good=True), order=OLDEST_FIRST)[-1:]
+    return store.select(_subject(key) & conditions.query & equal(good=True, origin=OWN), order=OLDEST_FIRST)[-1:]
 
 
 def _subject(key: JobKey) -> QueryInstance:

@@ -271,11 +271,11 @@ def load_tests_of(
     only: Collection[str] | None = None,
     runtimes: Collection[str] | None = None,
 ) -> list[LoadTest]:
-    """Return the measured scenarios of the reported models, on all systems and runtimes or on these."""
+    """Return the measured scenarios of the reported models, on all systems and runtimes or on these, oldest first."""
     names = {it.name for it in contents.reported_models}
     return [
         it
-        for it in store.records(LoadTest)
+        for it in store.least_first(LoadTest)
         if it.name in names and (only is None or it.system in only) and (runtimes is None or it.runtime in runtimes)
     ]
 

@@ -1,10 +1,10 @@
-"""Errors of suites; each message says what to do."""
+"""Errors of suites and signatures; each message says what to do."""
 
 from dlbricks_tui.errors import UserError
 
 
 class ShareError(UserError):
-    """The base of all errors about suites."""
+    """The base of all errors about suites and signatures."""
 
 
 class UnsuitableLayersError(ShareError):
@@ -17,3 +17,11 @@ class BrokenBrickError(ShareError):
 
 class BrokenSuiteError(ShareError):
     """A folder that is not a suite, or a suite with forbidden contents."""
+
+
+class SignatureError(ShareError):
+    """A file of results that cannot be signed, or whose signature cannot be trusted."""
+
+
+class GalleryError(ShareError):
+    """A folder without results that can be imported."""

@@ -14,12 +14,15 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.variant import Variant, stated_kernels, stated_precision, stated_threads
 from dlbricks_tui.store.index import (
+    ORIGIN_COLUMN,
+    OWN,
     REFERENCE_COLUMN,
     TEXT_COLUMNS,
     Column,
     Index,
     Rows,
     to_iso,
+    trust_in,
 )
 from dlbricks_tui.store.labels import kind_of_label
 
@@ -68,6 +71,8 @@ COLUMNS: Mapping[str, Content] = {
     "run": Content.TEXT,
     "good": Content.FLAG,
     "models": Content.TEXT,
+    # `own`, `unsigned` or `signed by` somebody.
+    ORIGIN_COLUMN: Content.TEXT,
 }
 _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq,
@@ -132,6 +137,13 @@ class Summary:
     good: bool
     # The models of its run.
     models: str
+    # Where it comes from: `own`, `unsigned`, or `signed by` somebody.
+    origin: str
+
+    @property
+    def precedence(self) -> tuple[int, str]:
+        """The rank among results of the same subject: the highest one counts, as with `LEAST_FIRST`."""
+        return trust_in(self.origin), self.when
 
     @property
     def variant(self) -> Variant:
@@ -250,6 +262,9 @@ def column_of(index: Index, column: str, rows: Rows) -> Values:
         if column == "precision":
             return Texts([stated_precision(identity).value for identity in identities], codes)
         return Numbers(np.array([stated_threads(identity) or 0 for identity in identities], dtype=np.int64)[codes])
+    if column == ORIGIN_COLUMN:
+        known = index.vocabularies[column]
+        return Texts(index.origins(), index.column(column)[rows], lambda text: 0 if text == OWN else known.code(text))
     if column in TEXT_COLUMNS:
         codes = _name_codes(index, rows) if column == "name" else index.column(column)[rows]
         return Texts(index.vocabularies[column].texts, codes, index.vocabularies[column].code)
@@ -269,6 +284,8 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
     """Return numbers in the order in which users expect the values."""
     if column == "id":
         return index.column("uuid")[rows].view(">u8").reshape(-1, 2)[:, 0]
+    if column == ORIGIN_COLUMN:
+        return index.trust(rows)
     found = column_of(index, column, rows)
     if not isinstance(found, Texts):
         return found.values

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from tinydb import TinyDB
@@ -18,14 +18,42 @@ from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.filters import all_of, equal, parse_filter
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, trust_in
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
-from dlbricks_tui.store.records import LoadTest, Peaks, Proof, Provenance, Record, Run, Runtime, System
+from dlbricks_tui.store.records import (
+    Import,
+    LoadTest,
+    Peaks,
+    Proof,
+    Provenance,
+    Record,
+    Run,
+    Runtime,
+    System,
+    utc_now,
+)
 from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parse_order, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+class Source(NamedTuple):
+    """A file of results: its name, and its verified signer (empty: none)."""
+
+    file: str
+    signer: str = ""
+
+    @property
+    def origin(self) -> str:
+        """The origin of records in it, as in the column."""
+        return origin_of(self.signer)
+
+    def as_import_of(self, uuids: Iterable[str]) -> Import:
+        """Return the record that these records come from the file."""
+        return Import(when=utc_now(), file=self.file, signer=self.signer, records=tuple(uuids))
 
 
 def results_storage(folder: Path) -> JournalStorage:
@@ -78,12 +106,32 @@ class ResultsDatabase(TinyDB):
         orders = [parse_order(it) if isinstance(it, str) else it for it in order]
         return select(self.generation, all_of(queries), orders)
 
-    def records(self, kind: type[AnyRecord], query: QueryInstance | None = None) -> list[AnyRecord]:
-        """Return the records of a kind that match a query on their fields, in the order in which they were stored."""
-        table = TABLE_OF[cast(type[Record], kind)]
+    def records(
+        self, kind: type[AnyRecord], query: QueryInstance | None = None, *, own: bool = False
+    ) -> list[AnyRecord]:
+        """Return the records of a kind that match a query on their fields, in the order in which they were stored.
+
+        Imported records come before the own ones, which count. `own` leaves them out.
+        """
+        rows = self._rows_of(kind, query)
+        trust = self.generation.index.trust(rows)
+        rows = rows[trust == trust_in(OWN)] if own else rows[np.argsort(trust, kind="stable")]
+        return self._read(kind, rows)
+
+    def least_first(self, kind: type[AnyRecord], query: QueryInstance | None = None) -> list[AnyRecord]:
+        """Return dated records by precedence, the last of which counts: own ones before imported ones, then newer ones.
+
+        See `LEAST_FIRST`.
+        """
+        rows, index = self._rows_of(kind, query), self.generation.index
+        return self._read(kind, rows[np.lexsort((index.column("when")[rows], index.trust(rows)))])
+
+    def _rows_of(self, kind: type[Any], query: QueryInstance | None) -> Rows:
+        return matching_rows(query or all_of([]), TableFields(self.generation, TABLE_OF[kind]))
+
+    def _read(self, kind: type[AnyRecord], rows: Rows) -> list[AnyRecord]:
         found: list[AnyRecord] = []
-        fields = TableFields(self.generation, table)
-        for row in matching_rows(query or all_of([]), fields).tolist():
+        for row in rows.tolist():
             # The store reports damaged records.
             with suppress(DamagedResultError):
                 found.append(cast(AnyRecord, self.generation.record(row)))
@@ -103,18 +151,15 @@ class ResultsDatabase(TinyDB):
 
     def peaks(self) -> tuple[Peaks, ...]:
         """Return the peaks of each system at each number of threads, as measured last."""
-        measured = sorted(self.records(Peaks), key=lambda peaks: peaks.when)
-        return tuple({(it.system, it.threads): it for it in measured}.values())
+        return tuple({(it.system, it.threads): it for it in self.least_first(Peaks)}.values())
 
     def proofs_of(self, model: str, system: str) -> tuple[Proof, ...]:
         """Return the what-ifs of a model, by its key, that were proved on a system, the newest proof first."""
-        found = self.records(Proof, equal(model=model, system=system))
-        return tuple(sorted(found, key=lambda proof: proof.when, reverse=True))
+        return tuple(reversed(self.least_first(Proof, equal(model=model, system=system))))
 
     def load_tests_of(self, model: str, system: str) -> tuple[LoadTest, ...]:
         """Return the scenarios of a model, by its key, that were measured on a system, the newest first."""
-        found = self.records(LoadTest, equal(model=model, system=system))
-        return tuple(sorted(found, key=lambda test: test.when, reverse=True))
+        return tuple(reversed(self.least_first(LoadTest, equal(model=model, system=system))))
 
     def load_test(self, uuid: str) -> LoadTest | None:
         """Return a measured scenario by its UUID; None if there is none."""
@@ -127,15 +172,26 @@ class ResultsDatabase(TinyDB):
 
         Proofs and load tests have their own UUID as their run. None: the store does not know.
         """
-        found = self.records(Provenance, equal(run=run, runtime=runtime))
-        return max(found, key=lambda it: it.when, default=None)
+        return next(reversed(self.least_first(Provenance, equal(run=run, runtime=runtime))), None)
+
+    def source_of(self, uuid: str) -> Source | None:
+        """Return the file that a record was imported from; None if it was not imported."""
+        found = [it for it in self.records(Import) if uuid in it.records]
+        return Source(found[-1].file, found[-1].signer) if found else None
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs, each in its last state."""
-        return tuple({it.id: it for it in sorted(self.records(Run), key=lambda run: run.when)}.values())
+        return tuple({it.id: it for it in self.least_first(Run)}.values())
 
     def add(self, *records: Record) -> int:
         """Store records durably, skip those whose UUID is known, and return the number of new ones."""
+        return self._add(records)
+
+    def add_imported(self, records: Iterable[Record], source: Source) -> int:
+        """Store records of a file like `add`, and in the same step that they come from it."""
+        return self._add(records, source)
+
+    def _add(self, records: Iterable[Record], source: Source | None = None) -> int:
         with self.storage.locked() as generation:
             new: dict[str, JournalEntry] = {}
             for record in records:
@@ -143,8 +199,16 @@ class ResultsDatabase(TinyDB):
                 uuid = document["uuid"]
                 if uuid not in new and generation.index.row_of_uuid(uuid) is None:
                     new[uuid] = JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), document)
-            self.storage.append(new.values())
+            entries = list(new.values())
+            # The key of a brick is the hash of its form: it is the same wherever it comes from.
+            if source is not None and (marked := [uuid for uuid, it in new.items() if it.table != "bricks"]):
+                entries.append(self._entry(source.as_import_of(marked)))
+            self.storage.append(entries)
         return len(new)
+
+    def _entry(self, record: Record) -> JournalEntry:
+        table = TABLE_OF[type(record)]
+        return JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), fields_of(record))
 
     def delete(self, uuids: Iterable[str]) -> int:
         """Remove records durably and return how many there were.
@@ -166,11 +230,14 @@ class ResultsDatabase(TinyDB):
 
         A deletion only marks a record. Its generation keeps its files open, even over a compaction.
         """
-        found: list[Record] = []
-        for position in range(len(deleted)):
+        found: dict[str, list[Record]] = {}
+        for position, origin in enumerate(deleted.values(ORIGIN_COLUMN)):
             with suppress(DamagedResultError):
-                found.append(deleted.result(position))
-        return self.add(*found)
+                found.setdefault(origin, []).append(deleted.result(position))
+        restored = self.add(*found.pop(OWN, []))
+        for origin, records in found.items():
+            restored += self.add_imported(records, Source("", signer_of(origin)))
+        return restored
 
     def compact(self) -> Path:
         """Write everything into one file that plain TinyDB opens, and return its path."""

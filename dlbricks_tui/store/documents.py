@@ -15,6 +15,7 @@ from dlbricks_tui.store.records import (
     Fact,
     Facts,
     Failure,
+    Import,
     LoadTest,
     Measurement,
     Peaks,
@@ -46,7 +47,11 @@ TABLES: Mapping[str, type[Record]] = {
     "load_tests": LoadTest,
     "end_to_end": EndToEnd,
     "measurements": Measurement,
+    # Last: it refers to records of all other tables.
+    "imports": Import,
 }
+# The tables that travel in files of results. A file cannot tell where a store has its records from.
+EXCHANGED = tuple(name for name in TABLES if name != "imports")
 TABLE_OF: Mapping[type[Record], str] = {record: table for table, record in TABLES.items()}
 SAMPLES = ("samples_ms", "changed_samples_ms", "latencies")
 

@@ -21,6 +21,7 @@ HEAD = "dlbricks"
 # The format in the head. Stores from before version 0.2.0 have another.
 FORMAT = "dlbricks-database"
 
+_RECORD = re.compile(rb'\{"table":"([a-z_]+)","doc_id":\d+,"uuid":"([0-9a-f]{32})"')
 _LINE = re.compile(rb'\{"(table|removed|cleared|dropped)":("(?:[^"\\]|\\.)*")(?:,"doc_id":(-?\d+))?(?=[,}])')
 
 
@@ -72,6 +73,27 @@ def entry_on(line: bytes) -> JournalEntry:
 def _table_named(text: bytes) -> str:
     name: str = json.loads(text)
     return name
+
+
+class NamedRecord(NamedTuple):
+    """A record by its table and UUID."""
+
+    table: str
+    uuid: str
+
+
+def record_on(line: bytes) -> NamedRecord | None:
+    """Return the record on a line that dlbricks wrote, without reading the rest; else None."""
+    match = _RECORD.match(line)
+    return None if match is None else NamedRecord(match[1].decode("ascii"), match[2].decode("ascii"))
+
+
+def are_alike(line: bytes, other: bytes) -> bool:
+    """Return True if two lines are of the same table and have the same document, perhaps under other numbers."""
+    match, matched = _LINE.match(line), _LINE.match(other)
+    if match is None or matched is None or match[3] is None or matched[3] is None:
+        return False
+    return (line[: match.start(3)], line[match.end(3) :]) == (other[: matched.start(3)], other[matched.end(3) :])
 
 
 def renumbered(line: bytes, doc_id: int) -> bytes:

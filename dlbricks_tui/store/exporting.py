@@ -16,7 +16,7 @@ from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES
+from dlbricks_tui.store.documents import EXCHANGED
 from dlbricks_tui.store.entries import HEAD, head_of, line_of, renumbered
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
@@ -32,6 +32,8 @@ _REFERENCES: Mapping[str, tuple[str, ...]] = {
     "peaks": ("system",),
     "runtimes": ("runtime",),
     "runs": ("run",),
+    "calibrations": ("system", "runtime", "level", "protocol"),
+    "failures": ("system", "runtime", "run"),
     "proofs": ("model", "system", "runtime"),
     "load_tests": ("model", "system", "runtime"),
 }
@@ -77,7 +79,7 @@ def export_all(results: ResultsDatabase, path: Path) -> int:
     selection, generation = results.select(order=OLDEST_FIRST), results.generation
     if export_format(path).is_table:
         return export_selection(selection, path)
-    _write(generation, generation.index.rows_of(*TABLES), path)
+    _write(generation, generation.index.rows_of(*EXCHANGED), path)
     return len(selection)
 
 
@@ -96,7 +98,7 @@ def export_selection(selection: Selection, path: Path) -> int:
 
 
 def _write(generation: Generation, rows: Rows, path: Path) -> None:
-    index, names = generation.index, list(TABLES)
+    index, names = generation.index, list(EXCHANGED)
     uuids = index.column("uuid")[rows].view(">u8").reshape(-1, 2)
     places = np.zeros(len(index.known_tables) + 1, dtype=np.intp)
     for name, table in index.known_tables.items():

@@ -21,7 +21,7 @@ from tinydb.queries import QueryInstance
 
 from dlbricks_tui.store.columns import COLUMNS, Content, column_named
 from dlbricks_tui.store.errors import QueryError
-from dlbricks_tui.store.index import UUID_BYTES, since_epoch, to_iso
+from dlbricks_tui.store.index import ORIGIN_COLUMN, UUID_BYTES, since_epoch, to_iso
 
 _WRITTEN = re.compile(r"(\w+)(==|!=|<=|>=|=|<|>|~)(.*)", re.DOTALL)
 _ORDERINGS: Mapping[str, Callable[[Any, Any], QueryInstance]] = {
@@ -33,8 +33,12 @@ _ORDERINGS: Mapping[str, Callable[[Any, Any], QueryInstance]] = {
 _FLAGS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _ID = re.compile(rf"[0-9a-f]{{0,{2 * UUID_BYTES}}}")
-# The texts in which a word is searched.
-_SEARCHED = [name for name, content in COLUMNS.items() if content in (Content.TEXT, Content.KEY) and name != "id"]
+# The texts in which a word is searched. Most origins are `own`, a part of many words.
+_SEARCHED = [
+    name
+    for name, content in COLUMNS.items()
+    if content in (Content.TEXT, Content.KEY) and name not in ("id", ORIGIN_COLUMN)
+]
 
 
 def parse_filter(text: str) -> QueryInstance:

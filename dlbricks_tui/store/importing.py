@@ -4,16 +4,18 @@ import gzip
 import hashlib
 import json
 import os
+import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.printable import printable
+from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import (
     SCHEMA,
     TABLE_OF,
@@ -23,13 +25,15 @@ from dlbricks_tui.store.documents import (
     fields_of,
     record_of,
 )
-from dlbricks_tui.store.entries import FORMAT, HEAD, entry_on
-from dlbricks_tui.store.errors import ExchangeError, written_before_0_2, written_by_newer
+from dlbricks_tui.store.entries import FORMAT, HEAD, are_alike, entry_on, record_on
+from dlbricks_tui.store.errors import DamagedResultError, ExchangeError, written_before_0_2, written_by_newer
 from dlbricks_tui.store.files import Damage, all_lines, document_on
 from dlbricks_tui.store.generation import Generation
+from dlbricks_tui.store.index import RESULT_TABLES
 from dlbricks_tui.store.middlewares import without_checksum, without_schema
-from dlbricks_tui.store.records import BrickForm, DatedRecord, Record
-from dlbricks_tui.store.verification import References, check_plausible
+from dlbricks_tui.store.records import BrickForm, DatedRecord, Import, Record, Timed
+from dlbricks_tui.store.references import References
+from dlbricks_tui.store.verification import check_plausible
 
 # Small enough to release the lock often, large enough to need few disk writes.
 _BATCH = 1000
@@ -37,6 +41,9 @@ _GZIP = b"\x1f\x8b"
 _CHECKED = b'{"check"'
 _CURE = "measure again with this version"
 _CHUNK = 1 << 20
+# The head of a file comes first; checksums mark the lines of one whose head is missing.
+_BEGIN_BYTES = 4096
+_MARKS = (b'"dlbricks"', b'{"check":"')
 # Results shrink to a third or a tenth. A file that unpacks to far more is taken for a decompression bomb.
 _MOST_EXPANSION = 30
 _SMALL_BYTES = 64 << 20
@@ -64,19 +71,32 @@ class ImportReport:
     known: int = 0
     conflicts: list[Conflict] = field(default_factory=list)
     refused: list[Damage] = field(default_factory=list)
+    # The ids under which the store has the results of the file, new ones and known ones.
+    results: list[str] = field(default_factory=list)
 
 
-def import_file(store: ResultsDatabase, path: Path) -> ImportReport:
+def import_file(
+    store: ResultsDatabase,
+    path: Path,
+    content: BinaryIO | None = None,
+    source: Source | None = None,
+    known: References | None = None,
+) -> ImportReport:
     """Store the records of an exported file, packed by gzip or not, or rewritten by plain TinyDB.
 
     The report names refused records: those that cannot come from a measurement or refer to something unknown.
+    `content` is the file if it is open, `source` names it in the store, and `known` has the references of the store.
     """
     report = ImportReport()
+    source = source or Source(printable(path.name))
+    known = known or References.of(store.generation)
     try:
-        with _opened(path) as file:
-            records = _records(file, path, report, References.of(store.generation))
+        with open_regular(path) if content is None else nullcontext(content) as file, unpacked(file, path) as plain:
+            lines = _Lines(plain, path, report, known, store.generation)
+            records = lines.records()
             while batch := list(islice(records, _BATCH)):
-                _take(store, batch, report)
+                _take(store, batch, report, source)
+                lines.generation = store.generation
     except BrokenDocumentError as error:
         raise ExchangeError(f"{path} {error}; {report.new} new records before it were imported") from error
     except OSError as error:
@@ -90,8 +110,8 @@ def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Recor
     """Return the records of these kinds in an exported file, and the lines that an import would refuse."""
     report = ImportReport()
     try:
-        with _opened(path) as file:
-            records = [it for it in _records(file, path, report, References()) if isinstance(it, kinds)]
+        with open_regular(path) as file, unpacked(file, path) as plain:
+            records = [it for it in _Lines(plain, path, report, References()).records() if isinstance(it, kinds)]
     except BrokenDocumentError as error:
         raise ExchangeError(f"{path} {error}") from error
     except OSError as error:
@@ -101,21 +121,40 @@ def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Recor
     return records, report.refused
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[BinaryIO]:
-    """Open the file, unpacked if it is packed."""
-    if not path.is_file() and path.exists() and not path.is_dir():
-        # A pipe would block the command, and a device would never end.
+def open_regular(path: Path, follow_links: bool = True) -> BinaryIO:
+    """Open a file to read; refuse pipes, which would block the command, and devices, which would never end."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
+    file = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
         raise ExchangeError(f"{path} is not a regular file; name a file of `dlbricks results export`")
-    with path.open("rb") as file:
-        packed = file.read(len(_GZIP)) == _GZIP
-        file.seek(0)
-        if not packed:
-            yield file
-            return
-        with TemporaryFile() as plain:
-            _unpack(file, plain, path)
-            yield plain
+    return file
+
+
+@contextmanager
+def unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
+    """Return the contents of an open file, unpacked if it is packed."""
+    file.seek(0)
+    packed = file.read(len(_GZIP)) == _GZIP
+    file.seek(0)
+    if not packed:
+        yield file
+        return
+    with TemporaryFile() as plain:
+        _unpack(file, plain, path)
+        yield plain
+
+
+def is_export(file: BinaryIO) -> bool:
+    """Return True if an open file, packed or not, begins like an export, or cannot be unpacked."""
+    file.seek(0)
+    begin = file.read(_BEGIN_BYTES)
+    if begin.startswith(_GZIP):
+        with suppress(zlib.error):
+            begin = zlib.decompressobj(wbits=31).decompress(begin, _BEGIN_BYTES)
+            return any(mark in begin for mark in _MARKS)
+        return True
+    return any(mark in begin for mark in _MARKS)
 
 
 def _unpack(packed: BinaryIO, plain: BinaryIO, path: Path) -> None:
@@ -136,18 +175,19 @@ def _unpack(packed: BinaryIO, plain: BinaryIO, path: Path) -> None:
     plain.flush()
 
 
-def _take(store: ResultsDatabase, batch: list[Record], report: ImportReport) -> None:
+def _take(store: ResultsDatabase, batch: list[Record], report: ImportReport, source: Source) -> None:
     store.refresh()
     side_by_side = [_beside(store.generation, record, report) for record in batch]
-    new = store.add(*side_by_side)
+    report.results += [it.uuid for it in side_by_side if isinstance(it, Timed)]
+    new = store.add_imported(side_by_side, source)
     report.new += new
     report.known += len(batch) - new
 
 
 def _beside(generation: Generation, record: Record, report: ImportReport) -> Record:
-    document = fields_of(record)
-    stored = _stored(generation, document["uuid"])
-    if stored is None or stored == document or not isinstance(record, DatedRecord):
+    # The id of a definition is the hash of its content.
+    stored = _stored(generation, record.uuid) if isinstance(record, DatedRecord) else None
+    if stored is None or not isinstance(record, DatedRecord) or stored == (document := fields_of(record)):
         return record
     # The id is a hash of the content, so that importing the same file again finds it.
     own = replace(record, uuid=_hash_of(document))
@@ -165,23 +205,53 @@ def _hash_of(document: Document) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _records(file: BinaryIO, path: Path, report: ImportReport, known: References) -> Iterator[Record]:
-    found = False
-    for line in all_lines(file.fileno(), _LONGEST_LINE):
-        try:
-            here = document_on(line)
-            if here is None:
-                continue
-            if line.number == 1 and line.text.startswith(_CHECKED):
-                raise ExchangeError(f"{path} is part of a store; write a file to import by `dlbricks results export`")
-            entry = entry_on(without_schema(without_checksum(here.text), path, _CURE))
-            found = True
-            yield from _accepted(entry.table, entry.document or {}, path, known)
-        except BrokenDocumentError as error:
-            _refuse(report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
-    if not found and (rewritten := _read_whole(file)):
-        report.refused.clear()
-        yield from _rewritten(rewritten, path, report, known)
+@dataclass(slots=True)
+class _Lines:
+    """The lines of a file: those that the store has are counted, and the others are read and checked."""
+
+    file: BinaryIO
+    path: Path
+    report: ImportReport
+    known: References
+    generation: Generation | None = None
+
+    def records(self) -> Iterator[Record]:
+        """Yield the records that the store may not have."""
+        path, found = self.path, False
+        for line in all_lines(self.file.fileno(), _LONGEST_LINE):
+            try:
+                here = document_on(line)
+                if here is None:
+                    continue
+                if line.number == 1 and line.text.startswith(_CHECKED):
+                    raise ExchangeError(
+                        f"{path} is part of a store; write a file to import by `dlbricks results export`"
+                    )
+                text = without_schema(without_checksum(here.text), path, _CURE)
+                if found and self._has(text):
+                    continue
+                entry = entry_on(text)
+                found = True
+                yield from _accepted(entry.table, entry.document or {}, path, self.known)
+            except BrokenDocumentError as error:
+                _refuse(self.report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+        if not found and (rewritten := _read_whole(self.file)):
+            self.report.refused.clear()
+            yield from _rewritten(rewritten, path, self.report, self.known)
+
+    def _has(self, text: bytes) -> bool:
+        """Return True if the store has the same document, which was checked when it was stored."""
+        named = None if self.generation is None else record_on(text)
+        row = None if named is None or self.generation is None else self.generation.index.row_of_uuid(named.uuid)
+        if named is None or row is None or self.generation is None:
+            return False
+        with suppress(DamagedResultError):
+            if are_alike(text, self.generation.line(row)):
+                self.report.known += 1
+                if named.table in RESULT_TABLES:
+                    self.report.results.append(named.uuid)
+                return True
+        return False
 
 
 def _refuse(report: ImportReport, path: Path, damage: Damage) -> None:
@@ -234,9 +304,13 @@ def _accepted(table: str, document: Document, path: Path, known: References, cha
     if table not in TABLES:
         raise BrokenDocumentError(f"is of a table that dlbricks does not have: {table[:40]}")
     record = record_of(table, document)
+    if isinstance(record, Import):
+        # The file of a compacted store has them. They are about that store, and no evidence for this one.
+        return
     if isinstance(record, BrickForm) and hashlib.sha256(record.canonical.encode()).hexdigest() != record.key:
         raise BrokenDocumentError("has a brick key that is not the hash of its canonical form")
-    if not changed and fields_of(record)["uuid"] != document.get("uuid"):
+    uuid = record.uuid if isinstance(record, DatedRecord) else fields_of(record)["uuid"]
+    if not changed and uuid != document.get("uuid"):
         raise BrokenDocumentError("has a uuid that is not the hash of its content")
     check_plausible(record)
     known.check(record)

@@ -6,7 +6,7 @@ only. Rows are only added: a removed document is a row that is no longer alive, 
 
 from array import array
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from typing import Any, NamedTuple
@@ -19,6 +19,9 @@ from dlbricks_tui.store.labels import label_of
 
 RESULT_TABLES = ("measurements", "end_to_end")
 
+ORIGIN_COLUMN = "origin"
+OWN, UNSIGNED = "own", "unsigned"
+_SIGNED_BY = "signed by "
 TEXT_COLUMNS = (
     "brick",
     "context",
@@ -33,7 +36,10 @@ TEXT_COLUMNS = (
     "run",
     # The key of the model in which a brick was timed, where that was the whole model.
     "carrier",
+    # The origin of a record: empty for those of this store itself. An import fills it, and no document has it.
+    ORIGIN_COLUMN,
 )
+_COLUMNS_OF_FIELDS = tuple(name for name in TEXT_COLUMNS if name != ORIGIN_COLUMN)
 STATISTIC_COLUMNS = ("trimmed_mean_ms", "median_ms", "minimum_ms", "spread_ms", "low_ms", "high_ms")
 # The latency of the reference in the same rounds: how fast the host was. 0 if unknown.
 REFERENCE_COLUMN = "reference_ms"
@@ -227,6 +233,8 @@ class Index:
             self._grow()
         order = row if before is None else self._columns["order"][before]
         about = {"table": known.code, "id": document_id, "alive": True, "order": order, **place._asdict()}
+        if before is not None:
+            about[ORIGIN_COLUMN] = self._columns[ORIGIN_COLUMN][before]
         for name, value in {**values, **about}.items():
             self._columns[name][row] = value
         self._chain(row, table)
@@ -234,6 +242,8 @@ class Index:
             self.forget(before)
         known.last_id = max(known.last_id, document_id)
         self.rows = row + 1
+        if table == "imports":
+            self._mark(document["records"], origin_of(document["signer"]))
 
     def remove(self, table: str, document_id: int) -> None:
         """Remove a document."""
@@ -255,6 +265,22 @@ class Index:
     def forget(self, row: int) -> None:
         """Mark a row as removed."""
         self._columns["alive"][row] = False
+
+    def trust(self, rows: Rows) -> NDArray[np.int64]:
+        """Return a number for each row; records with a higher number count before those with a lower one."""
+        trust = np.array([trust_in(origin) for origin in self.origins()], dtype=np.int64)
+        found: NDArray[np.int64] = trust[self.column(ORIGIN_COLUMN)[rows]]
+        return found
+
+    def origins(self) -> list[str]:
+        """Return the origins by their numbers in the column."""
+        return [OWN, *self.vocabularies[ORIGIN_COLUMN].texts[1:]]
+
+    def _mark(self, uuids: Iterable[str], origin: str) -> None:
+        code = self.vocabularies[ORIGIN_COLUMN].code_or_new(origin)
+        for uuid in uuids:
+            if (row := self.row_of_uuid(uuid)) is not None:
+                self._columns[ORIGIN_COLUMN][row] = code
 
     def _existing(self, table: str) -> KnownTable:
         known = self.known_tables.setdefault(table, KnownTable(len(self.known_tables)))
@@ -291,7 +317,7 @@ def _values_of(table: str, document: Document, vocabularies: Mapping[str, Vocabu
     """Return the values of a record's columns."""
     renamed = FIELD_OF_COLUMN.get(table, {})
     values: dict[str, Any] = {"uuid": bytes.fromhex(document["uuid"])}
-    for name in TEXT_COLUMNS:
+    for name in _COLUMNS_OF_FIELDS:
         # A new row has the empty text in all columns.
         if text := document.get(renamed.get(name, name)):
             values[name] = vocabularies[name].code_or_new(text)
@@ -339,8 +365,26 @@ class _Finder:
         yield from reversed(self._recent.get(wanted, ()))
         if len(self._sorted):
             key = self._sorted.dtype.type(wanted)
-            begin, end = np.searchsorted(self._sorted, key), np.searchsorted(self._sorted, key, side="right")
+            begin = end = int(self._sorted.searchsorted(key))
+            # Most numbers occur once.
+            while end < len(self._sorted) and self._sorted[end] == key:
+                end += 1
             yield from reversed(self._row_of[begin:end].tolist())
+
+
+def origin_of(signer: str) -> str:
+    """Return the origin of records that were imported from a file of a signer; empty for an unsigned file."""
+    return f"{_SIGNED_BY}{signer}" if signer else UNSIGNED
+
+
+def signer_of(origin: str) -> str:
+    """Return the signer of records of an origin, empty if nobody has signed them."""
+    return origin.removeprefix(_SIGNED_BY) if origin.startswith(_SIGNED_BY) else ""
+
+
+def trust_in(origin: str) -> int:
+    """Return the rank of an origin: own records count before signed ones, and those before unsigned ones."""
+    return {UNSIGNED: 0, OWN: 2}.get(origin, 1)
 
 
 def to_microseconds(when: str) -> int:

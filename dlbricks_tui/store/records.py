@@ -299,6 +299,19 @@ class Provenance(DatedRecord):
     unmet: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import(DatedRecord):
+    """Records that came from a file of results, by their UUIDs; a large file has several of these.
+
+    - `file` is the file's name, with its place in the gallery that it came with.
+    - `signer` is the verified signer of the file; empty if it is unsigned.
+    """
+
+    file: str
+    signer: str
+    records: tuple[str, ...]
+
+
 Result = Measurement | EndToEnd
 Record = (
     BrickForm
@@ -313,4 +326,5 @@ Record = (
     | LoadTest
     | EndToEnd
     | Measurement
+    | Import
 )

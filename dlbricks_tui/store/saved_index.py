@@ -21,7 +21,7 @@ from dlbricks_tui.store.index import COLUMN_TYPES, TEXT_COLUMNS, Index, KnownTab
 
 INDEX_NAME = "index.bin"
 # Raise it with any change to the columns, or to how documents fill them.
-_VERSION = 2
+_VERSION = 3
 # The table of records that came after it. A version of dlbricks without it indexes its documents without columns.
 _LATER_TABLES = ("provenance",)
 

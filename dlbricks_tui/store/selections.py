@@ -21,7 +21,7 @@ from dlbricks_tui.store.columns import (
 )
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import Index, Rows
+from dlbricks_tui.store.index import ORIGIN_COLUMN, Index, Rows
 from dlbricks_tui.store.query_masks import ResultFields, matching_rows
 from dlbricks_tui.store.records import Result, Run, Runtime, System
 
@@ -46,6 +46,8 @@ class SortOrder(NamedTuple):
 
 
 OLDEST_FIRST = (SortOrder("when"),)
+# The last result counts: own ones before signed ones, those before unsigned ones, and of these the newest.
+LEAST_FIRST = (SortOrder(ORIGIN_COLUMN), *OLDEST_FIRST)
 NEWEST_FIRST = (SortOrder("when", descending=True),)
 
 
@@ -91,6 +93,12 @@ class Selection(Sequence[Summary]):
     def numbers(self, column: str) -> NDArray[Any]:
         """Return one column that holds numbers or times; times are in microseconds since 1970."""
         return self.generation.index.column(column)[self.rows]
+
+    @property
+    def trust(self) -> list[int]:
+        """The rank of each result's origin: own ones have the highest."""
+        ranks: list[int] = self.generation.index.trust(self.rows).tolist()
+        return ranks
 
     def summaries(self) -> list[Summary]:
         """Return all results without samples."""
@@ -152,10 +160,10 @@ def by_id(described: Iterable[Described]) -> dict[str, Described]:
 
 
 def newest_of_each(selection: Selection, columns: Sequence[str]) -> Selection:
-    """Return the newest result of each group that agrees in these columns."""
+    """Return the result of each group that agrees in these columns that counts: see LEAST_FIRST."""
     index = selection.generation.index
     newest_first = selection.rows[::-1]
-    newest_first = newest_first[np.argsort(-index.column("when")[newest_first], kind="stable")]
+    newest_first = newest_first[np.lexsort((-index.column("when")[newest_first], -index.trust(newest_first)))]
     _, first = np.unique(_numbered(index, columns, newest_first), return_index=True)
     return Selection(selection.generation, newest_first[first])
 

@@ -7,11 +7,10 @@ forged, or written by a program with a bug.
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from dlbricks_tui.store.columns import values_of
 from dlbricks_tui.store.database import results_storage
 from dlbricks_tui.store.documents import SAMPLES, TABLE_OF, TABLES, BrokenDocumentError, fields_of
 from dlbricks_tui.store.errors import DamagedResultError
@@ -22,7 +21,6 @@ from dlbricks_tui.store.records import (
     BrickForm,
     DatedRecord,
     LoadTest,
-    Measurement,
     Peaks,
     Proof,
     Provenance,
@@ -33,6 +31,7 @@ from dlbricks_tui.store.records import (
     System,
     Timed,
 )
+from dlbricks_tui.store.references import References
 from dlbricks_tui.store.statistics import TRIM, quantile
 
 _MOST_SAMPLES = 100_000
@@ -51,46 +50,6 @@ _LARGEST_COUNT = (1 << 31) - 1
 _CLOCK_TOLERANCE = timedelta(days=1)
 # Builds of NumPy add in different orders.
 _TOLERANCE = 1e-6
-
-
-@dataclass(slots=True)
-class References:
-    """The described bricks, systems and runtimes, to which results may refer."""
-
-    bricks: set[str] = field(default_factory=set)
-    systems: set[str] = field(default_factory=set)
-    runtimes: set[str] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, generation: Generation) -> "References":
-        """Return those that a store describes."""
-        index = generation.index
-        return cls(
-            set(values_of(index, "brick", index.rows_of("bricks"))),
-            set(values_of(index, "system", index.rows_of("systems"))),
-            set(values_of(index, "runtime", index.rows_of("runtimes"))),
-        )
-
-    def take(self, record: Record) -> None:
-        """Add the brick, system or runtime that a record describes."""
-        if isinstance(record, BrickForm):
-            self.bricks.add(record.key)
-        elif isinstance(record, System):
-            self.systems.add(record.id)
-        elif isinstance(record, Runtime):
-            self.runtimes.add(record.id)
-
-    def check(self, record: Record) -> None:
-        """Raise BrokenDocumentError if a record refers to something without a description."""
-        if isinstance(record, Measurement) and record.brick not in self.bricks:
-            raise BrokenDocumentError(f"is of brick {record.brick[:40]!r}, which is described nowhere")
-        # A run may have been on another system than its results in an export.
-        if isinstance(record, BrickForm | System | Runtime | Run):
-            return
-        if record.system not in self.systems:
-            raise BrokenDocumentError(f"is of system {record.system[:40]!r}, which is described nowhere")
-        if not isinstance(record, Peaks) and record.runtime not in self.runtimes:
-            raise BrokenDocumentError(f"is of runtime {record.runtime[:40]!r}, which is described nowhere")
 
 
 def check_plausible(record: Record) -> None:

@@ -27,7 +27,7 @@ from dlbricks_tui.runtime.variant import states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Measurement, System
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
+from dlbricks_tui.store.selections import LEAST_FIRST, by_id
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
@@ -98,7 +98,7 @@ class ThreadSafeEstimator:
         with self._store.held() as store:
             asked = equal(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
             asked &= equal(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
-            found = store.select(asked, order=OLDEST_FIRST)
+            found = store.select(asked, order=LEAST_FIRST)
             newest = found.result(-1) if found else None
             if not isinstance(newest, Measurement):
                 return None

@@ -37,7 +37,7 @@ SYSTEMS = {
 
 
 def offer(system: str, runtime: str, sequences: int, newest: int = 0, protocol: str = "hot") -> Offer:
-    return Offer(Way(system, runtime, Level.FUSED, protocol), sequences, newest)
+    return Offer(Way(system, runtime, Level.FUSED, protocol), sequences, 2, newest)
 
 
 @pytest.mark.parametrize(

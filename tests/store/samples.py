@@ -3,12 +3,14 @@
 import hashlib
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, fields_of
+from dlbricks_tui.store.documents import SCHEMA, TABLE_OF, TABLES, Document, fields_of
 from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
+from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
 from dlbricks_tui.store.middlewares import with_checksum, with_schema
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import (
@@ -16,6 +18,7 @@ from dlbricks_tui.store.records import (
     Calibration,
     EndToEnd,
     Failure,
+    Import,
     LoadTest,
     Measurement,
     Peaks,
@@ -132,6 +135,11 @@ def load_test(**fields: Any) -> LoadTest:
     return LoadTest(**{**way, **asked, **found, **known, "when": WHEN, **fields})
 
 
+def imported(*uuids: str, **fields: Any) -> Import:
+    """Return the record that records came from a signed file."""
+    return Import(**{"when": WHEN, "file": "team/a.json", "signer": "ann@example.org", "records": uuids, **fields})
+
+
 def counts(store: ResultsDatabase) -> dict[str, int]:
     """Return the number of records in each table."""
     return {table: len(store.table(table)) for table in TABLES}
@@ -141,6 +149,19 @@ def line_of_record(record: Record, schema: int = SCHEMA, doc_id: int = 1, **chan
     """Return a record as a line of a journal, with the changed values, of a schema."""
     entry = JournalEntry(EntryKind.PUT, TABLE_OF[type(record)], doc_id, {**fields_of(record), **changed})
     return with_checksum(with_schema(line_of(entry), schema))
+
+
+def write_file(path: Path, *documents: Document) -> Path:
+    """Write documents that name their table and schema into a file like an export."""
+
+    def numbered(number: int, document: Document) -> NumberedDocument:
+        content = {name: value for name, value in document.items() if name not in ("table", "schema")}
+        line = line_of(JournalEntry(EntryKind.PUT, document["table"], number, content))
+        return NumberedDocument(document["table"], number, with_checksum(with_schema(line, document["schema"])))
+
+    with path.open("wb") as file:
+        write_tinydb_file(file, [numbered(number, each) for number, each in enumerate(documents, 1)])
+    return path
 
 
 def one_of_each() -> list[Record]:
@@ -165,6 +186,8 @@ def one_of_each() -> list[Record]:
             kernel_variant="jit:avx512",
             occurrence=(("model", "resnet50_v1"), ("layer", "conv1")),
         ),
+        # Of a result that was deleted since.
+        imported("f0" * 16, uuid=f"{10:032x}"),
     ]
 
 

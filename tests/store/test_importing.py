@@ -9,14 +9,12 @@ import tinydb
 
 from dlbricks_tui.store import importing
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import TABLES, Document, to_document
-from dlbricks_tui.store.entries import EntryKind, JournalEntry, line_of
+from dlbricks_tui.store.documents import EXCHANGED, Document, to_document
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
 from dlbricks_tui.store.exporting import export_all, export_selection
-from dlbricks_tui.store.files import NumberedDocument, write_tinydb_file
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.importing import ImportReport, import_file
-from dlbricks_tui.store.middlewares import with_checksum, with_schema
+from dlbricks_tui.store.middlewares import with_checksum
 from dlbricks_tui.store.records import BrickForm, Measurement, Runtime, System
 from tests.store.samples import (
     brick,
@@ -30,6 +28,7 @@ from tests.store.samples import (
     run,
     runtime,
     system,
+    write_file,
 )
 
 
@@ -42,19 +41,6 @@ def exported(tmp_path: Path) -> Path:
         store.compact()
         store.add(form(1), measurement(brick=brick(1), when="2026-11-20T08:00:00+00:00"), measurement())
         assert export_all(store, path) == 4
-    return path
-
-
-def write_file(path: Path, *documents: Document) -> Path:
-    """Write documents that name their table and schema into a file like an export."""
-
-    def numbered(number: int, document: Document) -> NumberedDocument:
-        content = {name: value for name, value in document.items() if name not in ("table", "schema")}
-        line = line_of(JournalEntry(EntryKind.PUT, document["table"], number, content))
-        return NumberedDocument(document["table"], number, with_checksum(with_schema(line, document["schema"])))
-
-    with path.open("wb") as file:
-        write_tinydb_file(file, [numbered(number, each) for number, each in enumerate(documents, 1)])
     return path
 
 
@@ -97,7 +83,7 @@ def test_results_of_two_stores_are_merged(exported: Path, tmp_path: Path) -> Non
 
 def test_an_export_is_a_tinydb_file_that_describes_itself(exported: Path) -> None:
     with tinydb.TinyDB(exported, access_mode="r") as database:
-        assert database.tables() == {"dlbricks", *TABLES}
+        assert database.tables() == {"dlbricks", *EXCHANGED}
         assert database.table("bricks").all()[0]["canonical"]
 
 
@@ -113,7 +99,7 @@ def test_an_export_of_some_results_has_only_them_and_their_references(tmp_path: 
         assert store.records(System) == [system("other")]
         assert store.records(Runtime) == [runtime("other")]
         assert {table: count for table, count in counts(store).items() if count} == {
-            "bricks": 1, "systems": 1, "runtimes": 1, "runs": 1, "measurements": 1
+            "bricks": 1, "systems": 1, "runtimes": 1, "runs": 1, "measurements": 1, "imports": 1
         }  # fmt: skip
 
 
@@ -127,8 +113,8 @@ def test_a_result_that_differs_from_the_stored_one_is_kept_beside_it(tmp_path: P
         (conflict,) = report.conflicts
         assert (report.new, conflict.table, conflict.stored) == (1, "measurements", stored.uuid)
         assert store.records(Measurement) == [
-            stored,
             dataclasses.replace(other, uuid=conflict.imported),
+            stored,
         ]
         again = import_file(store, path)
         assert (again.new, again.known, again.conflicts) == (0, 1, [])

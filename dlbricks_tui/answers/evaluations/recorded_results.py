@@ -25,7 +25,7 @@ from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Provenance, System
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id
+from dlbricks_tui.store.selections import LEAST_FIRST, by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ def results_in_other_variants(
     levels = {graph.level, model.whole.level}
     found: dict[tuple[str, str, int], Summary] = {}
     for subject in (*(equal(model=key) for key in end_to_end_keys(graph).values()), equal(name=graph.name)):
-        for each in store.select(subject & equal(of="model", good=True), order=OLDEST_FIRST).summaries():
+        for each in store.select(subject & equal(of="model", good=True), order=LEAST_FIRST).summaries():
             system = systems.get(each.system)
             # Another governor or number of cores makes another system of the same processor.
             is_alike = each.system == here.id or (system is not None and system.cpu == here.cpu)
             if is_alike and each.runtime.startswith(f"{framework}-") and each.level in levels:
                 variant = (each.system, each.runtime, each.batch_size)
-                found[variant] = max(each, found.get(variant, each), key=attrgetter("when"))
+                found[variant] = max(each, found.get(variant, each), key=attrgetter("precedence"))
     for each in found.values():
         way = Way(each.system, each.runtime, each.level, each.protocol)
         origin, stored = _origin(store, way, each.run), runtimes.get(each.runtime)
@@ -122,7 +122,7 @@ def results_in_other_variants(
 def _timed_until(store: ResultsDatabase, model: CutModel, way: Way, until: str) -> Summary | None:
     """Return the newest good end-to-end result of a model up to a time."""
     timed = [it for it in _timed(store, model, way) if it.when <= until]
-    return max(timed, key=attrgetter("when"), default=None)
+    return max(timed, key=attrgetter("precedence"), default=None)
 
 
 def samples_since(store: ResultsDatabase, model: CutModel, way: Way, since: str) -> list[tuple[float, ...]]:
@@ -133,7 +133,7 @@ def samples_since(store: ResultsDatabase, model: CutModel, way: Way, since: str)
 def _timed(store: ResultsDatabase, model: CutModel, way: Way) -> Iterator[Summary]:
     of_way = equal(of="model", good=True, system=way.system, runtime=way.runtime, protocol=way.protocol)
     for level, key in end_to_end_keys(model.decomposition.graph).items():
-        yield from store.select(of_way & equal(model=key, level=level.value), order=OLDEST_FIRST).summaries()
+        yield from store.select(of_way & equal(model=key, level=level.value), order=LEAST_FIRST).summaries()
 
 
 def _facts_of(framework: str, version: str, identity: str) -> dict[str, Any]:
@@ -162,5 +162,5 @@ def _origin(store: ResultsDatabase, way: Way, run: str | None) -> Provenance | N
     """Return where a result comes from; without a run, where the newest results of the way come from."""
     if run is not None:
         return store.provenance_of(run, way.runtime)
-    found = store.records(Provenance, equal(system=way.system, runtime=way.runtime, protocol=way.protocol))
-    return max(found, key=attrgetter("when"), default=None)
+    found = store.least_first(Provenance, equal(system=way.system, runtime=way.runtime, protocol=way.protocol))
+    return next(reversed(found), None)

@@ -183,7 +183,7 @@ class _Scenarios:
             cure = self._cure(runtime, lacking)
             refusal = f"{self._source.name} has no results {_at_sizes(lacking)}; measure them: {cure}"
         else:
-            tests = sorted(store.records(LoadTest, equal(system=way.system)), key=lambda it: it.when, reverse=True)
+            tests = store.least_first(LoadTest, equal(system=way.system))[::-1]
             crowded = ServiceTimes(by_size, crowding=max(1.0, self._threads / self._cores))
             service = with_load_tests(crowded, tests, way.runtime, scenario.instances)
             try:

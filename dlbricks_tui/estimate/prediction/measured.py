@@ -13,16 +13,16 @@ from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import ANY_CONTEXT
-from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
+from dlbricks_tui.store.selections import LEAST_FIRST, Selection
 
 
 def results_of(store: ResultsDatabase, way: Way, bricks: Collection[str] | None = None) -> Selection:
-    """Return the good results of all bricks, or of some, that were measured in one way, oldest first."""
+    """Return the good results of all bricks, or of some, that were measured in one way; the last one of each counts."""
     asked = equal(of="brick", good=True, system=way.system, runtime=way.runtime, protocol=way.protocol)
     asked &= equal(level=way.level.value)
     if bricks is not None:
         asked &= where("brick").one_of(list(bricks))
-    return store.select(asked, order=OLDEST_FIRST)
+    return store.select(asked, order=LEAST_FIRST)
 
 
 def state_of(*selections: Selection) -> str:

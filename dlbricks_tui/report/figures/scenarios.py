@@ -66,9 +66,9 @@ def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Se
 
 
 def _newest_of_each(tests: Sequence[LoadTest]) -> list[LoadTest]:
-    """Return the newest test of each scenario of a model on a system and runtime, in the order of the models."""
+    """Return the last test of each scenario of a model on a system and runtime, in the order of the models."""
     found: dict[object, LoadTest] = {}
-    for it in sorted(tests, key=lambda test: test.when):
+    for it in tests:
         rate = None if it.sought else it.rate
         asked = (it.kind, it.percentile, it.bound_ms, rate, it.batch_size, it.instances)
         found[it.name, it.system, it.runtime, it.level, asked] = it

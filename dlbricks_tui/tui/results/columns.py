@@ -64,6 +64,7 @@ HEADINGS: Mapping[str, Heading] = {
     "run": Heading("run", 20, "the id of the run"),
     "good": Heading("good", 5, "whether no flag was raised"),
     "models": Heading("models", 22, "the models of the run that measured it"),
+    "origin": Heading("origin", 12, "own, unsigned, or who signed the imported file"),
 }
 # The first of them fit on 80 columns.
 FIRST_COLUMNS = ("name", "trimmed_mean_ms", "samples", "when", "system", "runtime", "context", "level", "good")

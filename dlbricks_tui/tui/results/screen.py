@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.store.importing import ImportReport
+    from dlbricks_tui.share.galleries import Imported
     from dlbricks_tui.store.selections import Selection
     from dlbricks_tui.tui.session import Session
 
@@ -48,6 +48,7 @@ class ResultsScreen(PanelledScreen[None]):
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._store = session.store
+        self._data = session.data
         self._kept: NamedSelection | None = None
         # The deleted selections, the latest last.
         self._undo: list[Selection] = []
@@ -189,15 +190,23 @@ class ResultsScreen(PanelledScreen[None]):
 
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.", markup=False)
-        self.run_in_thread(partial(work.import_from, self._store, path), then=partial(self._imported, path))
+        self.run_in_thread(partial(work.import_from, self._store, path, self._data), then=partial(self._imported, path))
 
-    def _imported(self, path: Path, report: ImportReport) -> None:
-        told = f"{counted(report.new, 'new record')} in {path.name}, {report.known:,} known."
-        if report.conflicts:
-            told += f" {len(report.conflicts):,} differ from those in the store; both are kept."
-        if report.refused:
-            told += f" {len(report.refused):,} cannot be read: {report.refused[0]}"
-        self._changed(told, warning=bool(report.refused))
+    def _imported(self, path: Path, done: Imported) -> None:
+        files = [it for one in done.paths for it in one.files]
+        reports = [it.report for it in files]
+        told = f"{counted(sum(it.new for it in reports), 'new record')} in {path.name}, "
+        told += f"{sum(it.known for it in reports):,} known."
+        if signers := sorted({it.signer for it in files if it.signer}):
+            told += f" Signed by {', '.join(signers)}."
+        if conflicts := sum(len(it.conflicts) for it in reports):
+            told += f" {conflicts:,} differ from those in the store; both are kept."
+        if done.claims:
+            told += f" {counted(len(done.claims), 'result')} contradict others: `dlbricks results import` lists them."
+        refused = [str(each) for it in reports for each in it.refused] + [it.refusal for it in files if it.refusal]
+        if refused:
+            told += f" {len(refused):,} cannot be read: {refused[0]}"
+        self._changed(told, warning=bool(refused or done.claims))
 
     def _foot_lines(self, width: int) -> tuple[Line, ...]:
         if self._kept is None:

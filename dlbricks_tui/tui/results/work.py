@@ -12,7 +12,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
 from dlbricks_tui.store.filters import equal, parse_filter
-from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, SortOrder
 
 if TYPE_CHECKING:
@@ -20,9 +19,10 @@ if TYPE_CHECKING:
 
     from tinydb.queries import QueryInstance
 
+    from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.share.galleries import Imported
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.contrast import Contrast
-    from dlbricks_tui.store.importing import ImportReport
     from dlbricks_tui.store.records import Provenance, Result
     from dlbricks_tui.tui.session import SharedStore
 
@@ -125,15 +125,24 @@ def restore(shared: SharedStore, selection: Selection) -> int:
 
 def export(shared: SharedStore, selection: Selection, path: Path) -> int:
     """Export results to a file, and return their number."""
+    # Loaded here: exports are rare.
+    from dlbricks_tui.share.signatures import remove_signatures
+
     with shared.held():
-        return export_selection(selection, path)
+        exported = export_selection(selection, path)
+    remove_signatures(path)
+    return exported
 
 
-def import_from(shared: SharedStore, path: Path) -> ImportReport:
-    """Import a file that was exported on any host."""
+def import_from(shared: SharedStore, path: Path, data: DataFolder) -> Imported:
+    """Import a file that was exported on any host, or all of a folder."""
+    # Loaded here: imports are rare.
+    from dlbricks_tui.share.galleries import Trust, import_paths
+    from dlbricks_tui.share.signatures import signers_of
+
     # An import takes long, so it opens the store a second time instead of locking the shared one.
     with ResultsDatabase(shared.folder) as store:
-        return import_file(store, path)
+        return import_paths(store, [path], Trust(signers_of(data)))
 
 
 def compare(shared: SharedStore, first: Selection, second: Selection) -> Contrast:

@@ -1,0 +1,166 @@
+"""Import files of results, one by one or all of a folder: a gallery, in which a team publishes them."""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.printable import printable
+from dlbricks_tui.share.errors import GalleryError, SignatureError
+from dlbricks_tui.share.signatures import Signers, signature_beside, verified
+from dlbricks_tui.store.claims import Claim, conflicting_claims
+from dlbricks_tui.store.database import ResultsDatabase, Source
+from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
+from dlbricks_tui.store.importing import ImportReport, import_file, is_export, open_regular
+from dlbricks_tui.store.references import References
+
+_ENDINGS = (".json", ".json.gz")
+_MOST_FILES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """What to ask of the signatures of files."""
+
+    signers: Signers
+    # Refuse unsigned files.
+    required: bool = False
+    # Import signed files as if they were unsigned.
+    ignored: bool = False
+
+
+@dataclass(slots=True)
+class ImportedFile:
+    """The outcome for a file: a report, or else the reason why it was refused."""
+
+    path: Path
+    # The name in the store and in claims: that in the gallery.
+    name: str
+    report: ImportReport = field(default_factory=ImportReport)
+    signer: str = ""
+    refusal: str = ""
+
+    @property
+    def source(self) -> Source:
+        """The file as a source of records."""
+        return Source(self.name, self.signer)
+
+
+@dataclass(slots=True)
+class ImportedPath:
+    """The outcome for a file or a folder that the user named."""
+
+    path: Path
+    files: list[ImportedFile]
+    is_folder: bool = False
+    # Files of a folder that are no results.
+    ignored: int = 0
+
+    @property
+    def complete(self) -> bool:
+        """True if no file and no record was refused."""
+        return not any(it.refusal or it.report.refused for it in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The outcome for all paths, and the claims in them that contradict others in the store."""
+
+    paths: tuple[ImportedPath, ...]
+    claims: tuple[Claim, ...]
+
+    @property
+    def complete(self) -> bool:
+        """True if no file and no record was refused."""
+        return all(it.complete for it in self.paths)
+
+
+def import_paths(store: ResultsDatabase, paths: Sequence[Path], trust: Trust) -> Imported:
+    """Import files, and all files of results in folders.
+
+    A file that cannot be imported raises an error if the user named it. In a folder it is named, and the others are
+    imported.
+    """
+    importer = _Importer(store, trust)
+    done = tuple(importer.folder(path) if path.is_dir() else importer.named_file(path) for path in paths)
+    store.refresh()
+    sources = {uuid: it.source for one in done for it in one.files for uuid in it.report.results}
+    return Imported(done, conflicting_claims(store, sources))
+
+
+class _Importer:
+    """Imports files into a store that it has read once."""
+
+    def __init__(self, store: ResultsDatabase, trust: Trust) -> None:
+        self._store = store
+        self._trust = trust
+        # Results by others may not be of this host under another description, even before it has any of its own.
+        self._known = References.of(store.generation, fingerprint())
+
+    def named_file(self, path: Path) -> ImportedPath:
+        """Import a file that the user named."""
+        try:
+            file = open_regular(path)
+        except OSError as error:
+            raise ExchangeError(f"cannot read {path}: {error.strerror}") from error
+        with file:
+            return ImportedPath(path, [self._import(path, printable(path.name), file)])
+
+    def folder(self, folder: Path) -> ImportedPath:
+        """Import all files of results in a folder and its folders."""
+        found = ImportedPath(folder, [], is_folder=True)
+        for path in _candidates(folder):
+            name = printable(str(path.relative_to(folder)))
+            try:
+                with open_regular(path, follow_links=False) as file:
+                    if signature_beside(path) is None and not is_export(file):
+                        found.ignored += 1
+                        continue
+                    found.files.append(self._import(path, name, file))
+            except OSError as error:
+                found.files.append(ImportedFile(path, name, refusal=f"cannot read {path}: {error.strerror}"))
+            except (ExchangeError, OtherVersionError, SignatureError) as error:
+                found.files.append(ImportedFile(path, name, refusal=str(error)))
+        if not found.files:
+            raise GalleryError(
+                f"{folder} has no files of results: they are written by `dlbricks results export`, and end in .json "
+                "or .json.gz"
+            )
+        return found
+
+    def _import(self, path: Path, name: str, file: BinaryIO) -> ImportedFile:
+        signature = None if self._trust.ignored else signature_beside(path)
+        if signature is None and self._trust.required:
+            raise SignatureError(f"{path} is not signed: ask its author for a signature, FILE.sig or FILE.minisig")
+        with (
+            nullcontext((file, "")) if signature is None else verified(path, file, signature, self._trust.signers) as (
+                content,
+                signer,
+            )
+        ):
+            self._known = self._known.without_disputes()
+            imported = ImportedFile(path, name, signer=signer)
+            imported.report = import_file(self._store, path, content, imported.source, self._known)
+        return imported
+
+
+def _candidates(folder: Path) -> Iterator[Path]:
+    """Yield the files that may have results, in the order of their names; links and hidden files are left out."""
+
+    def refuse(error: OSError) -> None:
+        raise GalleryError(f"cannot read {error.filename or folder}: {error.strerror}")
+
+    seen = 0
+    for parent, folders, names in os.walk(folder, onerror=refuse, followlinks=False):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            path = Path(parent, name)
+            if name.startswith(".") or not name.lower().endswith(_ENDINGS) or path.is_symlink():
+                continue
+            seen += 1
+            if seen > _MOST_FILES:
+                raise GalleryError(f"{folder} has more than {_MOST_FILES:,} files of results: name a folder in it")
+            yield path
