@@ -165,7 +165,11 @@ def test_a_result_is_shown_with_statistics_and_a_histogram(results: Command) -> 
 
 
 def test_a_result_in_json_is_the_whole_document(results: Command) -> None:
-    assert json.loads(results("show", FAST.uuid, "--json")[1]) == {**to_document(FAST), "provenance": None}
+    assert json.loads(results("show", FAST.uuid, "--json")[1]) == {
+        **to_document(FAST),
+        "provenance": None,
+        "origin": "own",
+    }
 
 
 def test_a_result_is_shown_with_where_it_comes_from(results: Command, data: Path) -> None:
