@@ -150,7 +150,8 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def _numbers(value: Any) -> tuple[float, ...]:
-    return tuple(map(_number, value))
+    # Samples are many, and nearly always numbers of this type.
+    return tuple(value) if isinstance(value, list) and set(map(type, value)) == {float} else tuple(map(_number, value))
 
 
 def _fact(value: Any) -> Fact:
