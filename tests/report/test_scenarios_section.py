@@ -40,10 +40,10 @@ def test_the_table_has_bound_percentiles_and_verdict() -> None:
     assert (row["p50_ms"], row["p99_ms"]) == (10.000307, 12.00045)
 
 
-def test_the_newest_test_of_a_scenario_counts() -> None:
+def test_the_last_test_of_a_scenario_counts_which_the_store_has_by_precedence() -> None:
     newer = load_test(when="2026-11-22T08:00:00+00:00", rate=44.0)
     other = load_test(kind="single", rate=None, sought=False, bound_ms=None, percentile=90.0)
-    found = cells(section(newer, load_test(), other))
+    found = cells(section(load_test(), newer, other))
     assert [(it["kind"], it["rate"]) for it in found] == [("server", 44.0), ("single", None)]
 
 

@@ -47,7 +47,7 @@ _MOST_PANELS = 60
 
 
 def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Section:
-    """Return the section of the load tests; one that says how to measure them if there are none."""
+    """Return the section of the load tests, the last of each scenario; without any it says how to measure them."""
     heading, explanation = (
         "Scenarios: how much load the models serve",
         "Requests that MLPerf LoadGen sent, and their latencies from when they were due to their answers. `valid` is "
@@ -57,7 +57,7 @@ def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Se
         how = command("scenario", "MODEL", "--kind", "server", "--bound-ms", "50")
         return Section(heading, _NAME, explanation, missing=(f"No scenario was measured: {how} measures one.",))
     numbers = {it.name: it.table1_id for it in contents.reported_models}
-    newest = _newest_of_each(tests)
+    newest = _last_of_each(tests)
     drawn = [it for it in newest if it.kind != Kind.OFFLINE.value]
     exhibits = [_table(newest, numbers)]
     systems = list(dict.fromkeys(it.system for it in drawn))
@@ -65,7 +65,7 @@ def scenarios_section(contents: ReportContents, tests: Sequence[LoadTest]) -> Se
     return Section(heading, _NAME, explanation, tuple(exhibits))
 
 
-def _newest_of_each(tests: Sequence[LoadTest]) -> list[LoadTest]:
+def _last_of_each(tests: Sequence[LoadTest]) -> list[LoadTest]:
     """Return the last test of each scenario of a model on a system and runtime, in the order of the models."""
     found: dict[object, LoadTest] = {}
     for it in tests:
