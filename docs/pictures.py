@@ -15,6 +15,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.run.updates import Replayed
 from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.widgets import drawing
 from tests.tui.application import press, running
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -52,14 +53,14 @@ PICTURES = (
     Picture("scenario", (140, 42), (*VARIED, "L", "2", "j", "e", '"100"', "enter", "1")),
     Picture("trace", (140, 42), (*VARIED, "i", "s", "l", "l")),
     Picture("fleet", (120, 36), (*VARIED, "F")),
-    Picture("help", (100, 40), ("question_mark",)),
-    Picture("commands", (100, 30), ("colon",)),
+    Picture("help", (100, 40), (*VARIED, "question_mark")),
+    Picture("commands", (100, 30), (*VARIED, "colon")),
     Picture("start-run", (120, 36), (*opened("resnet34_v1"), "r")),
     Picture("run", (120, 40), ("5",), run_seconds=32),
     Picture("runs", (120, 30), (*VARIED, "R")),
-    Picture("settings", (110, 40), ("comma",)),
+    Picture("settings", (110, 40), (*VARIED, "comma")),
     Picture("results", (140, 36), ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s")),
-    Picture("corpus", (140, 42), ("7", "3", *["j"] * 8)),
+    Picture("corpus", (140, 42), ("7", "3", *["j"] * 8, "n")),
     Picture("systems", (140, 36), (*VARIED, "8")),
     Picture("doctor", (120, 40), ("8", "4")),
 )
@@ -84,6 +85,8 @@ def app_for(picture: Picture, found: Demonstration) -> DlbricksApp:
 
 def main() -> None:
     """Take the pictures of these names, or all."""
+    # Otherwise the first plots would be sentences only.
+    drawing.load()
     wanted = set(sys.argv[1:]) or {it.name for it in (WELCOME, *PICTURES)}
     if unknown := wanted.difference(it.name for it in (WELCOME, *PICTURES)):
         raise SystemExit(f"no picture is called {', '.join(sorted(unknown))}")
