@@ -192,7 +192,7 @@ def _results(data: DataFolder) -> Iterator[bytes]:
     with ResultsDatabase(data.store) as store:
         for kind in TABLES.values():
             for record in _newest(store.records(kind)):
-                if hasattr(record, "samples_ms"):
+                if hasattr(record, "statistics"):
                     record = _rounded_result(record)
                 document = _without_names(_rounded(to_document(record)))
                 if document["table"] in WITHOUT_UUID:
@@ -205,7 +205,7 @@ def _newest(records: Iterable[Any]) -> list[Any]:
     found: dict[object, Any] = {}
     for number, record in enumerate(records):
         names = ("system", "runtime", "protocol", "brick", "context", "model")
-        is_result = hasattr(record, "samples_ms")
+        is_result = hasattr(record, "statistics")
         found[tuple(getattr(record, name, "") for name in names) if is_result else number] = record
     return list(found.values())
 
