@@ -11,15 +11,16 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.launch import create_run
-from dlbricks_tui.runs.request import read_request
+from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.exporting import assemble
+from dlbricks_tui.share.suites.exporting import assemble, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.packing import SuiteModel
 from dlbricks_tui.share.suites.results_file import read_results
 from dlbricks_tui.share.suites.running import execute_any
 from dlbricks_tui.share.suites.seed import seed_of
+from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
 from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
@@ -158,6 +159,21 @@ def test_results_cannot_be_imported_without_the_key(trio: Trio) -> None:
     key_path(trio.owner.data, read_results(trio.results).suite).unlink()
     with pytest.raises(ShareError, match="--key FILE"):
         trio.bring_home()
+
+
+def test_a_suite_in_one_file_holds_the_same_as_a_folder(trio: Trio) -> None:
+    assembled = trio.export()
+    archives = [trio.path / f"{name}.dlbricks" for name in ("one", "other")]
+    for path in archives:
+        write_assembled(assembled, path, path.with_suffix(".key"))
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with open_suite(trio.suite) as folder, open_suite(archives[0]) as archive:
+        assert (archive.manifest, archive.sha256) == (folder.manifest, folder.sha256)
+        for brick in folder.manifest.bricks:
+            assert archive.network(brick) == folder.network(brick)
+    state = trio.run(suite=SuiteChoice(archives[0], trio.results))
+    assert state.bricks.measured == len(assembled.manifest.bricks)
+    assert trio.bring_home().missing == 0
 
 
 def test_equal_seeds_give_equal_suites_and_different_seeds_different_ones(trio: Trio, tmp_path: Path) -> None:

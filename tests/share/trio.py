@@ -119,7 +119,8 @@ class Trio:
     def request(self, **changes: object) -> RunRequest:
         """Return the vendor's request."""
         about = {"rule": FixedRuns(10), "level": open_suite(self.suite).manifest.level, **changes}
-        return RunRequest(models=(), runtime=FAKE, suite=SuiteChoice(self.suite, self.results), **about)  # type: ignore[arg-type]
+        about.setdefault("suite", SuiteChoice(self.suite, self.results))
+        return RunRequest(models=(), runtime=FAKE, **about)  # type: ignore[arg-type]
 
     def run(
         self, events: list[Event] | None = None, clock: Callable[[], float] = time.monotonic, **changes: object
