@@ -4,6 +4,7 @@ usage: python -m docs.pictures [NAME ...]
 """
 
 import asyncio
+import os
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -90,6 +91,9 @@ def main() -> None:
     wanted = set(sys.argv[1:]) or {it.name for it in (WELCOME, *PICTURES)}
     if unknown := wanted.difference(it.name for it in (WELCOME, *PICTURES)):
         raise SystemExit(f"no picture is called {', '.join(sorted(unknown))}")
+    # Pictures with axes are drawn at once, and as where a terminal has many colours.
+    drawing.load()
+    os.environ["COLORTERM"] = "truecolor"
     if WELCOME.name in wanted:
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(take(DlbricksApp(Session(DataFolder(Path(folder)))), WELCOME))
