@@ -14,13 +14,15 @@ from dlbricks_tui.report.figures.rows import WIDTH, draw_bars, draw_marks, mark,
 
 _LONGEST_LABEL = 40
 _LINE = 0.09
-_ROOM = 1.08
+_ROOM = 0.04
 # Beyond this ratio the axis is logarithmic.
 _MOST_LINEAR = 1.8
-# Intervals may be much wider than the changes, which have to stay visible.
-_MOST_BEYOND = 1.5
+# Intervals may be much wider than the changes, which have to stay visible: a share of the range of the dots.
+_MOST_BEYOND = 0.3
 _LEAST_CHANGE = 0.01
-_MOST_TICKS = 8
+_MOST_TICKS = 6
+# Smaller ratios are shown as fractions.
+_LEAST_DECIMAL = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ def label_in_rows(text: str, beside: str = "") -> str:
 def picture(name: str, title: str, about: str, labels: Sequence[str], series: Sequence[DotSeries], axis: str) -> str:
     """Draw the picture, with a line at the ratio of one."""
     shown = [it for it in series if it.dots]
-    low, high = _limits([dot for it in shown for dot in it.dots])
+    low, high = ratios_shown([dot for it in shown for dot in it.dots])
     is_logarithmic = high > _MOST_LINEAR or low < 1 / _MOST_LINEAR
 
     def paint() -> Figure:
@@ -68,7 +70,7 @@ def picture(name: str, title: str, about: str, labels: Sequence[str], series: Se
         axes.set_xlim(low, high)
         axes.xaxis.set_major_formatter(_times if is_logarithmic else _change)
         if is_logarithmic:
-            axes.set_xticks(_powers(low, high))
+            axes.set_xticks(ticks_of(low, high))
             axes.minorticks_off()
         axes.axvline(1.0, color=Ink.MUTED.light, linewidth=0.9, zorder=1)
         for it in shown:
@@ -85,27 +87,28 @@ def _draw(axes: Axes, series: DotSeries, low: float, high: float) -> None:
     draw_marks(axes, inside, series.ink, series.shape, 4.0, hollow=series.hollow)
 
 
-def _limits(dots: Sequence[Dot]) -> tuple[float, float]:
+def ratios_shown(dots: Sequence[Dot]) -> tuple[float, float]:
     """Return the least and the largest ratio of the axis, in which one and all dots lie."""
-    logs = [math.log(it.ratio) for it in dots if it.ratio > 0]
-    most = max([abs(it) for it in logs], default=0.0)
-    reach = _MOST_BEYOND * max(most, math.log1p(_LEAST_CHANGE))
-    lows = [max(-reach, math.log(it.low)) if it.low > 0 else -reach for it in dots]
-    highs = [min(reach, math.log(it.high)) if it.high > 0 else reach for it in dots]
-    least = min([0.0, *logs, *lows])
-    largest = max([0.0, *logs, *highs])
-    room = max(math.log1p(_LEAST_CHANGE), (_ROOM - 1) * (largest - least))
+    logs = [0.0, *(math.log(it.ratio) for it in dots if it.ratio > 0)]
+    least, largest = min(logs), max(logs)
+    reach = max(math.log1p(_LEAST_CHANGE), _MOST_BEYOND * (largest - least))
+    lows = [math.log(it.low) if it.low > 0 else -math.inf for it in dots]
+    highs = [math.log(it.high) if it.high > 0 else math.inf for it in dots]
+    least = max(least - reach, min([least, *lows]))
+    largest = min(largest + reach, max([largest, *highs]))
+    room = max(math.log1p(_LEAST_CHANGE), _ROOM * (largest - least))
     return math.exp(least - room), math.exp(largest + room)
 
 
-def _powers(low: float, high: float) -> list[float]:
+def ticks_of(low: float, high: float) -> list[float]:
+    """Return powers of two on the axis; each is the same number of times the one before."""
     begin, end = math.ceil(math.log2(low)), math.floor(math.log2(high))
     step = max(1, -(-(end - begin) // _MOST_TICKS))
     return [2.0**it for it in range(begin, end + 1, step)]
 
 
 def _times(value: float, _: float) -> str:
-    return f"{value:g}x"
+    return f"{value:g}x" if value >= _LEAST_DECIMAL else f"1/{1 / value:g}x"
 
 
 def _change(value: float, _: float) -> str:

@@ -29,6 +29,8 @@ _MOST_DRAWN = 40
 _MOST_ROWS = 200
 _OF_EITHER_SIDE = (Verdict.SLOWER, Verdict.FASTER)
 _MOST_NAMED = 10
+# This table is not folded.
+_MOST_ALONE = 20
 _STYLES = {
     Verdict.SLOWER: (Ink.ORANGE, ">", False),
     Verdict.FASTER: (Ink.GREEN, "<", False),
@@ -95,9 +97,10 @@ def _exhibits(number: int, found: Comparison) -> Iterator[Exhibit]:
     if found.alone:
         columns = ("only_in", "of", "name", "why", "execution", "system", "context", "key")
         rows = [_alone_row(it, letter) for it in found.alone]
-        caption = f"{len(rows):,} results without a counterpart.{_shown_of(rows)}"
-        numbers = table(columns, rows, ("context", "key"), most=_MOST_ROWS)
-        yield Exhibit(f"table-alone-{letter.lower()}", f"Only in A or only in {letter}", caption, numbers)
+        first = f": the first {_MOST_ALONE} of {len(rows):,}" if len(rows) > _MOST_ALONE else ""
+        title = f"Of A or {letter} only{first}"
+        numbers = table(columns, rows, ("context", "key"), most=_MOST_ALONE)
+        yield Exhibit(f"table-alone-{letter.lower()}", title, "", numbers)
 
 
 def _changes(what: str, letter: str, pairs: Sequence[Pair]) -> Exhibit:
