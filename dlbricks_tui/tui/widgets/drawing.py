@@ -21,7 +21,7 @@ _COLOURS = {style: number for number, style in enumerate(STYLES, start=16)}
 _STYLES = {number: style for style, number in _COLOURS.items()}
 _CODES = re.compile(r"\x1b\[([0-9;]*)m")
 # Lines of points of braille are finer than characters.
-_FINE_FILL = "hd"
+_FINE_FILL = "█"
 _FINE, _FINE_LINE = "braille", "⠒"
 # The cells and rows for each number on an axis.
 _CELLS_OF_TICK, _ROWS_OF_TICK = 10, 3
