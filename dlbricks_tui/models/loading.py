@@ -41,11 +41,16 @@ class Loader:
         `most_bytes` is the memory for the tensors of a model at a given batch size; None: it does not matter.
         """
         self.cache = Cache(cache)
+        self._framework = framework
         self._mxnet = MXNetLoader(cache, framework)
         self._optimiser = optimiser
         self._folder = cache
         self._memory = memory
         self._most_bytes = most_bytes
+
+    def without_optimiser(self) -> "Loader":
+        """Return a loader that reads ONNX files as they are written, without any runtime."""
+        return Loader(self._folder, self._framework)
 
     @cached_property
     def _onnx(self) -> "OnnxLoader":

@@ -13,6 +13,7 @@ from onnx.helper import make_node
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.share.suites.manifest import sha256
 from tests.models.onnx_models import floats, integers, model, saved
 
 SECRET = "unobtainium"
@@ -143,3 +144,27 @@ def test_fixed_runs_are_refused_as_bricks_of_onnx_models_are_timed_inside_of_net
     status, _, told = people.say("vendor", "suite", "run", people.suite, "-o", people.results, "--fixed-runs", "5")
     assert (status, len(told.splitlines())) == (2, 1)
     assert "leave it out for ONNX models" in told
+
+
+def test_a_run_names_a_hostile_brick_and_measures_the_others(people: People) -> None:
+    people.export("--runtime", "onnxruntime")
+    with zipfile.ZipFile(people.suite) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    document = json.loads(files["suite.json"])
+    brick = document["bricks"][0]
+    name = f"bricks/{brick['id']}.onnx"
+    hostile = ModelProto.FromString(files[name])
+    hostile.graph.initializer[0].external_data.add(key="location", value="/etc/passwd")
+    files[name] = hostile.SerializeToString(deterministic=True)
+    brick.update(bytes=len(files[name]), sha256=sha256(files[name]))
+    files["suite.json"] = json.dumps(document).encode()
+    with zipfile.ZipFile(people.suite, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    status, _, told = people.run()
+    assert status == 1
+    assert f"brick {brick['id']} has an array in another file" in told
+    (part,) = json.loads(Path(people.results).read_text())["parts"]
+    assert list(part["failed"]) == [brick["id"]]
+    # Excerpts also hold the bricks around theirs.
+    assert len(part["measured"]) >= len(document["bricks"]) - 1

@@ -15,13 +15,18 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
 
 # ONNX's own operators, and those that ONNX Runtime has in addition. All others run code of their own.
-_DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
+DOMAINS = frozenset({"", "ai.onnx.ml", "com.microsoft"})
+# Operators of ONNX Runtime that open files, run other programs, or send data to other processes.
+_RUNNING_CODE = re.compile(
+    r"EPContext|Snpe|ATen|Python.*|External.*|YieldOp|Send|Recv|RecordEvent|WaitEvent|Nccl.*|Mpi.*|Adasum.*|"
+    r"All(Reduce|Gather|ToAll)|ReduceScatter|Distributed.*|Sharded.*"
+)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
 # Values of attributes such as `mode`, and the equations of Einsum.
 _CHOICE = re.compile(r"[A-Za-z0-9_., >()-]{0,64}")
 # The only lists of texts among the attributes of networks.
 _LISTS_OF_CHOICES = frozenset({"activations"})
-_ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
+ANNOTATIONS = (LAYER_ATTRIBUTE, KIND_ATTRIBUTE, TIMES_ATTRIBUTE)
 
 
 class Cleaner:
@@ -36,11 +41,13 @@ class Cleaner:
 
     def clean(self, node: "NodeProto", names: Mapping[str, str]) -> None:
         """Give the tensors of a node other names, remove its texts, and check its attributes."""
-        if node.domain not in _DOMAINS or not _WORD.fullmatch(node.op_type):
+        if node.domain not in DOMAINS or not _WORD.fullmatch(node.op_type):
             where = f"{node.domain}." if node.domain else ""
             raise UnsuitableLayersError(
                 f"holds {where}{node.op_type}"[:80] + ", which is no operator of ONNX or ONNX Runtime"
             )
+        if node.domain and _RUNNING_CODE.fullmatch(node.op_type):
+            raise UnsuitableLayersError(f"holds {node.domain}.{node.op_type}, which runs code or opens files")
         known = _declared_attributes(node, self._opsets)
         for field in ("doc_string", "overload"):
             node.ClearField(field)
@@ -59,7 +66,7 @@ class Cleaner:
 
     def annotate(self, node: "NodeProto") -> None:
         """Keep what says that several nodes are one layer, without its name."""
-        said = {it.key: it.value for it in node.metadata_props if it.key in _ANNOTATIONS}
+        said = {it.key: it.value for it in node.metadata_props if it.key in ANNOTATIONS}
         del node.metadata_props[:]
         for key, value in said.items():
             if key == LAYER_ATTRIBUTE:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Longer arrays of floats are weights, whatever reads them.
 LONGEST_LIST = 64
 # Longer arrays of integers are data.
-_MOST_INDICES = 2**16
+MOST_INDICES = 2**16
 # The versions of ONNX's operators with a node that fills an array, and with one that repeats an array.
 _FILLS, _REPEATS = 9, 6
 _FILLED = frozenset(
@@ -166,7 +166,7 @@ class KeptArrays:
             # Only large arrays are stored elsewhere, and those are weights.
             return False
         if dtype in INDEX_DTYPES and dtype != "object":
-            return bool(size <= _MOST_INDICES and not (is_quantised and size > 1))
+            return bool(size <= MOST_INDICES and not (is_quantised and size > 1))
         if dtype in ZERO_POINTS:
             return bool(size < 2)
         is_deciding = size <= LONGEST_LIST and array.name in self._deciding
@@ -202,4 +202,4 @@ def is_short_list_of_indices(array: "TensorProto") -> bool:
     """Return true for integers that are sizes, axes or indices."""
     dtype = dtype_name(array.data_type)
     is_index = dtype in INDEX_DTYPES and dtype != "object" and not is_external(array)
-    return is_index and bool(prod(array.dims) <= _MOST_INDICES)
+    return is_index and bool(prod(array.dims) <= MOST_INDICES)

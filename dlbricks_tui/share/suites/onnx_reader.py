@@ -17,6 +17,8 @@ class OnnxReader:
 
     def __init__(self, loader: Loader, level: Level, drafts: Path, most_bytes: int) -> None:
         self._loader = loader
+        # Shapes are inferred, and memory is added up, before a runtime opens the file.
+        self._without_runtime = loader.without_optimiser()
         self._level = level
         self._draft = drafts / f"excerpt{ONNX_SUFFIX}"
         self._most_bytes = most_bytes
@@ -26,10 +28,9 @@ class OnnxReader:
         try:
             check_network(content, self._most_bytes)
             self._draft.write_bytes(content)
+            self._refuse_too_large(self._without_runtime.load(source_of(self._draft)))
             graph = self._loader.load(source_of(self._draft), self._level)
-            needed = memory_bytes(graph.layers)
-            if needed > self._most_bytes:
-                raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")
+            self._refuse_too_large(graph)
             return graph
         except (UnsuitableLayersError, ModelError, WorkerRefusedError, WorkerLostError) as error:
             raise BrokenBrickError(str(error)) from None
@@ -37,3 +38,8 @@ class OnnxReader:
             raise ShareError(f"cannot write {self._draft}: {error.strerror}; free some space") from error
         finally:
             self._draft.unlink(missing_ok=True)
+
+    def _refuse_too_large(self, graph: LayerGraph) -> None:
+        needed = memory_bytes(graph.layers)
+        if needed > self._most_bytes:
+            raise UnsuitableLayersError(f"would take {needed / 2**30:.3g} GiB of memory, more than there is")

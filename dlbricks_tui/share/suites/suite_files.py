@@ -6,6 +6,7 @@ Reading follows no link and opens nothing outside of the suite.
 import os
 import shutil
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -28,8 +29,12 @@ from dlbricks_tui.share.suites.manifest import (
 NETWORKS = "bricks"
 ARCHIVE_SUFFIX = ".dlbricks"
 _SUFFIXES: Mapping[Format, str] = {Format.MXNET: "-symbol.json", Format.ONNX: ".onnx"}
-# Reading the list of contents takes as much memory.
 _MOST_ARCHIVE_BYTES = 256 * 2**20
+# The list of contents takes ten times its size in memory. The entry of a brick has about 100 bytes.
+_MOST_CONTENTS_BYTES = 8 * 2**20
+# The end of a zip file without a comment, and with less than 65,535 files.
+_END = struct.Struct("<4s4H2LH")
+_END_SIGNATURE, _END_64_SIGNATURE, _END_64_BYTES = b"PK\5\6", b"PK\6\7", 20
 # The time of all files, because their own would reveal an order: the first second of 2000.
 _WHEN = 946_684_800
 _ZIP_DATE = (2000, 1, 1, 0, 0, 0)
@@ -93,6 +98,7 @@ class SuiteArchive:
                 file = opened.enter_context(path.open("rb"))
                 if os.fstat(file.fileno()).st_size > _MOST_ARCHIVE_BYTES:
                     raise BrokenSuiteError(f"{path} holds more than {_MOST_ARCHIVE_BYTES >> 20} MiB")
+                _refuse_other_archives(file, path)
                 self._zip = opened.enter_context(zipfile.ZipFile(file))
                 self._members = {member.filename: member for member in self._zip.infolist()}
                 content = self._read(MANIFEST, MOST_MANIFEST_BYTES)
@@ -107,6 +113,9 @@ class SuiteArchive:
                 raise BrokenSuiteError(f"{path} has two files of one name")
             self.manifest = read_manifest(content, f"{MANIFEST} in {path}")
             self.sha256 = sha256(content)
+            described = {f"{NETWORKS}/{network_name(brick)}" for brick in self.manifest.bricks}
+            for other in self._members.keys() - described - {MANIFEST, f"{NETWORKS}/"}:
+                raise BrokenSuiteError(f"{path} holds {other[:80]!r}, which its manifest does not describe")
             self._opened = opened.pop_all()
 
     def __enter__(self) -> "SuiteArchive":
@@ -138,7 +147,30 @@ class SuiteArchive:
         return content
 
 
-_NO_ZIP = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, ValueError)
+_NO_ZIP = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+
+
+def _refuse_other_archives(file: BinaryIO, path: Path) -> None:
+    """Refuse a zip file with a huge list of contents before it is read, and parts that we do not write."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - _END.size - _END_64_BYTES))
+    end = file.read()
+    file.seek(0)
+    if len(end) < _END.size or end[-_END.size :][:4] != _END_SIGNATURE or end.startswith(_END_64_SIGNATURE):
+        raise zipfile.BadZipFile("its end is missing, or is another one than ours")
+    contents_bytes = _END.unpack(end[-_END.size :])[5]
+    if contents_bytes > _MOST_CONTENTS_BYTES:
+        raise BrokenSuiteError(f"{path} has a list of contents of {contents_bytes:,} bytes, more than any suite")
 
 
 def _as_described(name: str, content: bytes, brick: SuiteBrick) -> bytes:
