@@ -12,7 +12,7 @@ from dlbricks_tui.report import drawing
 from dlbricks_tui.report.drawing import Ink
 from dlbricks_tui.report.figures.rows import WIDTH, draw_bars, draw_marks, mark, row_axes, rows_height
 
-_LONGEST_LABEL = 40
+_LONGEST_LABEL = 37
 _LINE = 0.09
 _ROOM = 0.04
 # Beyond this ratio the axis is logarithmic.

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.report.comparing.sides import COMPARED, ComparisonError, Side, side_of
+from dlbricks_tui.share.signatures import signature_beside
 from dlbricks_tui.store.importing import read_export
 
 # A process takes a third of a second to start.
@@ -18,7 +19,13 @@ _LARGE_BYTES = 1 << 20
 def read_side(path: Path) -> Side:
     """Return the results of a file of `dlbricks results export`."""
     records, refused = read_export(path, COMPARED)
-    return side_of(str(path), records, [str(it) for it in refused])
+    return side_of(str(path), records, [str(it) for it in refused], _signature_of(path))
+
+
+def _signature_of(path: Path) -> str:
+    """Return whether a signature is beside a file, which only an import verifies."""
+    found = signature_beside(path)
+    return "none" if found is None else f"{found.name}, not verified"
 
 
 def read_sides(paths: Sequence[Path]) -> list[Side]:
