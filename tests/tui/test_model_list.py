@@ -50,7 +50,8 @@ def test_a_row_and_its_heading_take_exactly_their_width(width: int, names: set[s
 def test_columns_are_shown_as_far_as_they_fit() -> None:
     measured = KnownLatency(24.13, 72, 72, since=HOUR)
     assert row(RESNET, 30, measured).split() == ["resnet50_v1", "24.13"]
-    assert row(RESNET, 34, measured).split() == ["resnet50_v1", "3", "h", "24.13"]
+    assert row(RESNET, 40, measured).split() == ["resnet50_v1", "24.13"]
+    assert row(RESNET, 42, measured).split() == ["resnet50_v1", "3", "h", "24.13"]
     assert row(RESNET, 80, measured).split() == ["resnet50_v1", "IC", "174", "26", "%", "3", "h", "24.13"]
 
 

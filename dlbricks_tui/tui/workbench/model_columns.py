@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.library import ModelSource
 
 UNKNOWN = "·"
-# Narrower names would tell little: the first columns are dropped before.
-LEAST_NAME = 16
+# Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
+LEAST_NAME, _GOOD_NAME = 16, 24
 _GAP = 1
 _MICROSECONDS = 1e6
 
@@ -146,7 +146,7 @@ def columns_in(names: Collection[str]) -> tuple[ModelColumn, ...]:
 def fitting(columns: Sequence[ModelColumn], width: int) -> tuple[Sequence[ModelColumn], int]:
     """Return the columns that fit beside the names, and the width of the names."""
     first, room = len(columns), width
-    while first and room - columns[first - 1].width - _GAP >= LEAST_NAME:
+    while first and room - columns[first - 1].width - _GAP >= (LEAST_NAME if first == len(columns) else _GOOD_NAME):
         first -= 1
         room -= columns[first].width + _GAP
     return columns[first:], room
