@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.estimate.explanation import parallel_gain
 from dlbricks_tui.wording.numbers import PREDICTED, counted
 
 if TYPE_CHECKING:
@@ -16,6 +15,9 @@ _LEAST_GAIN = 1.005
 
 def parallel_sentences(one: SystemEstimate) -> str:
     """Return how much faster parallel layers could make the model, and why it may be less here; empty if unknown."""
+    # Loaded here: the first screen needs no estimate.
+    from dlbricks_tui.estimate.explanation import parallel_gain
+
     composed, workers = one.estimate.composed, one.estimate.options.workers
     if composed is None:
         return ""
