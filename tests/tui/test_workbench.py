@@ -514,7 +514,7 @@ async def test_the_order_and_the_columns_of_the_models_are_remembered(measured: 
         await press(pilot, "S", "S")
         assert "1 Models 7, by time" in screen_text(pilot) and "▾est. ms" in screen_text(pilot)
         first = pilot.app.screen.query_one(ModelsPanel).found[0]
-        await press(pilot, "C", *["j"] * 6, "space", "enter")
+        await press(pilot, "C", *["j"] * 6, "space", "space", "enter")
         assert "measured" in screen_text(pilot)
     async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (200, 50)) as pilot:
         panel = pilot.app.screen.query_one(ModelsPanel)
