@@ -63,7 +63,7 @@ PICTURES = (
     Picture("results", (140, 36), ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s")),
     Picture("corpus", (140, 42), ("7", "3", *["j"] * 8, "n")),
     Picture("systems", (140, 36), (*VARIED, "8")),
-    Picture("doctor", (120, 40), ("8", "4")),
+    Picture("doctor", (120, 40), (*VARIED, "8", "4")),
 )
 
 

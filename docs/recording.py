@@ -34,6 +34,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import SAMPLES, TABLES, to_document
 from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.tui.choices import BATCH_SIZES
 
 MOST_BYTES = 300_000
 # The name in place of that of the host.
@@ -42,6 +43,8 @@ HOST = "demo"
 VARIED = "squeezenet1.1"
 RUNTIMES = "mxnet,onnxruntime,openvino"
 BATCHES = (1, 2, 4, 8)
+# The batch sizes that the workbench reads for a curve.
+READ_BATCHES = BATCH_SIZES
 FIRST_RUN = (VARIED, "mobilenet0.5", "resnet18_v1", "inceptionv3")
 PLACES = "Inception V1 Trained on Places365 Data"
 COMMANDS: tuple[tuple[str, ...], ...] = (
@@ -180,7 +183,7 @@ def _read_models(data: DataFolder, cache: Path) -> None:
                 usual = registry.preferred_for(tuple(Format))
                 for name in MODELS if runtime == usual else MEASURED:
                     (source,) = library.find(name)
-                    for batch in (None, *(BATCHES if name == VARIED else ())):
+                    for batch in (None, *(READ_BATCHES if name == VARIED else ())):
                         for level in Level:
                             with suppress(*UNLOADABLE):
                                 loader.load(source, level, batch_size=batch)

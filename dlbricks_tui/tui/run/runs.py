@@ -13,6 +13,7 @@ from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
+from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.runs.calibration import calibration_seconds, targets_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
@@ -101,6 +102,8 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
 
 def measuring_now() -> Holder | None:
     """Return what measures on this host; a killed process leaves its note behind, and does not count."""
+    if recorded_host() is not None:
+        return None
     holder = host_lock().holder()
     return holder if holder is not None and _is_there(holder) else None
 
