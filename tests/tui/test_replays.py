@@ -12,9 +12,10 @@ from dlbricks_tui.tui.run.follower import Follower
 from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.snapshot import ReplayPace, RunSnapshot
+from dlbricks_tui.tui.run.updates import Replayed, RunWatch
 from tests.runs.live_runs import RUN, ended, in_the_middle, put_run
 from tests.tui.application import app_on, eventually, press, running, screen_text
-from tests.tui.test_follower import Clock
+from tests.tui.test_follower import Clock, Posted
 
 WHOLE_RUN = [*in_the_middle(), ended()]
 
@@ -100,3 +101,14 @@ async def test_a_run_without_events_says_so(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         pilot.app.post_message(ReplayWanted(RUN))
         await shows(pilot, "has no events to replay")
+
+
+def test_the_end_of_a_replay_stays_in_view_beside_an_interrupted_run(new: DataFolder) -> None:
+    put_run(new, WHOLE_RUN, State.FINISHED)
+    put_run(new, in_the_middle(), State.INTERRUPTED, run="20261127-120000-ffff")
+    posted = Posted()
+    watch = RunWatch(new, posted.append)
+    watch.replay(Replayed(RUN, begin=1000.0))
+    for _ in range(3):
+        watch.look()
+    assert {it.run for it in posted.seen} == {RUN} and not posted.seen[-1].active

@@ -174,7 +174,8 @@ class RunWatch:
             replayed, self._wanted_replay = self._wanted_replay, None
         folders = RunFolders(self._data.runs)
         if replayed is not None:
-            self._asked_for = True
+            # An interrupted run is no news any more when the replay has ended.
+            self._asked_for, self._first_look = True, False
             self._follow(self._replay_of(replayed))
             return
         if wanted is not None:
