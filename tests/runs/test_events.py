@@ -62,11 +62,16 @@ def test_unknown_lines_are_ignored(line: bytes) -> None:
 
 
 def test_an_unknown_field_is_ignored(tmp_path: Path) -> None:
-    assert from_line(b'{"event":"Paused","when":"now","why":"new"}') == Paused(when="now")
+    assert from_line(b'{"event":"Paused","when":"2026-11-21T08:00:00+00:00","why":"new"}') == Paused(
+        when="2026-11-21T08:00:00+00:00"
+    )
 
 
 def test_a_missing_field_gets_its_default() -> None:
-    line = b'{"event":"ProgramLoaded","when":"now","program":1,"brick":"b","context":"","model":"","label":"relu",'
+    line = (
+        b'{"event":"ProgramLoaded","when":"2026-11-21T08:00:00+00:00","program":1,"brick":"b","context":"","model":"",'
+    )
+    line += b'"label":"relu",'
     found = from_line(line + b'"first_run_ms":1.0,"used_by":["m"]}')
     assert isinstance(found, ProgramLoaded)
     assert found.samples_ms == ()
