@@ -33,9 +33,9 @@ from dlbricks_tui.share.suites.seed import Seed
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.wording.numbers import counted
 
-_IMAGES, _OTHERS = "convolutional", "other"
-# The tasks of samples that are convolutional networks.
-_IMAGE_TASKS = frozenset({"IC", "IP", "OD", "RG", "SS"})
+_IMAGES, _TRANSFORMERS, _OTHERS = "convolutional", "transformer", "other"
+# The tasks of samples of each kind; other samples are of other kinds.
+_TASKS = {_IMAGES: frozenset({"IC", "IP", "OD", "RG", "SS"}), _TRANSFORMERS: frozenset({"TE", "TG"})}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +121,9 @@ class _Export:
         found: list[SuiteModel] = []
         mine = {source.path for source in self._sources}
         offered = known.find_all(self._options.decoys_from) if self._options.decoys_from else known.samples()
-        kinds = dict.fromkeys(_kind(model) for model in private)
+        kinds = dict.fromkeys(kind_of(model) for model in private)
         for form, quantised, kind in kinds:
-            alike = [model for model in private if _kind(model) == (form, quantised, kind)]
+            alike = [model for model in private if kind_of(model) == (form, quantised, kind)]
             readable = [it.in_format(form) for it in offered if form in it.formats]
             others = [source for source in readable if source.path not in mine]
             pool = others if self._options.decoys_from else self._of_kind(others, kind)
@@ -139,7 +139,7 @@ class _Export:
 
     def _of_kind(self, pool: Sequence[ModelSource], kind: str) -> Sequence[ModelSource]:
         """Return the samples of a kind, or all where they are too few."""
-        alike = [source for source in pool if (source.task in _IMAGE_TASKS) is (kind == _IMAGES)]
+        alike = [source for source in pool if _kind_of_task(source.task) == kind]
         wanted = self._options.decoys
         if len({source.path for source in alike}) >= wanted:
             return alike
@@ -236,12 +236,22 @@ def _refuse_cutting(options: SuiteOptions, formats: Collection[Format]) -> None:
         raise ShareError("a suite has single layers of ONNX models: leave out --granularity and --cut")
 
 
-def _kind(model: SuiteModel) -> tuple[Format, bool, str]:
+def kind_of(model: SuiteModel) -> tuple[Format, bool, str]:
     """Return the format of a model, whether its file is quantised, and what kind of network it is."""
     graph = model.written or model.decomposition.graph
     is_convolutional = any(layer.kind is Kind.CONVOLUTION for layer in graph.layers)
     quantised = graph.format is Format.ONNX and graph.is_quantised
-    return graph.format, quantised, _IMAGES if is_convolutional else _OTHERS
+    # Others have a softmax at their end only.
+    has_attention = any(
+        layer.kind is Kind.ATTENTION or (layer.kind is Kind.SOFTMAX and graph.successors[layer.index])
+        for layer in graph.layers
+    )
+    kind = _IMAGES if is_convolutional else _TRANSFORMERS if has_attention else _OTHERS
+    return graph.format, quantised, kind
+
+
+def _kind_of_task(task: str | None) -> str:
+    return next((kind for kind, tasks in _TASKS.items() if task in tasks), _OTHERS)
 
 
 def _is_quantising(runtime: Runtime) -> bool:

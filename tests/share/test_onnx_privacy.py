@@ -1,0 +1,210 @@
+"""A reader of a suite of ONNX bricks learns no more about the models than documented."""
+
+import gzip
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Container, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.content import GZIP_MAGIC
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level, Shape
+from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.suites.onnx_packing import OnnxPacking
+from dlbricks_tui.share.suites.packing import PackedBrick, Pair, SuiteModel
+from dlbricks_tui.share.suites.seed import seed_of
+from tests.cli.test_onnx_suite import SECRET, network
+from tests.models.onnx_models import saved
+from tests.models.table_framework import TableFramework
+from tests.share.telling_apart import Exported, Told, by_memory, by_regression
+from tests.share.test_privacy import EXPORTS, SEEDS, P, chi_square, two_sided
+
+# Published networks of several families and sizes.
+NETWORKS = (
+    "alexnet",
+    "resnet18_v1",
+    "vgg11",
+    "squeezenet1.0",
+    "squeezenet1.1",
+    "mobilenet0.5",
+    "mobilenetv2_1.0",
+    "Colorful Image Colorization Trained on ImageNet Competition Data",
+    "YOLO V2 Trained on MS-COCO Data",
+)
+SECRETS = (SECRET, "image", "scores", "test", "vault-7")
+WEIGHT = 0.12345679
+
+
+def of_written_layers(path: Path, cache: Path) -> SuiteModel:
+    """Return a model whose layers are as written: no runtime is needed."""
+    graph = Loader(cache, TableFramework()).load(source_of(path))
+    return SuiteModel(decompose(graph), graph)
+
+
+def packed_bricks(model: SuiteModel) -> tuple[PackedBrick, ...]:
+    """Pack the bricks of a model; each layer and its neighbours, which are not read back."""
+    return tuple(OnnxPacking(lambda content: model.decomposition.graph).packed(model, ()))
+
+
+class PackedOnce:
+    """A packing of bricks that are files already: a model has the same in every suite."""
+
+    def __init__(self, models: Sequence[SuiteModel]) -> None:
+        self._packed = {id(model): packed_bricks(model) for model in models}
+
+    def pairs(self, model: SuiteModel) -> frozenset[Pair]:
+        """Return the bricks of a model."""
+        return frozenset(it.pair for it in self._packed[id(model)])
+
+    def packed(self, model: SuiteModel, known: Container[Pair]) -> Iterator[PackedBrick]:
+        """Return the bricks that are not known yet."""
+        return (it for it in self._packed[id(model)] if it.pair not in known)
+
+
+def secretive(folder: Path, widths: Sequence[int], name: str) -> SuiteModel:
+    """Return a model with names and comments everywhere, and weights of one value."""
+    made = network(widths, name)
+    made.producer_name = made.doc_string = made.graph.doc_string = SECRETS[-1]
+    made.metadata_props.add(key="author", value=SECRETS[-1])
+    for node in made.graph.node:
+        node.name, node.doc_string = f"{name} {node.op_type}", SECRETS[-1]
+    for weight in made.graph.initializer:
+        weight.doc_string = SECRETS[-1]
+        if weight.float_data:
+            weight.float_data[:] = [WEIGHT] * len(weight.float_data)
+    return of_written_layers(saved(folder, made, name), folder / "cache")
+
+
+def test_a_suite_holds_no_name_no_comment_and_no_weight_of_the_private_model(tmp_path: Path) -> None:
+    model = secretive(tmp_path, (24, 40), SECRET)
+    suite = assemble([model], [], seed_of("a seed"), Level.WRITTEN, {"onnxruntime": PackedOnce([model])})
+    manifest = suite.manifest.text()
+    assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret in manifest]
+    assert len(suite.networks) > 5
+    for packed in suite.networks.values():
+        content = gzip.decompress(packed) if packed.startswith(GZIP_MAGIC) else packed
+        assert not [secret for secret in (*SECRETS, str(tmp_path)) if secret.encode() in content]
+        assert np.float32(WEIGHT).tobytes() not in content
+        assert str(WEIGHT).encode() not in content
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
+    folder = tmp_path_factory.mktemp("small")
+    mine, decoy = secretive(folder, (24, 40), SECRET), secretive(folder, (16, 48), "decoy")
+    packings = {"onnxruntime": PackedOnce([mine, decoy])}
+    return [assemble([mine], [decoy], seed_of(f"seed {number}"), Level.WRITTEN, packings) for number in range(SEEDS)]
+
+
+def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
+    total, real = len(small[0].manifest.bricks), len(small[0].key.meanings)
+    assert 0 < real < total
+    places = [
+        place for suite in small for place, brick in enumerate(suite.manifest.bricks) if brick.id in suite.key.meanings
+    ]
+    # A sum of ranks, as Wilcoxon has it.
+    expected = SEEDS * real * (total - 1) / 2
+    variance = SEEDS * real * (total - real) * (total + 1) / 12
+    assert two_sided((sum(places) - expected) / math.sqrt(variance)) > P
+    uniform = Counter(places)
+    assert chi_square([uniform[place] for place in range(total)], len(places) / total) > P
+
+
+def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
+    for digit in range(0, 32, 4):
+        real, decoys = Counter[str](), Counter[str]()
+        for suite in small:
+            for brick in suite.manifest.bricks:
+                (real if brick.id in suite.key.meanings else decoys)[brick.id[digit]] += 1
+        for counts in (real, decoys):
+            assert chi_square([counts[each] for each in "0123456789abcdef"], counts.total() / 16) > P / 16
+
+
+def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path) -> None:
+    sources = [it.in_format(Format.ONNX) for it in Library(SAMPLE_MODELS, tmp_path).find_all(NETWORKS)]
+    models = {source.path: of_written_layers(source.path, tmp_path / "cache") for source in sources}
+    packing = PackedOnce(list(models.values()))
+    packings = {"onnxruntime": packing}
+    chance, exported = random.Random(2020), []
+    for number in range(EXPORTS):
+        mine = chance.choice(list(models))
+        private = [models[mine]]
+
+        def take(source: ModelSource, shapes: Mapping[str, Shape]) -> Sequence[SuiteModel]:
+            if shapes:
+                raise ModelError("models are packed once, at their own sizes")
+            return [models[source.path]]
+
+        others = [source for source in sources if source.path != mine]
+        decoys = chosen_decoys(others, 3, seed_of(f"export {number}"), private, take, packings)
+        suite = assemble(private, decoys, seed_of(f"export {number}"), Level.WRITTEN, packings)
+        exported.append(Exported(suite, frozenset(pair for decoy in decoys for pair in packing.pairs(decoy))))
+    described: dict[bytes, Sequence[float]] = {}
+    operators = sorted(
+        {op for each in exported for content in each.suite.networks.values() for op in _operators(content)}
+    )
+    halves = [_told(half, operators, described) for half in (exported[: EXPORTS // 2], exported[EXPORTS // 2 :])]
+    for classify in (by_regression, by_memory):
+        # Each half is used for learning once, which halves the influence of chance.
+        assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
+
+
+@cache
+def _parsed(content: bytes) -> ModelProto:
+    made: ModelProto = ModelProto.FromString(gzip.decompress(content) if content.startswith(GZIP_MAGIC) else content)
+    return made
+
+
+@cache
+def _operators(content: bytes) -> Mapping[str, int]:
+    return Counter(node.op_type for node in _parsed(content).graph.node)
+
+
+def _told(exported: Sequence[Exported], operators: Sequence[str], described: dict[bytes, Sequence[float]]) -> Told:
+    rows, files, real = [], [], []
+    for each in exported:
+        suite, bricks = each.suite, each.suite.manifest.bricks
+        for place, brick in enumerate(bricks):
+            if each.is_both(brick.id):
+                continue
+            content = suite.networks[brick.id]
+            if content not in described:
+                described[content] = _of_file(content, operators)
+            ids = [int(brick.id[start : start + 2], 16) / 255 for start in range(0, len(brick.id), 2)]
+            about = [place / len(bricks), len(bricks), brick.layers, int(brick.cold), brick.bytes]
+            rows.append([*about, *ids, *described[content]])
+            files.append(content)
+            real.append(brick.id in suite.key.meanings)
+    return Told(np.array(rows, dtype=np.float64), files, np.array(real))
+
+
+def _of_file(content: bytes, operators: Sequence[str]) -> Sequence[float]:
+    """Return the fields of a file as numbers: its versions, operators, inputs, weights and axes."""
+    made = _parsed(content)
+    said = json.loads(made.metadata_props[0].value)
+    shapes = [it["shape"] for it in said.values() if "shape" in it] or [[1]]
+    axes = [axis for it in made.graph.input for axis in it.type.tensor_type.shape.dim]
+    return [
+        made.ir_version,
+        made.opset_import[0].version,
+        len(made.opset_import),
+        len(made.graph.input),
+        len(made.graph.output),
+        len(made.graph.initializer),
+        sum(bool(axis.dim_param) for axis in axes),
+        *(math.log(1 + size) for size in (*shapes[0], 1, 1, 1, 1)[:4]),
+        *(shapes[0][-1] % divisor == 0 for divisor in (7, 8, 16, 32)),
+        *(_operators(content)[op] for op in operators),
+    ]
