@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dlbricks_tui.answers.demonstration import Demonstration
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.config.reading import Sources
@@ -24,10 +26,10 @@ def main() -> int:
     )
 
 
-def _workbench(data: DataFolder, sources: Sources) -> int:
+def _workbench(data: DataFolder, sources: Sources, model: Path | None) -> int:
     from dlbricks_tui.tui.door import open_workbench
 
-    return open_workbench(data, sources)
+    return open_workbench(data, sources, model)
 
 
 def _open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -62,6 +63,9 @@ def _loaded(name: str) -> Any:
     return sys.modules[module]
 
 
+# The options before a command that take the next word.
+_WITH_A_VALUE = ("--data-dir", "--set")
+
 # In the order in which `--help` lists them.
 COMMANDS = (
     _command("demo", "look around in recorded results: needs no framework, and measures nothing"),
@@ -92,11 +96,13 @@ COMMANDS = (
 def main(
     arguments: Sequence[str],
     commands: Sequence[Command] = COMMANDS,
-    without_command: Callable[[DataFolder, Sources], int] | None = None,
+    without_command: Callable[[DataFolder, Sources, Path | None], int] | None = None,
     wrong_keys: Callable[[Config], str] | None = None,
     demonstrate: Callable[[Demonstration, Sources, float], int] | None = None,
 ) -> int:
     """Run one command and return its exit status; without a command, call `without_command` or print the help.
+
+    `without_command` opens the workbench; it gets the path that stands in place of a command, if there is one.
 
     `wrong_keys` returns the faults of the keys in the settings; the caller knows the workbench's actions. `demonstrate`
     opens a demonstration in the terminal.
@@ -104,7 +110,11 @@ def main(
     began = time.monotonic()
     try:
         parser = _parser(commands)
-        args = parser.parse_args(with_hyphens_joined(arguments))
+        words, model = _without_model(arguments, [command.name for command in commands])
+        if model is not None and without_command is None:
+            hint = f"`dlbricks tree {shlex.quote(str(model))}` prints its layer sequences"
+            raise UsageError(f"{model}: the workbench opens a model in a terminal only; {hint}")
+        args = parser.parse_args(with_hyphens_joined(words))
         if args.handler is None and without_command is None:
             parser.print_help()
             return Status.DONE
@@ -114,7 +124,7 @@ def main(
         args.began = began
         _take_config(args)
         if args.handler is None and without_command is not None:
-            return _run(lambda args: without_command(args.data, args.sources), args)
+            return _run(lambda args: without_command(args.data, args.sources, model), args)
         return _run(args.handler, args)
     except ReaderGoneError:
         return Status.DONE
@@ -124,6 +134,28 @@ def main(
     except KeyboardInterrupt:
         narrate("dlbricks: interrupted")
         return Status.INTERRUPTED
+
+
+def _without_model(arguments: Sequence[str], commands: Sequence[str]) -> tuple[list[str], Path | None]:
+    """Return the arguments without the path that stands in place of a command, and that path.
+
+    Raise UsageError if the word there is written like a path and nothing is at it.
+    """
+    words = list(arguments)
+    at = 0
+    while at < len(words) and words[at].startswith("-"):
+        at += 2 if words[at] in _WITH_A_VALUE else 1
+    if at >= len(words) or words[at] in commands:
+        return words, None
+    from dlbricks_tui.models.library import looks_like_path
+
+    word = words.pop(at)
+    if not looks_like_path(word):
+        return list(arguments), None
+    # os.path takes any word, such as one that is too long for a name.
+    if not os.path.exists(word):  # noqa: PTH110 - as above
+        raise UsageError(f"{word}: no such file; `dlbricks models` lists the models of the library")
+    return words, Path(word).absolute()
 
 
 def _run(handler: Handler, args: argparse.Namespace) -> int:
@@ -180,7 +212,8 @@ def _parser(commands: Sequence[Command]) -> Parser:
     parser = Parser(
         prog="dlbricks",
         description="Benchmark deep-learning models by their unique layer sequences: "
-        "run each brick once, compose every model's latency. Without a command, the workbench opens in the terminal.",
+        "run each brick once, compose every model's latency. Without a command, the workbench opens in the terminal; "
+        "with the path of a model in its place, on that model.",
     )
     parser.add_argument("--version", action=_Version)
     about = "a setting that counts over the config file, such as workbench.theme=light"

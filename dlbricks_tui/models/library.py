@@ -102,7 +102,7 @@ class Library:
             return tuple([source for source in self.samples() if source.table1_id is not None])
         if name.startswith(f"{TABLE1_PREFIX}:"):
             return (self._table1(name.removeprefix(f"{TABLE1_PREFIX}:")),)
-        if _looks_like_path(name):
+        if looks_like_path(name):
             return (self._at(Path(name)),)
         sources = self.sources()
         found = {source.path: source for source in sources if source.name == name}
@@ -217,7 +217,8 @@ def source_of(path: Path) -> ModelSource:
     return ModelSource(_stem(path), path)
 
 
-def _looks_like_path(name: str) -> bool:
+def looks_like_path(name: str) -> bool:
+    """Return whether a word is the path of a file, or is written like one."""
     return os.sep in name or name.endswith((".json", ".gz", ONNX_SUFFIX)) or os.path.isfile(name)  # noqa: PTH113 - as below
 
 

@@ -36,7 +36,7 @@ from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
-    from pathlib import PurePath
+    from pathlib import Path, PurePath
 
     from textual.notifications import SeverityLevel
 
@@ -64,8 +64,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         sources: Sources | None = None,
         connection: Connection | None = None,
         replayed: Replayed | None = None,
+        model: Path | None = None,
     ) -> None:
-        """`replayed` is a run that is replayed at the start."""
+        """`replayed` is a run that is replayed at the start, `model` the path of a model that is opened then."""
         connection = connection or Connection()
         use_key_parser()
         super().__init__(
@@ -81,6 +82,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.animation_level = "none"
         self._session = session
         self._replayed = replayed
+        self._model = model
         data = session.data
         self._runs = RunUpdates(self, data, connection.poll_factor)
         self._preferences = LivePreferences(
@@ -89,7 +91,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._choices = choices or choices_from(self._preferences.config, data)
 
     def get_default_screen(self) -> Screen[None]:
-        return WorkbenchScreen(self._session, self._choices, lambda: self._preferences.config)
+        return WorkbenchScreen(self._session, self._choices, lambda: self._preferences.config, self._model)
 
     def on_mount(self) -> None:
         if not self.is_headless:

@@ -82,9 +82,12 @@ def redirect_hung_up_streams() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def open_workbench(data: DataFolder, sources: Sources) -> int:
-    """Run the application on the user's data until the user leaves, and return the exit status."""
-    return _run(data, SAMPLE_MODELS, sources)
+def open_workbench(data: DataFolder, sources: Sources, model: Path | None = None) -> int:
+    """Run the application on the user's data until the user leaves, and return the exit status.
+
+    `model` is the path of a model to open first, or of a folder to add.
+    """
+    return _run(data, SAMPLE_MODELS, sources, model=model)
 
 
 def open_demonstration(demonstration: Demonstration, sources: Sources, speed: float) -> int:
@@ -95,7 +98,9 @@ def open_demonstration(demonstration: Demonstration, sources: Sources, speed: fl
     return _run(demonstration.data, demonstration.samples, sources, replayed)
 
 
-def _run(data: DataFolder, samples: Path, sources: Sources, replayed: Replayed | None = None) -> int:
+def _run(
+    data: DataFolder, samples: Path, sources: Sources, replayed: Replayed | None = None, model: Path | None = None
+) -> int:
     behaving = connection(sources.read(), sources.environment)
     # Textual reads this variable when it is imported.
     os.environ.setdefault("TEXTUAL_FPS", f"{behaving.repaints_per_second}")
@@ -103,7 +108,8 @@ def _run(data: DataFolder, samples: Path, sources: Sources, replayed: Replayed |
     from dlbricks_tui.tui.app import DlbricksApp
     from dlbricks_tui.tui.session import Session
 
-    app = DlbricksApp(Session(data, samples), sources=sources, connection=behaving, replayed=replayed)
+    session = Session(data, samples)
+    app = DlbricksApp(session, sources=sources, connection=behaving, replayed=replayed, model=model)
     app.run(mouse=behaving.mouse)
     redirect_hung_up_streams()
     if app.fault is not None:

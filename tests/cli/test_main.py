@@ -9,7 +9,9 @@ import pytest
 from dlbricks_tui import __version__
 from dlbricks_tui.cli.main import Command, main
 from dlbricks_tui.cli.parser import Handler, Parser
+from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.folders import DataFolder
 
 
 def work(handler: Handler) -> Command:
@@ -170,3 +172,33 @@ def test_a_closed_standard_output_is_no_failure() -> None:
         ["sh", "-c", '"$0" -m dlbricks_tui --version >&-', sys.executable], stderr=subprocess.PIPE, text=True
     )
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("before", [[], ["--data-dir", "{}/data"], ["--set", "workbench.theme=light"]])
+def test_the_path_of_a_model_in_place_of_a_command_opens_the_workbench_on_it(before: list[str], tmp_path: Path) -> None:
+    (tmp_path / "net.onnx").write_text("")
+    opened: list[Path | None] = []
+
+    def workbench(data: DataFolder, sources: Sources, model: Path | None) -> int:
+        opened.append(model)
+        return 0
+
+    arguments = [*(word.format(tmp_path) for word in before), str(tmp_path / "net.onnx")]
+    assert main(arguments, [work(done)], workbench) == 0
+    assert opened == [tmp_path / "net.onnx"]
+
+
+def test_a_path_in_place_of_a_command_is_bad_input_without_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a net.onnx").write_text("")
+    assert main([f"{tmp_path}/a net.onnx"], [work(done)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"`dlbricks tree '{tmp_path}/a net.onnx'`" in line
+
+
+def test_a_path_of_nothing_in_place_of_a_command_is_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([f"{tmp_path}/net.onnx"], [work(done)]) == 2
+    assert f"{tmp_path}/net.onnx: no such file" in capsys.readouterr().err

@@ -32,7 +32,7 @@ class Recorded:
     return_code = 7
     opened: "list[Recorded]"
 
-    def __init__(self, session: Session, *, sources: Sources, connection: Connection) -> None:
+    def __init__(self, session: Session, *, sources: Sources, connection: Connection, **_: object) -> None:
         self.sources = sources
         self.connection = connection
         self.mouse: bool | None = None

@@ -26,7 +26,17 @@ from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.store.samples import measurement
-from tests.tui.application import LIBRARY, MEASURED_ONLY, WRITTEN, app_on, press, running, screen_text, settled
+from tests.tui.application import (
+    LIBRARY,
+    MEASURED_ONLY,
+    WRITTEN,
+    app_on,
+    press,
+    running,
+    screen_text,
+    settled,
+    small_library,
+)
 
 
 def panel_with_focus(pilot: Pilot[None]) -> str | None:
@@ -294,6 +304,26 @@ async def test_a_file_is_opened_by_its_path_with_completion(measured: DataFolder
         await press(pilot, "enter")
         assert "1 Models 8" in screen_text(pilot)
         assert "dlbricks  my-net" in screen_text(pilot)
+
+
+async def test_a_path_given_at_the_start_is_added_and_opened(measured: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "my-net-symbol.json"
+    file.write_bytes((SAMPLE_MODELS / "gluon" / "resnet18_v1-symbol.json").read_bytes())
+    session = Session(measured, small_library(measured.path / "samples"))
+    async with running(DlbricksApp(session, WRITTEN, model=file)) as pilot:
+        assert "1 Models 8" in screen_text(pilot) and "dlbricks  my-net" in screen_text(pilot)
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert [it.path for it in pilot.app.screen.view.recent] == [file]
+
+
+async def test_a_path_given_at_the_start_that_is_no_model_is_reported(measured: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "my-net.onnx"
+    file.write_text("nothing")
+    session = Session(measured, small_library(measured.path / "samples"))
+    async with running(DlbricksApp(session, WRITTEN, model=file)) as pilot:
+        assert isinstance(pilot.app.screen, ErrorScreen)
+        await press(pilot, "escape")
+        assert "1 Models 7" in screen_text(pilot)
 
 
 async def test_a_folder_can_be_added_to_the_library(measured: DataFolder, tmp_path: Path) -> None:

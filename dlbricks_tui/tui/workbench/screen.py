@@ -25,6 +25,7 @@ from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from textual.app import ComposeResult
 
@@ -59,8 +60,12 @@ class WorkbenchScreen(ViewsScreen):
         "systems."
     )
 
-    def __init__(self, session: Session, choices: Choices, config: Callable[[], Config]) -> None:
+    def __init__(
+        self, session: Session, choices: Choices, config: Callable[[], Config], model: Path | None = None
+    ) -> None:
+        """`model` is the path of a model that is opened at the start."""
         super().__init__(session, choices, config)
+        self._first_path = model
         # Without results there is nothing to estimate.
         self._has_results = False
         # The bricks of the library as they are cut now; None until all models were indexed.
@@ -85,6 +90,10 @@ class WorkbenchScreen(ViewsScreen):
     def on_mount(self) -> None:
         self._estimate.show_choices(self.choices)
         self._show_headline()
+        if self._first_path is not None:
+            self._change_library(partial(work.add_first_path, path=self._first_path))
+            self._list_choices()
+            return
         if self.session.is_new:
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
 
@@ -191,6 +200,8 @@ class WorkbenchScreen(ViewsScreen):
         self._models.show(listing.sources)
         self._look_for_results()
         self._open_sample()
+        if listing.refusal is not None:
+            self.app.post_message(messages.Failed(listing.refusal))
         if listing.added is not None:
             self._models.put_cursor_on(listing.added)
             self._open_in_front(listing.added)

@@ -43,11 +43,12 @@ _WITH_OTHER_BATCH = "{workbench.show_settings} goes to the settings: choose anot
 
 
 class Listing(NamedTuple):
-    """The models of the library, and the one that was just added or removed."""
+    """The models of the library, the one that was just added or removed, and the reason why one was not added."""
 
     sources: tuple[ModelSource, ...]
     added: ModelSource | None = None
     removed: ModelSource | None = None
+    refusal: UserError | None = None
 
 
 def list_models(reader: ModelReader) -> Listing:
@@ -61,6 +62,14 @@ def add_path(reader: ModelReader, path: Path) -> Listing:
         return list_models(reader)
     added = reader.add_model(path)
     return Listing(reader.library.sources(), added=added)
+
+
+def add_first_path(reader: ModelReader, path: Path) -> Listing:
+    """Add a file or a folder at the start; the models are listed even if it is refused."""
+    try:
+        return add_path(reader, path)
+    except UserError as error:
+        return Listing(reader.library.sources(), refusal=error)
 
 
 def remove_model(reader: ModelReader, source: ModelSource) -> Listing:
