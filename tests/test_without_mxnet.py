@@ -52,7 +52,7 @@ def test_only_runtimes_that_can_run_are_listed_and_checked(dlbricks: Command) ->
     [
         (["run", str(MXNET_FILE)], "no runtime here runs MXNet models: pip install mxnet, on Python 3.12 or older"),
         (["run", str(MXNET_FILE), "--runtime", "default"], "runtime default is MXNet in "),
-        (["suite", "export", "vgg11", "-o", "suite"], "no runtime here runs MXNet models: "),
+        (["suite", "export", str(MXNET_FILE), "-o", "suite"], "no runtime here runs MXNet models: "),
     ],
 )
 def test_a_command_that_needs_mxnet_says_so_at_once(dlbricks: Command, arguments: list[str], told: str) -> None:

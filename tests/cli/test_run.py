@@ -283,7 +283,7 @@ def test_an_estimate_of_several_threads_names_the_run_that_is_missing(dlbricks: 
     assert status == 1
     command = f"dlbricks run {MODEL} --level written --runtime fake --threads 2"
     assert any(line.endswith(f"not measured: {command}") for line in out.splitlines())
-    assert "best under 1e+09 ms: batch 1, 1 thread" in out
+    assert "best under 1e+09 ms: 1 thread" in out
     status, out, _ = dlbricks(*asked, "--threads", "1,2", "--json")
     assert [(it["threads"], it["per_second"] is None) for it in json.loads(out)] == [(1, False), (2, True)]
     # Results of other threads do not stand in for threads that are asked for.
