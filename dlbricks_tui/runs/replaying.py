@@ -75,7 +75,7 @@ class Replay:
 
     @property
     def speed(self) -> float:
-        """How many seconds of the run pass in a second."""
+        """The seconds of the run that pass in one second."""
         return self._speed
 
     @property

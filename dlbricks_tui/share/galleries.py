@@ -23,7 +23,7 @@ _MOST_FILES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What to ask of the signatures of files."""
+    """The requirements on the signatures of files."""
 
     signers: Signers
     # Refuse unsigned files.

@@ -2,58 +2,25 @@
 
 import json
 import zipfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from onnx import ModelProto
-from onnx.helper import make_node
 
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.share.suites.manifest import sha256
-from tests.models.onnx_models import floats, integers, model, saved
+from tests.cli.people import People
+from tests.models.onnx_models import saved
+from tests.share.onnx_network import SECRET, network
 
-SECRET = "unobtainium"
 QUICKLY = ("--threads", "1", "--target-ci", "0.9")
 
 
-def network(widths: Sequence[int], name: str = SECRET, side: int = 16) -> ModelProto:
-    """Return a chain of convolution, relu and pooling for each width, and a classifier."""
-    nodes, weights, read, channels = [], [], "image", 3
-    for number, width in enumerate(widths):
-        weights += [floats(f"{name}_w{number}", (width, channels, 3, 3)), floats(f"{name}_b{number}", (width,))]
-        window: dict[str, Any] = {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1]}
-        nodes += [
-            make_node("Conv", [read, *(it.name for it in weights[-2:])], [f"{name}_c{number}"], **window),
-            make_node("Relu", [f"{name}_c{number}"], [f"{name}_r{number}"]),
-            make_node("MaxPool", [f"{name}_r{number}"], [f"{name}_p{number}"], kernel_shape=[2, 2], strides=[2, 2]),
-        ]
-        read, channels = f"{name}_p{number}", width
-    left = channels * (side >> len(widths)) ** 2
-    weights += [integers(f"{name}_shape", (1, left)), floats(f"{name}_v", (10, left)), floats(f"{name}_d", (10,))]
-    nodes += [
-        make_node("Reshape", [read, f"{name}_shape"], [f"{name}_f"]),
-        make_node("Gemm", [f"{name}_f", f"{name}_v", f"{name}_d"], [f"{name}_y"], transB=1),
-        make_node("Softmax", [f"{name}_y"], ["scores"], axis=1),
-    ]
-    return model(nodes, {"image": (1, 3, side, side)}, ["scores"], weights)
-
-
 @dataclass(frozen=True)
-class People:
+class Partners(People):
     """An owner with a private model, and a vendor with a machine."""
-
-    path: Path
-    capsys: pytest.CaptureFixture[str]
-
-    def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
-        """Run a command and return its status, standard output and standard error."""
-        status = main(["--data-dir", str(self.path / who), *arguments])
-        out, told = self.capsys.readouterr()
-        return status, out, told
 
     def export(self, *options: str) -> tuple[int, str, str]:
         """Export the private model with a decoy."""
@@ -83,8 +50,8 @@ class People:
 
 
 @pytest.fixture
-def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> People:
-    return People(tmp_path, capsys)
+def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Partners:
+    return Partners(tmp_path, capsys)
 
 
 def runtimes_here(tmp_path: Path) -> list[str]:
@@ -92,7 +59,7 @@ def runtimes_here(tmp_path: Path) -> list[str]:
     return [it.framework for it in Registry(tmp_path).all() if it.framework != "mxnet"]
 
 
-def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_never_saw_it(people: People) -> None:
+def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_never_saw_it(people: Partners) -> None:
     frameworks = runtimes_here(people.path)
     status, out, told = people.export("--json")
     assert status == 0, told
@@ -126,27 +93,27 @@ def test_an_owner_estimates_an_onnx_model_by_each_runtime_of_a_machine_that_neve
         assert estimate["sequential_ms"] > 0
 
 
-def test_a_suite_is_measured_by_named_runtimes_and_threads_only(people: People) -> None:
+def test_a_suite_is_measured_by_named_runtimes_and_threads_only(people: Partners) -> None:
     people.export("--runtime", "onnxruntime")
     status, _, told = people.run("--runtime", "openvino")
     assert (status, len(told.splitlines())) == (2, 1)
     assert "the suite is for ONNX Runtime" in told
 
 
-def test_sequences_of_several_layers_are_refused(people: People) -> None:
+def test_sequences_of_several_layers_are_refused(people: Partners) -> None:
     status, _, told = people.export("--granularity", "2")
     assert (status, len(told.splitlines())) == (2, 1)
     assert "single layers of ONNX models: leave out --granularity" in told
 
 
-def test_fixed_runs_are_refused_as_bricks_of_onnx_models_are_timed_inside_of_networks(people: People) -> None:
+def test_fixed_runs_are_refused_as_bricks_of_onnx_models_are_timed_inside_of_networks(people: Partners) -> None:
     people.export("--runtime", "onnxruntime")
     status, _, told = people.say("vendor", "suite", "run", people.suite, "-o", people.results, "--fixed-runs", "5")
     assert (status, len(told.splitlines())) == (2, 1)
     assert "leave it out for ONNX models" in told
 
 
-def test_a_run_names_a_hostile_brick_and_measures_the_others(people: People) -> None:
+def test_a_run_names_a_hostile_brick_and_measures_the_others(people: Partners) -> None:
     people.export("--runtime", "onnxruntime")
     with zipfile.ZipFile(people.suite) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}

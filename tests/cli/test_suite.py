@@ -8,23 +8,14 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.share.suites.manifest import sha256
+from tests.cli.people import People
 from tests.share.trio import DECOY_WIDTHS, PRIVATE_WIDTHS, SECRET, network
 
 
 @dataclass(frozen=True)
-class People:
+class Partners(People):
     """An owner with a private model and some to hide it among, and a vendor with a machine."""
-
-    path: Path
-    capsys: pytest.CaptureFixture[str]
-
-    def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
-        """Run a command and return its status, standard output and standard error."""
-        status = main(["--data-dir", str(self.path / who), *arguments])
-        out, told = self.capsys.readouterr()
-        return status, out, told
 
     def export(self, *options: str) -> tuple[int, str, str]:
         decoys = [option for path in self.decoys for option in ("--decoys-from", path)]
@@ -68,8 +59,8 @@ class People:
 
 
 @pytest.fixture
-def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> People:
-    return People(tmp_path, capsys)
+def people(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Partners:
+    return Partners(tmp_path, capsys)
 
 
 def document(out: str) -> Any:
@@ -78,7 +69,7 @@ def document(out: str) -> Any:
 
 @pytest.mark.mxnet
 @pytest.mark.parametrize("level", ["fused", pytest.param("written", marks=pytest.mark.soak)])
-def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, level: str) -> None:
+def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: Partners, level: str) -> None:
     status, out, told = people.export("--level", level, "--json")
     assert status == 0, told
     assert "checking that the bricks of 1 model and 2 decoys arrive unchanged" in told
@@ -111,7 +102,7 @@ def test_an_owner_estimates_a_machine_that_never_saw_the_model(people: People, l
 
 
 @pytest.mark.mxnet
-def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
+def test_a_run_of_a_suite_is_resumed_like_any_other(people: Partners) -> None:
     people.export("--level", "written")
     # It ends before the suite is read, so that there is no file of results.
     status, out, _ = people.run("--time-budget", "0.001")
@@ -124,7 +115,7 @@ def test_a_run_of_a_suite_is_resumed_like_any_other(people: People) -> None:
 
 
 @pytest.mark.mxnet
-def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: People) -> None:
+def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: Partners) -> None:
     people.export("--level", "written")
     manifest = json.loads((Path(people.suite) / "suite.json").read_bytes())
     lies = {path.stem: path for path in (Path(people.suite) / "bricks").iterdir() if '"weight0"' in path.read_text()}
@@ -145,7 +136,7 @@ def test_a_network_that_lies_about_its_shapes_is_refused_by_mxnet_too(people: Pe
 
 
 @pytest.mark.mxnet
-def test_more_decoys_than_there_are_models_are_refused(people: People) -> None:
+def test_more_decoys_than_there_are_models_are_refused(people: Partners) -> None:
     status, _, told = people.export("--decoys", "4", "--level", "written")
     assert status == 2
     assert "4 decoys are wanted, but only 3 can be made" in told
@@ -153,14 +144,14 @@ def test_more_decoys_than_there_are_models_are_refused(people: People) -> None:
 
 
 @pytest.mark.mxnet
-def test_without_decoys_the_owner_is_warned(people: People) -> None:
+def test_without_decoys_the_owner_is_warned(people: Partners) -> None:
     status, _, told = people.export("--decoys", "0", "--level", "written")
     assert status == 0
     assert "knows that all of it is yours" in told
 
 
 @pytest.mark.mxnet
-def test_existing_files_are_never_overwritten(people: People) -> None:
+def test_existing_files_are_never_overwritten(people: Partners) -> None:
     Path(people.suite).mkdir()
     (Path(people.suite) / "thesis.txt").write_text("irreplaceable")
     status, _, told = people.export("--level", "written")
@@ -170,7 +161,7 @@ def test_existing_files_are_never_overwritten(people: People) -> None:
 
 
 @pytest.mark.mxnet
-def test_a_key_is_never_written_into_the_suite(people: People) -> None:
+def test_a_key_is_never_written_into_the_suite(people: Partners) -> None:
     status, _, told = people.export("--level", "written", "--key", f"{people.suite}/key.json")
     assert status == 2
     assert "where others find it" in told
@@ -187,7 +178,7 @@ def test_a_key_is_never_written_into_the_suite(people: People) -> None:
         (("suite", "run", "nowhere"), "-o"),
     ],
 )
-def test_an_impossible_request_is_refused_in_one_line(people: People, arguments: tuple[str, ...], said: str) -> None:
+def test_an_impossible_request_is_refused_in_one_line(people: Partners, arguments: tuple[str, ...], said: str) -> None:
     status, out, told = people.say("owner", *arguments)
     assert (status, out) == (2, "")
     assert told.startswith("dlbricks: error: ")
@@ -195,7 +186,7 @@ def test_an_impossible_request_is_refused_in_one_line(people: People, arguments:
     assert said in told
 
 
-def test_suite_without_a_subcommand_prints_its_help(people: People) -> None:
+def test_suite_without_a_subcommand_prints_its_help(people: Partners) -> None:
     status, out, _ = people.say("owner", "suite")
     assert status == 0
     assert "export" in out

@@ -1,4 +1,4 @@
-"""What an excerpt of an ONNX model holds."""
+"""Excerpts of ONNX models hold a layer and its surroundings, and no names or weights."""
 
 from itertools import islice
 from pathlib import Path

@@ -25,11 +25,12 @@ from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_deco
 from dlbricks_tui.share.suites.onnx_packing import OnnxPacking
 from dlbricks_tui.share.suites.packing import PackedBrick, Pair, SuiteModel
 from dlbricks_tui.share.suites.seed import seed_of
-from tests.cli.test_onnx_suite import SECRET, network
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
+from tests.share.onnx_network import SECRET, network
+from tests.share.randomness import check_ids, check_order
 from tests.share.telling_apart import Exported, Told, by_memory, by_regression
-from tests.share.test_privacy import EXPORTS, SEEDS, P, chi_square, two_sided
+from tests.share.test_privacy import EXPORTS, SEEDS
 
 # Published networks of several families and sizes.
 NETWORKS = (
@@ -109,27 +110,11 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
 
 
 def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
-    total, real = len(small[0].manifest.bricks), len(small[0].key.meanings)
-    assert 0 < real < total
-    places = [
-        place for suite in small for place, brick in enumerate(suite.manifest.bricks) if brick.id in suite.key.meanings
-    ]
-    # A sum of ranks, as Wilcoxon has it.
-    expected = SEEDS * real * (total - 1) / 2
-    variance = SEEDS * real * (total - real) * (total + 1) / 12
-    assert two_sided((sum(places) - expected) / math.sqrt(variance)) > P
-    uniform = Counter(places)
-    assert chi_square([uniform[place] for place in range(total)], len(places) / total) > P
+    check_order(small)
 
 
 def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
-    for digit in range(0, 32, 4):
-        real, decoys = Counter[str](), Counter[str]()
-        for suite in small:
-            for brick in suite.manifest.bricks:
-                (real if brick.id in suite.key.meanings else decoys)[brick.id[digit]] += 1
-        for counts in (real, decoys):
-            assert chi_square([counts[each] for each in "0123456789abcdef"], counts.total() / 16) > P / 16
+    check_ids(small)
 
 
 def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_deco
 from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
 from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.table_framework import TableFramework
+from tests.share.randomness import P, check_ids, check_order, chi_square, two_sided
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
 
 SEEDS = 500
-P = 0.01
 EXPORTS = 400
 # Of several families and sizes; those that are one network under several names are left out.
 NETWORKS = (
@@ -89,16 +89,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
 
 
 def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
-    total, real = len(small[0].manifest.bricks), len(small[0].key.meanings)
-    places = [
-        place for suite in small for place, brick in enumerate(suite.manifest.bricks) if brick.id in suite.key.meanings
-    ]
-    # A sum of ranks, as Wilcoxon has it.
-    expected = SEEDS * real * (total - 1) / 2
-    variance = SEEDS * real * (total - real) * (total + 1) / 12
-    assert two_sided((sum(places) - expected) / math.sqrt(variance)) > P
-    uniform = Counter(places)
-    assert chi_square([uniform[place] for place in range(total)], len(places) / total) > P
+    check_order(small)
 
 
 def test_each_brick_of_the_model_may_have_any_place(small: Sequence[Assembled]) -> None:
@@ -128,15 +119,7 @@ def test_real_bricks_are_placed_at_random(small: Sequence[Assembled]) -> None:
 
 
 def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
-    for digit in range(0, 32, 4):
-        real, decoys = Counter[str](), Counter[str]()
-        for suite in small:
-            for brick in suite.manifest.bricks:
-                (real if brick.id in suite.key.meanings else decoys)[brick.id[digit]] += 1
-        for counts in (real, decoys):
-            assert chi_square([counts[each] for each in "0123456789abcdef"], counts.total() / 16) > P / 16
-    everything = [brick.id for suite in small for brick in suite.manifest.bricks]
-    assert len(set(everything)) == len(everything)
+    check_ids(small)
 
 
 @pytest.fixture(scope="module")
@@ -191,16 +174,3 @@ def test_decoys_cannot_be_distinguished_from_real_bricks(networks: Mapping[Path,
     for classify in (by_regression, by_memory):
         # Each half is used for learning once, which halves the influence of chance.
         assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
-
-
-def two_sided(deviation: float) -> float:
-    """Return the probability that a standard normal number is at least this far from 0."""
-    return math.erfc(abs(deviation) / math.sqrt(2))
-
-
-def chi_square(counts: Sequence[int], expected: float) -> float:
-    """Return the probability of such different counts with equal chances (Wilson-Hilferty approximation)."""
-    freedom = len(counts) - 1
-    statistic = sum((count - expected) ** 2 / expected for count in counts)
-    spread = 2 / (9 * freedom)
-    return 0.5 * math.erfc(((statistic / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(2 * spread))

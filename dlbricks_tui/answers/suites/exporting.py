@@ -40,7 +40,7 @@ _TASKS = {_IMAGES: frozenset({"IC", "IP", "OD", "RG", "SS"}), _TRANSFORMERS: fro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuiteOptions(CutOptions):
-    """What goes into a suite. Without runtimes, all installed ones that read the models."""
+    """The contents of a suite. Without runtimes, it is for all installed ones that read the models."""
 
     level: Level = Level.FUSED
     runtimes: Sequence[str] = ()

@@ -22,7 +22,7 @@ _FACTOR = 2.0
 
 
 class ReplayChange(Enum):
-    """What a key does to a replay."""
+    """The effect of a key on a replay."""
 
     PAUSE = "pause"
     FASTER = "faster"
