@@ -70,17 +70,20 @@ def fleet_question(question: str, models: Sequence[str], hosts: int) -> str:
     return f"How fast are {names_of(models)} on {counted(hosts, 'host')}?"
 
 
-def fastest_sentence(fastest: Sequence[Sequence[str]]) -> str:
-    """Return the fastest hosts of all models; several of a model are equally fast, none has no estimate yet."""
+def fastest_sentence(fastest: Sequence[Sequence[str]], *, settled: bool) -> str:
+    """Return the fastest hosts of all models; several of a model are equally fast, none has no estimate yet.
+
+    Hosts whose order is not settled are said to be fastest so far.
+    """
     firsts = {tuple(it) for it in fastest if it}
-    so_far = "" if all(fastest) else " so far"
+    so_far = "" if settled and all(fastest) else " so far"
     if len(firsts) == 1:
         (first,) = firsts
         verb = "is" if len(first) == 1 else "are"
         return f"{' and '.join(first)} {verb} fastest for every model{so_far}"
     wins = Counter(host for hosts in fastest for host in hosts)
     told = ", ".join(f"{host} for {counted(count, 'model')}" for host, count in wins.most_common(3))
-    return f"The fastest host differs: {told}"
+    return f"The fastest host{so_far} differs: {told}"
 
 
 def hosts_sentence(estimates: Sequence[HostEstimate], fastest: Sequence[str], *, settled: bool) -> str:

@@ -49,7 +49,7 @@ async def test_the_question_the_answer_and_the_hosts_stand_on_the_screen(new: Da
     async with fleet_screen(new, WIDE) as pilot:
         text = screen_text(pilot)
         assert "Which host is fastest for resnet50_v1, squeezenet1.1?" in text
-        assert "The fastest host differs: m8g for 1 model, c7i for 1 model; 1 of 2 orders settled." in text
+        assert "The fastest host so far differs: m8g for 1 model, c7i for 1 model; 1 of 2 orders settled." in text
         assert "measuring" in text and "45/60" in text and "42 s" in text
         assert "it has dlbricks 0.1.0, and 0.2.0 is needed" in text
         assert "~31.00" in text and "$1.21" in text

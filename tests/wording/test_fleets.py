@@ -2,7 +2,15 @@
 
 from dlbricks_tui.fleet.events import HostEstimate, HostState
 from dlbricks_tui.fleet.progress import FleetProgress, HostRow
-from dlbricks_tui.wording.fleets import dollars, fleet_line, host_line, latency_on, order_in_words, settled_line
+from dlbricks_tui.wording.fleets import (
+    dollars,
+    fastest_sentence,
+    fleet_line,
+    host_line,
+    latency_on,
+    order_in_words,
+    settled_line,
+)
 
 
 def estimate(ms: float | None, *, predicted: int = 0, missing: int = 0, price: float | None = None) -> HostEstimate:
@@ -34,6 +42,13 @@ def test_a_price_is_in_dollars_and_a_dash_where_it_is_unknown() -> None:
 def test_an_order_names_the_fastest_first_and_equally_fast_hosts_together() -> None:
     assert order_in_words((("b",), ("a", "c"))) == "b < a = c"
     assert settled_line([True, False]) == "1 of 2 orders settled"
+
+
+def test_hosts_are_fastest_so_far_until_all_orders_are_settled() -> None:
+    assert fastest_sentence([["a"], ["a"]], settled=True) == "a is fastest for every model"
+    assert fastest_sentence([["a"], ["a"]], settled=False) == "a is fastest for every model so far"
+    assert fastest_sentence([["a", "b"], []], settled=True) == "a and b are fastest for every model so far"
+    assert fastest_sentence([["a"], ["b"]], settled=False).startswith("The fastest host so far differs: ")
 
 
 def test_a_host_has_time_left_only_while_it_measures() -> None:

@@ -54,8 +54,8 @@ def answer_line(view: FleetView | None) -> Line:
         return line(Span(f" {view.state.message}", "bad"))
     if not view.models:
         return line(Span(" Nothing is known yet.", "muted"))
-    found = f" {fastest_sentence([it.fastest for it in view.models])}"
     settled = [it.is_settled for it in view.models]
+    found = f" {fastest_sentence([it.fastest for it in view.models], settled=all(settled))}"
     if all(settled):
         return line(Span(f"{found}; settled.", "good"))
     return line(Span(found, "strong"), Span(f"; {settled_line(settled)}.", "warn"))
