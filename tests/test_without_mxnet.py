@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import SAMPLE_MODELS
+from tests.models.onnx_models import saved
+from tests.share.onnx_network import network
 
 ROOT = Path(__file__).parents[1]
 MXNET_FILE = next(SAMPLE_MODELS.glob("gluon/vgg11-symbol.json*"))
@@ -78,3 +80,16 @@ def test_the_tour_prints_estimates_of_two_models(python_without_mxnet: Path, tmp
     *_, table = ran.stdout.split("MODEL")
     assert "squeezenet1.1" in table and "mobilenet0.5" in table
     assert "onnxruntime" in ran.stdout
+
+
+def test_a_suite_of_an_onnx_model_is_measured_without_mxnet(dlbricks: Command, tmp_path: Path) -> None:
+    mine, decoy = (saved(tmp_path, network(widths, name), name) for widths, name in (((8,), "mine"), ((6,), "decoy")))
+    suite, results = str(tmp_path / "suite.dlbricks"), str(tmp_path / "results.json")
+    asked = ("--runtime", "onnxruntime", "--decoys", "1", "--decoys-from", str(decoy), "--json")
+    exported = dlbricks("suite", "export", str(mine), "-o", suite, *asked)
+    assert exported.returncode == 0, exported.stderr
+    ran = dlbricks("suite", "run", suite, "-o", results, "--threads", "1", "--target-ci", "0.9", "--json")
+    assert ran.returncode == 0, ran.stderr
+    brought = json.loads(dlbricks("suite", "import", results, "--json").stdout)
+    # Owner and vendor have one store here, which knows the results already.
+    assert (brought["known"], brought["missing"]) == (json.loads(exported.stdout)["bricks"], 0)
