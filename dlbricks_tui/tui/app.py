@@ -10,7 +10,8 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App
@@ -40,7 +41,9 @@ if TYPE_CHECKING:
 
     from textual.notifications import SeverityLevel
 
+    from dlbricks_tui.tui.copying import SavedCopy
     from dlbricks_tui.tui.dialogs.commands import Command
+    from dlbricks_tui.tui.dialogs.copying import CopiedForm
 
 # The kernel does not always report that the terminal has gone away.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
@@ -76,6 +79,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         )
         if connection.is_slow:
             self.add_class("-slow-link")
+        # The form of the last copy; the next one begins with it.
+        self._copied_form: CopiedForm | None = None
         self._keys = KeyQueue(self, super().on_event)
         # An unexpected error; `open_workbench` raises it after the terminal is restored.
         self.fault: Exception | None = None
@@ -183,6 +188,14 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         if isinstance(self.screen, PanelledScreen):
             self.screen.zoom()
 
+    def action_copy_shown(self) -> None:
+        from dlbricks_tui.tui.dialogs.copying import CopyScreen
+
+        screen = self.screen
+        panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
+        if panel is not None and isinstance(screen, PanelledScreen):
+            screen.ask(CopyScreen(panel.TITLE, self._copied_form), partial(self._copy_shown, screen, panel))
+
     def action_next_theme(self) -> None:
         self._preferences.use_next_theme()
 
@@ -209,9 +222,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy the text to the terminal's clipboard and to a file."""
-        self._clipboard = text
-        if self._driver is not None:
-            self._driver.write(clipboard_sequence(text, os.environ))
+        self._put_in_clipboard(text)
         show_message(self, save_copied(text, self._session.data))
 
     def notify(
@@ -243,6 +254,40 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         # A terminal moves its content when it is resized, and other programs may overwrite it.
         if isinstance(self._driver, DiffDriver):
             self._driver.forget()
+
+    def _copy_shown(self, screen: PanelledScreen[Any], panel: Panel, form: CopiedForm) -> None:
+        from dlbricks_tui.tui.copying import copy_table
+
+        self._copied_form = form
+        if form.table is None:
+            # After the box has closed: the picture shows the screen behind it.
+            self.call_after_refresh(self._copy_picture, panel if form.is_panel else None)
+            return
+        # A table of many rows makes them in the thread.
+        copy = partial(copy_table, panel.as_texts(), form.table, form.label, self._session.data)
+        screen.run_in_thread(copy, "copy", self._show_copied)
+
+    def _copy_picture(self, panel: Panel | None) -> None:
+        from dlbricks_tui.tui.copying import copy_picture, picture_of
+
+        if panel is None:
+            what, svg = "a picture of the screen", self.export_screenshot(title=self.title)
+        else:
+            what, svg = "a picture of the panel", picture_of(self.screen, panel.region, panel.TITLE)
+        try:
+            self._show_copied(copy_picture(svg, what, self._session.data))
+        except SavingError as error:
+            self.post_message(Failed(error))
+
+    def _show_copied(self, saved: SavedCopy) -> None:
+        if saved.copied.fits_clipboard:
+            self._put_in_clipboard(saved.copied.text)
+        show_message(self, saved.message)
+
+    def _put_in_clipboard(self, text: str) -> None:
+        self._clipboard = text
+        if self._driver is not None:
+            self._driver.write(clipboard_sequence(text, os.environ))
 
     def _save_picture(self) -> None:
         try:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.atomic_write import write_atomically
@@ -13,8 +15,6 @@ from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.lines import cut
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from textual.app import App
 
     from dlbricks_tui.folders import DataFolder
@@ -35,6 +35,8 @@ def clipboard_sequence(text: str, environment: Mapping[str, str]) -> str:
     return f"{sequence}\x1bPtmux;{doubled}\x1b\\"
 
 
+# Some terminals take at most 100,000 bytes in a sequence: the base64 of so many.
+_MOST_IN_CLIPBOARD = 74_000
 # Enough to recognise a key.
 _MOST_SHOWN = 64
 _SECONDS, _SECONDS_OF_A_WARNING = 8.0, 20.0
@@ -56,15 +58,51 @@ def save_copied(text: str, data: DataFolder) -> str:
     return f"Copied: {shown}. Some terminals do not allow that: the text is also in {data.copied}"
 
 
+def picture_name() -> str:
+    """Return a name with the present time for the file of a picture."""
+    return f"dlbricks-{datetime.now().astimezone().strftime('%Y-%m-%d-%H%M%S')}.svg"
+
+
 def save_picture_file(svg: str, data: DataFolder) -> Path:
     """Save a picture under a new name and return its path."""
-    taken = datetime.now().astimezone().strftime("%Y-%m-%d-%H%M%S")
-    path = data.pictures / f"dlbricks-{taken}.svg"
+    path = data.pictures / picture_name()
     try:
         write_atomically(path, svg)
     except OSError as error:
         raise SavingError(f"{path} cannot be written: {error.strerror}") from None
     return path
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A copy, what it has in words, and the files that may take it: the first that can be written does."""
+
+    text: str
+    what: str
+    files: tuple[Path, ...]
+
+    @property
+    def fits_clipboard(self) -> bool:
+        """Return whether terminals take the text in one sequence."""
+        return len(self.text.encode()) <= _MOST_IN_CLIPBOARD
+
+
+def save_copy(copied: Copied) -> str:
+    """Save a copy to a file, and return a message with the path of the file."""
+    refusals = list[str]()
+    for path in copied.files:
+        try:
+            write_atomically(path, copied.text)
+        except OSError as error:
+            refusals.append(f"{path} cannot be written: {error.strerror}")
+            continue
+        if copied.fits_clipboard:
+            return f"Copied: {copied.what}. Some terminals do not allow that: the copy is also in {path}"
+        return f"The copy is in {path}: {copied.what}. It is too long for the clipboard of a terminal."
+    refused = "; ".join(refusals)
+    if copied.fits_clipboard:
+        return f"Copied: {copied.what}. Some terminals do not allow that, and {refused}"
+    raise SavingError(f"The copy is too long for the clipboard of a terminal, and {refused}")
 
 
 def show_message(app: App[None], text: str, *, warning: bool = False) -> None:

@@ -17,6 +17,7 @@ from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, capitalised, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
+from dlbricks_tui.wording.text_tables import TextTable
 
 # Wider charts say no more.
 WIDEST_CURVE = 100
@@ -129,8 +130,21 @@ def _name(point: Point, points: Sequence[Point]) -> str:
     return ", ".join(words)
 
 
+def curve_texts(points: Sequence[Point]) -> TextTable:
+    """Return the table of all variants as texts."""
+    return _table_of(points, with_interval=True).as_texts(points)
+
+
 def _table(points: Sequence[Point], width: int, *, marked: bool = False) -> list[str]:
-    """Return a row for each variant, with a column for everything that varies."""
+    """Return the table in so many cells, or without intervals if these do not fit."""
+    found = _table_of(points, with_interval=True, marked=marked).lines(points, width)
+    if len(found[0]) <= width:
+        return found
+    return _table_of(points, with_interval=False, marked=marked).lines(points, width)
+
+
+def _table_of(points: Sequence[Point], *, with_interval: bool, marked: bool = False) -> Table[Point]:
+    """Return the table: a row for each variant, with a column for everything that varies."""
     series = curve_series(points)
     letters = {id(it): each.estimated_mark for each in series for _, it in each.points}
     marks: Column[Point] = Column("MARK", lambda it: letters.get(id(it), ""))
@@ -147,28 +161,23 @@ def _table(points: Sequence[Point], width: int, *, marked: bool = False) -> list
     batches: Column[Point] = Column("BATCH", lambda it: str(it.batch_size))
     efficiency: Column[Point] = Column("EFFICIENCY", lambda it: or_dash(percent, scaling_efficiency(it, points)))
     interval: Column[Point] = Column("95 %", _interval)
-
-    def lines(*intervals: Column[Point]) -> list[str]:
-        return Table(
-            [
-                *[marks] * (marked and len(series) > 1),
-                *([runtimes] * several_runtimes + [precisions] * several_precisions),
-                *([instructions] * several_instructions + [optimisations] * several_optimisations),
-                *[threads] * several_threads,
-                batches,
-            ],
-            [
-                Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
-                *intervals,
-                Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
-                Column("PER SECOND", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
-                *[efficiency] * several_threads,
-            ],
-            lambda it: it if it.latency_ms is None else None,
-        ).lines(points, width)
-
-    found = lines(interval)
-    return found if len(found[0]) <= width else lines()
+    return Table(
+        [
+            *[marks] * (marked and len(series) > 1),
+            *([runtimes] * several_runtimes + [precisions] * several_precisions),
+            *([instructions] * several_instructions + [optimisations] * several_optimisations),
+            *[threads] * several_threads,
+            batches,
+        ],
+        [
+            Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
+            *[interval] * with_interval,
+            Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
+            Column("PER SECOND", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
+            *[efficiency] * several_threads,
+        ],
+        lambda it: it if it.latency_ms is None else None,
+    )
 
 
 def _interval(point: Point) -> str:

@@ -10,6 +10,7 @@ from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_
 from dlbricks_tui.store.contrast import Verdict
 from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
+from dlbricks_tui.wording.text_tables import TextTable
 
 # Smaller differences get a decimal.
 _GREAT_DIFFERENCE = 0.1
@@ -104,6 +105,12 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
     below += [PREDICTED_LEGEND] if any(it.comparable.is_predicted for it in found) else []
     below += remarks_on(it.point.found.variant.precision for it in found)
     return [*lines, *(["", *below] if below else [])]
+
+
+def ranking_texts(ranking: Ranking) -> TextTable:
+    """Return the same rows as texts."""
+    keys = [axis.column for axis in _differing(ranking.combinations)]
+    return Table(keys, _FIGURES, _without_latency).as_texts(ranking.combinations)
 
 
 def _differing(found: Sequence[Ranked]) -> list[_Axis]:

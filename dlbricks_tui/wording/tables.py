@@ -6,6 +6,7 @@ from typing import Generic, TypeVar
 
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.text_tables import TextTable
 
 _GAP = "  "
 
@@ -50,6 +51,21 @@ class Table(Generic[Row]):
             whole = f"{begin}{_GAP}{reason}{command}"
             found += [whole] if len(whole) <= width else [f"{begin}{_GAP}{reason}".rstrip(), f"{_GAP}{command}"]
         return found
+
+    def as_texts(self, rows: Sequence[Row]) -> TextTable:
+        """Return the titles, and the cells of all rows; rows without figures tell in a last column what is missing."""
+        points = [self.unknown(row) for row in rows]
+        told = ["" if point is None else "".join(_missing(point)) for point in points]
+        titles = [column.title for column in (*self.keys, *self.figures)]
+        cells = [
+            [
+                *(column.cell(row) for column in self.keys),
+                *(column.cell(row) if point is None else "" for column in self.figures),
+                *([missing] if any(told) else []),
+            ]
+            for row, point, missing in zip(rows, points, told, strict=True)
+        ]
+        return TextTable((*titles, *(["MISSING"] if any(told) else [])), cells)
 
 
 def _missing(point: Point) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.analysis import short_name
 from dlbricks_tui.wording.layers import common_beginning
 from dlbricks_tui.wording.numbers import milliseconds, signed_percent
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,6 +67,11 @@ class LayersPanel(ItemPanel["GroupTimes"]):
     def show_counts(self) -> None:
         common = f" of {self._common}{ELLIPSIS}" if self._common else ""
         self.show_title(f"{common} {counts_text(len(self.found), len(self.items))}, {self.order}")
+
+    def as_texts(self) -> TextTable:
+        found = super().as_texts()
+        # A copy has no title that says the beginning of the names.
+        return TextTable(found.titles, [[f"{self._common}{name}", *cells] for name, *cells in found.rows])
 
     def _row(self, index: int, width: int) -> Line:
         it = self.found[index]

@@ -10,6 +10,7 @@ from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -109,6 +110,14 @@ class LikenessPanel(ItemPanel[int]):
 
     def heading(self, width: int) -> Line:
         return (Span(" "), *self._grid.heading(width - 1))
+
+    def as_texts(self) -> TextTable:
+        corpus = self._grid.corpus
+        if corpus is None:
+            return TextTable(("model",), ())
+        names = [model.name for model in corpus.models]
+        rows = [[names[row], *(percent(it, 1) for it in corpus.jaccard[row])] for row in self.found]
+        return TextTable(("model", *names), rows)
 
     def show(self, corpus: Corpus | None) -> None:
         self._grid.corpus = corpus

@@ -14,6 +14,7 @@ from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted,
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.numbers import percent, signed_percent
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _NUMBER, _LAYERS, _SHARE = 4, 8, 8
 _NARROWEST_NAME, _WIDEST_NAME = 12, 30
+_TOGETHER = "all together"
 
 
 class NumberedModel(NamedTuple):
@@ -78,6 +80,12 @@ class UniquenessPanel(ItemPanel[NumberedModel]):
         right = titles(("layers", _LAYERS), ("unique", _LAYERS), ("share", _SHARE))
         return (column("", 1 + _NUMBER), model, *right)
 
+    def as_texts(self) -> TextTable:
+        rows = [_model_texts(it.model.name, it.model.layers, it.model.unique_layers) for it in self.found]
+        if self._corpus is not None and len(rows) > 1:
+            rows.append(_model_texts(_TOGETHER, self._corpus.layers, self._corpus.unique_layers))
+        return TextTable(("model", "layers", "unique", "share"), rows)
+
     def show(self, corpus: Corpus | None) -> None:
         self._corpus = corpus
         self.show_items([NumberedModel(number, model) for number, model in enumerate(corpus.models if corpus else ())])
@@ -104,11 +112,15 @@ class UniquenessPanel(ItemPanel[NumberedModel]):
                 f"{number + 1}", highlighted(model.name, self.words), model.layers, model.unique_layers, width
             )
         layers, unique = (self._corpus.layers, self._corpus.unique_layers) if self._corpus else (0, 0)
-        return _model_row("", line(Span("all together", "heading")), layers, unique, width)
+        return _model_row("", line(Span(_TOGETHER, "heading")), layers, unique, width)
 
 
 def _name_width(width: int) -> int:
     return min(_WIDEST_NAME, max(_NARROWEST_NAME, width - _NUMBER - 2 * _LAYERS - _SHARE - 6))
+
+
+def _model_texts(name: str, layers: int, unique: int) -> list[str]:
+    return [name, f"{layers:,}", f"{unique:,}", percent(unique / layers if layers else 0.0, 1)]
 
 
 def _model_row(number: str, name: Line, layers: int, unique: int, width: int) -> Line:

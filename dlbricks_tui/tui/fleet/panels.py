@@ -58,7 +58,9 @@ class HostsPanel(ItemPanel[HostRow]):
 
     def heading(self, width: int) -> Line:
         right = titles(("bricks", _DONE), ("failed", _FAILED), ("disturbed", _DISTURBED), ("left", _LEFT))
-        return (Span(" "), column("host", _name_width(width - 1), "muted"), column("state", _STATE, "muted"), *right)
+        gap = Span(" " * (_BAR if width > _ROOM_FOR_BAR else 0))
+        left = (column("host", _name_width(width - 1), "muted"), column("state", _STATE, "muted"), gap)
+        return (Span(" "), *left, *right)
 
     def show(self, hosts: Sequence[HostRow]) -> None:
         self.show_items(tuple(hosts))

@@ -69,6 +69,7 @@ EVERYWHERE = Scope(
         Action("app.zoom", ("Z",), "zoom", "Show the current panel on the whole screen, or all panels again."),
         Action("app.next_theme", ("t",), "theme", "Switch to the next theme."),
         Action("app.show_config", (",",), "config", "Change the settings in the config file."),
+        Action("app.copy_shown", ("Y",), "copy", "Copy the current panel as Markdown, CSV, JSON or SVG."),
         Action("app.save_picture", ("ctrl+g",), "picture", "Save a picture of the screen as SVG.", always=True),
         Action("app.redraw", ("ctrl+l",), "redraw", "Redraw a screen that other output has overwritten.", always=True),
         Action("app.suspend_process", ("ctrl+z",), "suspend", "Suspend dlbricks; `fg` resumes it.", always=True),
@@ -197,6 +198,13 @@ PALETTE = Scope(
     typing=True,
 )
 
+COPYING = Scope(
+    "copying",
+    "Before a panel is copied",
+    (Action("copying.copy", ("enter", "Y"), "copy", "Copy the panel in the selected form.", footer=True),),
+    IN_DIALOG,
+)
+
 CONFIG = Scope(
     "config",
     "In the settings of the config file",
@@ -224,4 +232,5 @@ SCOPES = (
     PALETTE,
     HIDDEN_MARKS,
     CONFIG,
+    COPYING,
 )

@@ -18,6 +18,7 @@ from dlbricks_tui.tui.lines import (
     line,
     number_column,
     sample_lines,
+    titles,
 )
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import NO_RESULT, cell
@@ -156,6 +157,9 @@ class HistoryPanel(ItemPanel["Summary"]):
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="history")
         self.show_placeholder(line(Span("Select a result to see its history.", "muted")))
+
+    def copied_heading(self, width: int) -> Line:
+        return (Span(" "), column("when, UTC", _WHEN), *titles(("ms", _MS), ("change", _CHANGE)))
 
     def show(self, history: tuple[Summary, ...]) -> None:
         """Show measurements that are given oldest first."""

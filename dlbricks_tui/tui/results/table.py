@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual.message import Message
 
+from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, line
@@ -25,8 +26,11 @@ from dlbricks_tui.tui.results.columns import (
 from dlbricks_tui.tui.results.work import ResultQuery, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from dlbricks_tui.tui.results.work import Found
 
 MARK = "•"
@@ -149,6 +153,10 @@ class ResultsPanel(Panel):
     def heading(self, width: int) -> Line:
         return self._list.heading(width)
 
+    def as_texts(self) -> TextTable:
+        columns = self._list.arrangement.columns
+        return TextTable(tuple(HEADINGS[name].title for name in columns), _texts_of(self.shown, columns))
+
     def show(self, found: Found) -> None:
         """Show results, unless the search has changed since."""
         if found.query != self.result_query:
@@ -264,6 +272,17 @@ class ResultsPanel(Panel):
         shown, marked, in_view = self._list.row_count, self.marked, self.marked_in_view
         self.show_title(f" {counts_text(shown, self.total)}")
         self.border_subtitle = marks_text(len(marked or ()), len(in_view or ()))
+
+
+def _texts_of(shown: Selection | None, columns: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the texts of all results, with whole keys; there may be many, so they are made when they are read."""
+    if shown is None:
+        return
+    for values in zip(*(shown.values(name) for name in columns), strict=True):
+        yield [
+            str(value) if COLUMNS[name] is Content.KEY else cell(name, value)
+            for name, value in zip(columns, values, strict=True)
+        ]
 
 
 def _style(name: str) -> str:

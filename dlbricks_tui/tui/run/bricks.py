@@ -14,6 +14,7 @@ from dlbricks_tui.tui.widgets.rows import ItemRows, TailRows, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import milliseconds, names_of, percent
+from dlbricks_tui.wording.text_tables import TextTable
 
 SIGNS = {
     BrickState.SAMPLING: Span("~ ", "accent"),
@@ -45,6 +46,7 @@ _ROOMY = 110
 _BY_WORTH = (_LATENCY, _WIDTH, _SPARKLINE, _SAMPLES)
 _IN_ORDER = (_SPARKLINE, _LONG_SPARKLINE, _SAMPLES, _LATENCY, _WIDTH)
 _TO_THE_LEFT = (_SPARKLINE, _LONG_SPARKLINE)
+_COPIED = (_SAMPLES, _LATENCY, _WIDTH)
 
 
 class SampleSummary(NamedTuple):
@@ -128,6 +130,11 @@ def _half_width(found: SampleSummary) -> str:
     return percent(found.half_width, 1)
 
 
+def _texts_of(brick: RunBrick) -> list[str]:
+    figures = (_cell(brick, each).text.strip() for each in _COPIED)
+    return [brick.label or "a brick", brick.state.value, *figures, brick.reason]
+
+
 _LINES_BELOW = 2
 _MOST_USERS = 6
 
@@ -188,6 +195,10 @@ class BricksPanel(Panel):
 
     def heading(self, width: int) -> Line:
         return (Span(" "), *brick_heading(width - 1))
+
+    def as_texts(self) -> TextTable:
+        titles = ("brick", "state", *(each.title for each in _COPIED), "reason")
+        return TextTable(titles, [_texts_of(brick) for brick in self._list.items])
 
     def show(self, bricks: tuple[RunBrick, ...], now: str) -> None:
         """Show the bricks; without any, show the current step of the run."""

@@ -121,6 +121,9 @@ class NoteRows(TailRows):
     def row(self, index: int, width: int) -> Line:
         return self._rows()[index]
 
+    def all_rows(self, width: int) -> list[Line]:
+        return [each for note in self.notes for each in _note_lines(note, width)]
+
     def on_resize(self) -> None:
         self.grown()
 

@@ -53,6 +53,9 @@ class MachinesPanel(ItemPanel[Candidate]):
         right = titles(("ms", _MS), ("", room + 1), ("a million", _COST))
         return (Span(" "), column("system", name, "muted"), *right)
 
+    def copied_heading(self, width: int) -> Line:
+        return (*self.heading(width), Span("  remark"))
+
     def show_waiting(self, model: str) -> None:
         """Show that the machines are being ranked, or how to open a model if there is none."""
         self._model = model

@@ -13,6 +13,7 @@ from dlbricks_tui.tui.lines import Line, Span, column, cut
 from dlbricks_tui.tui.trace import actions
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
+from dlbricks_tui.tui.widgets.texts import text_of
 from dlbricks_tui.wording.layers import usual_beginning
 from dlbricks_tui.wording.numbers import milliseconds
 from dlbricks_tui.wording.timeline import Ink, Piece, axis, counter_pieces, pieces
@@ -67,9 +68,18 @@ class TimelineRows(RowsView):
     def row(self, index: int, width: int) -> Line:
         if self.state is None:
             return ()
-        row, names = self.state.rows[index], self.name_width
-        drawn = tuple(Span(it.text, self._style(row, it.ink)) for it in self._pieces(self.state, index, row))
-        return (*self._label(self.state, row, names), *drawn)
+        return (*self._label(self.state, self.state.rows[index], self.name_width), *self._drawn(self.state, index))
+
+    def all_rows(self, width: int) -> list[Line]:
+        state = self.state
+        if state is None:
+            return []
+        names = [text_of(self._label(state, row, self.name_width)) for row in state.rows]
+        return [(Span(f"{name} "), *self._drawn(state, index)) for index, name in enumerate(names)]
+
+    def _drawn(self, state: TimelineState, index: int) -> Line:
+        row = state.rows[index]
+        return tuple(Span(it.text, self._style(row, it.ink)) for it in self._pieces(state, index, row))
 
     def _style(self, row: Row, ink: Ink) -> str:
         is_added = row.track is not None and row.track.kind is TrackKind.ADDED
@@ -156,6 +166,10 @@ class TimelinePanel(Panel):
     def selected_layer(self) -> int | None:
         """The index of the layer of the selected span."""
         return None if self.state is None else self.state.selected_layer(self.row)
+
+    def copied_heading(self, width: int) -> Line:
+        # Times along an axis are no columns.
+        return ()
 
     def heading(self, width: int) -> Line:
         """Return the inference at which the levels are aligned, and the axis from its start on."""

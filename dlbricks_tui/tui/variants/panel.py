@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal
@@ -12,9 +13,9 @@ from dlbricks_tui.tui.variants.pictures import curve_pictures, ranking_picture
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.curves import curve_table
+from dlbricks_tui.wording.curves import curve_table, curve_texts
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.ranking import ranking_lines
+from dlbricks_tui.wording.ranking import ranking_lines, ranking_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.tui.widgets.pictures import Picture
     from dlbricks_tui.tui.workbench.work import VariantCurve
+    from dlbricks_tui.wording.text_tables import TextTable
 
 _READING = line(Span("Reading the model in each variant.", "muted"))
 
@@ -43,6 +45,8 @@ class VariantsPanel(Panel):
         super().__init__(self._list, id="variants")
         self._second = PictureView()
         self._make: Callable[[int], Iterable[Line]] = lambda _: ()
+        # The rows of the table as texts; None while there is none.
+        self._texts: Callable[[], TextTable] | None = None
 
     def compose(self) -> ComposeResult:
         with Horizontal(classes="pictures"):
@@ -55,10 +59,12 @@ class VariantsPanel(Panel):
         drawn = None if found is None else curve_pictures(found.points, bound_ms)
         latencies, throughputs = drawn or (None, None)
         self._show(title, latencies, throughputs, lambda width: () if found is None else _curve_lines(found, width))
+        self._texts = None if found is None else partial(curve_texts, found.points)
         self.show_placeholder(_READING if found is None else line("There is no such variant."))
 
     def show_ranking(self, title: str, found: Ranking | str | None) -> None:
         """Show all combinations, or the reason why there are none; None while they are being read."""
+        self._texts = None if found is None or isinstance(found, str) else partial(ranking_texts, found)
         if isinstance(found, str):
             refusal = line(Span(found, "warn"))
             self._show(title, None, None, lambda _: (refusal,))
@@ -68,6 +74,9 @@ class VariantsPanel(Panel):
             ranking = found
             self._show(title, ranking_picture(ranking), None, lambda width: _ranking_lines(ranking, width))
         self.show_placeholder(_READING)
+
+    def as_texts(self) -> TextTable:
+        return super().as_texts() if self._texts is None else self._texts()
 
     def _show(
         self, title: str, first: Picture | None, second: Picture | None, make: Callable[[int], Iterable[Line]]

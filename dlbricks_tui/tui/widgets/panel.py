@@ -14,12 +14,14 @@ from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.lines import Line, contains_all
+from dlbricks_tui.tui.lines import Line, Span, contains_all
 from dlbricks_tui.tui.widgets.pictures import Picture
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
+from dlbricks_tui.tui.widgets.texts import WIDTH, columns_as_texts, lines_as_texts
+from dlbricks_tui.wording.text_tables import TextTable
 
 
 class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
@@ -77,6 +79,16 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
     def heading(self, width: int) -> Line:
         """Return the titles of the columns."""
         return ()
+
+    def copied_heading(self, width: int) -> Line:
+        """Return the titles of the columns of a copy; without any, a copy has lines of text."""
+        return self.heading(width)
+
+    def as_texts(self) -> TextTable:
+        """Return all rows of the list as texts, with the titles of their columns."""
+        rows, heading = self.rows.all_rows(WIDTH - 1), self.copied_heading(WIDTH)
+        # The heading leaves room for the sign of the cursor.
+        return columns_as_texts(heading, ((Span(" "), *row) for row in rows)) if heading else lines_as_texts(rows)
 
     def heading_changed(self) -> None:
         self._heading.refresh()

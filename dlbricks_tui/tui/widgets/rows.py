@@ -62,6 +62,10 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         """Return the content of a row in at most `width` cells."""
         raise NotImplementedError
 
+    def all_rows(self, width: int) -> list[Line]:
+        """Return all rows, also those out of view, as if the list were so wide."""
+        return [self.row(index, width) for index in range(self.row_count)]
+
     @property
     def has_cursor(self) -> bool:
         """Return whether a row is selected; lists with an optional selection start without one."""
@@ -217,6 +221,13 @@ class LineRows(RowsView, NamesKeys):
 
     def row(self, index: int, width: int) -> Line:
         return self._lines()[index]
+
+    def all_rows(self, width: int) -> list[Line]:
+        made = list(self._make(width))
+        # `make` may keep what belongs to each line that is shown.
+        self._made_for = -1
+        self._lines()
+        return made
 
     def can_select(self, index: int) -> bool:
         return bool(self._lines()[index])

@@ -53,6 +53,10 @@ class EstimateRows(RowsView, NamesKeys):
     def row(self, index: int, width: int) -> Line:
         return self._made[index].line
 
+    def all_rows(self, width: int) -> list[Line]:
+        rows = estimate_rows(self.content, self.choices, self.available, width, self.under_way)
+        return [row.line for row in rows]
+
     def can_select(self, index: int) -> bool:
         return self._made[index].stop is not None
 

@@ -18,6 +18,7 @@ from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, cells, columns_in, fitting, titles
 from dlbricks_tui.tui.workbench.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, in_order, list_rows
+from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -179,6 +180,14 @@ class ModelsPanel(ItemPanel["ModelSource"]):
 
     def heading(self, width: int) -> Line:
         return (Span(" "), *heading_line(self.columns, self.sorted_by, width - 1))
+
+    def as_texts(self) -> TextTable:
+        now = self._clock()
+        rows = [
+            [source.name, *(each.cell(source, self._latencies.get(id_of(source)), now)[0] for each in self.columns)]
+            for source in self.found
+        ]
+        return TextTable(("model", *(each.title for each in self.columns)), rows)
 
     def show(self, sources: tuple[ModelSource, ...]) -> None:
         self._marked &= {id_of(source) for source in sources}

@@ -95,7 +95,7 @@ def _columns(width: int, is_searched: bool) -> list[tuple[_Column, int]]:
         left -= wider
     if _NAMES in widths:
         # Titles get more space: they are indented, and titles of regions are long.
-        widths[_NAMES] = min(_MOST_NAMES, left * 2 // 5)
+        widths[_NAMES] = min(max(_MOST_NAMES, width // 5), left * 2 // 5)
     return [(each, widths[each]) for each in kept]
 
 
