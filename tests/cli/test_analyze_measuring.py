@@ -22,6 +22,7 @@ from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, Proof
 from dlbricks_tui.wording.what_ifs import interval_of
 from tests.models.onnx_models import saved, small
@@ -66,12 +67,16 @@ def what_ifs(out: str) -> dict[str, Any]:
     return {it["id"]: it for it in found["what_ifs"]}
 
 
-def test_the_measured_gain_stands_next_to_the_predicted_one(analyze: Analyze) -> None:
+def test_the_measured_gain_stands_next_to_the_predicted_one(analyze: Analyze, tmp_path: Path) -> None:
     status, out, _ = analyze("--json")
     assert status == 0
     proof = what_ifs(out)["fusion-off"]["proof"]
-    assert proof["measured_ms"] > 0
-    assert proof["gain"] == pytest.approx(1 - proof["measured_ms"] / proof["before_ms"], abs=0.2)
+    with ResultsDatabase(tmp_path / "data" / "store") as store:
+        (stored,) = store.records(Proof)
+    assert proof["measured_ms"] == pytest.approx(stored.after.trimmed_mean_ms)
+    assert proof["before_ms"] == pytest.approx(stored.before.trimmed_mean_ms)
+    assert proof["gain"] == pytest.approx(stored.gain)
+    assert proof["interval"] == pytest.approx([stored.gain_low, stored.gain_high])
     assert proof["interval"][0] < proof["gain"] < proof["interval"][1]
     table = analyze()[1]
     (row,) = (line for line in table.splitlines() if line.startswith("fusion-off"))
@@ -130,8 +135,6 @@ def test_an_unknown_what_if_is_refused_with_the_known_ones(analyze: Analyze) -> 
 
 @pytest.mark.parametrize("option", [("--prove", "all"), ("--measure",)])
 def test_only_this_host_is_measured(analyze: Analyze, tmp_path: Path, option: tuple[str, ...]) -> None:
-    from dlbricks_tui.store.database import ResultsDatabase
-
     with ResultsDatabase(tmp_path / "data" / "store") as store:
         store.add(system())
     status, _, told = analyze("--system", "c5.xlarge", *option)
