@@ -20,7 +20,7 @@ TOUR := build/tour
 # What people wait for; the other benchmarks take longer, or ask for a quiet host.
 BENCHMARKS := startup samples reading estimate store_scale tui_workbench tui_tree tui_results report
 
-.PHONY: run tour test check soak samples bench accuracy screenshots format clean
+.PHONY: run tour test check soak samples bench accuracy reference screenshots format clean
 
 run: $(INSTALLED)
 	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then $(BIN)/dlbricks; else $(MAKE) --no-print-directory tour; fi
@@ -56,9 +56,12 @@ bench: $(INSTALLED)
 accuracy: $(INSTALLED)
 	$(BIN)/python -m benchmarks.accuracy
 
+# The pages of docs/reference that follow from the code; a test compares them with it.
+reference: $(INSTALLED)
+	$(BIN)/python -m docs.generators
+
 # The pictures show the recorded results of `dlbricks demo`: they need no framework.
-screenshots: $(INSTALLED)
-	$(BIN)/python -m docs.keys
+screenshots: reference
 	$(BIN)/python -m docs.pictures
 
 format: $(INSTALLED_DEV)

@@ -62,6 +62,7 @@ def test_pages_that_the_code_names_exist() -> None:
 def test_a_wrong_link_is_found() -> None:
     readme = ROOT / "README.md"
     assert problem(readme, "docs/nothing.md") == "docs/nothing.md: no such file"
-    assert problem(readme, "docs/glossary.md#nothing") == "docs/glossary.md#nothing: no such heading"
-    assert problem(readme, "docs/glossary.md#models") is None
+    glossary = "docs/reference/glossary.md"
+    assert problem(readme, f"{glossary}#nothing") == f"{glossary}#nothing: no such heading"
+    assert problem(readme, f"{glossary}#models") is None
     assert links("[a](b.md) `[c](d.md)` [e](https://f.org)") == ["b.md"]

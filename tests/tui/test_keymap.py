@@ -96,7 +96,7 @@ def test_reserved_keys_are_refused_with_the_reason(letter: str) -> None:
             "keys.app.save_picture: f7 already runs cancel_run.confirm",
         ),
         (given(models__makr="x"), "keys.models.makr: no such action; did you mean models.mark?"),
-        (given(zzz="x"), "keys.zzz: no such action; docs/keys.md"),
+        (given(zzz="x"), "keys.zzz: no such action; docs/reference/keys.md"),
         (given(models__mark="ctlr+x"), "keys.models.mark: 'ctlr+x' is not a key; write it like 'x', 'X', 'ctrl+x'"),
         (given(find__keep="x"), "keys.find.keep: x types text here: choose a key like f5 or ctrl+x"),
         (given(app__save_picture="x"), "keys.app.save_picture: x types text here"),

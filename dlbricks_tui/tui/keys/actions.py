@@ -1,4 +1,4 @@
-"""Actions, each declared once: key bindings, key bar, palette, help and docs/keys.md derive from the declaration.
+"""Actions, each declared once: bindings, key bar, palette, help and docs/reference/keys.md derive from the declaration.
 
 Every screen declares its own in its folder; those that belong to no single screen are here.
 """

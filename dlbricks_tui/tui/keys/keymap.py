@@ -168,7 +168,7 @@ def _checked(action: str, given: KeysGiven) -> tuple[str, ...]:
     where = f"{given.where}: keys.{action}"
     if found is None:
         close = difflib.get_close_matches(action, BY_ID, 1)
-        perhaps = f"did you mean {close[0]}?" if close else "docs/keys.md lists all names"
+        perhaps = f"did you mean {close[0]}?" if close else "docs/reference/keys.md lists all names"
         raise KeymapError(f"{where}: no such action; {perhaps}")
     keys = tuple(_parsed(each, where) for each in given.keys)
     for each in keys:

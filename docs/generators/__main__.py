@@ -1,0 +1,22 @@
+"""Writes the generated pages of the reference: `make reference`.
+
+usage: python -m docs.generators [PAGE ...]
+"""
+
+import sys
+
+from docs.generators import keys
+from docs.generators.markdown import REFERENCE
+
+PAGES = {"keys": keys.page}
+
+
+def main(names: list[str]) -> None:
+    """Write the pages of these names, by default all."""
+    for name in names or PAGES:
+        (REFERENCE / f"{name}.md").write_text(PAGES[name](), encoding="utf-8")
+        print(f"docs/reference/{name}.md")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
