@@ -109,7 +109,7 @@ def main(
     """
     began = time.monotonic()
     try:
-        parser = _parser(commands)
+        parser = command_parser(commands)
         words, model = _without_model(arguments, [command.name for command in commands])
         if model is not None and without_command is None:
             hint = f"`dlbricks tree {shlex.quote(str(model))}` prints its layer sequences"
@@ -208,7 +208,8 @@ def _nearest_existing(path: Path) -> Path:
     return Path(path.anchor)
 
 
-def _parser(commands: Sequence[Command]) -> Parser:
+def command_parser(commands: Sequence[Command] = COMMANDS) -> Parser:
+    """Return the parser of all commands; each command adds its options when it is given."""
     parser = Parser(
         prog="dlbricks",
         description="Benchmark deep-learning models by their unique layer sequences: "

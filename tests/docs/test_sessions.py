@@ -1,0 +1,186 @@
+"""Commands on pages are commands of this version, and print what the pages show.
+
+All commands in the code of a page are parsed. Output in blocks of the language `console` is compared: with the session
+of the page (`tests/docs/sessions`) if that has the command, and else with what the command prints now, in the
+demonstration's data folder. `python -m docs.sessions NAME` records a session.
+"""
+
+import io
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.answers.demonstration import open_demonstration
+from dlbricks_tui.cli.main import COMMANDS, command_parser, main
+from dlbricks_tui.cli.parser import UsageError, with_hyphens_joined
+from dlbricks_tui.folders import DataFolder
+from docs.sessions import (
+    ROOT,
+    SESSIONS,
+    Command,
+    alike,
+    equal,
+    execute,
+    form,
+    printed_lines,
+    session,
+    shown_commands,
+    stray_line,
+    words_of,
+    written_commands,
+)
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+# What was true of an earlier version stays in the log.
+PRESENT = [it for it in PAGES if "log" not in it.parts]
+WITH_OUTPUT = [it for it in PAGES if any(command.output for command in shown_commands(it.read_text(encoding="utf-8")))]
+# Lines that a session prints on any host: some say how steady this one is, or which of two runtimes is faster here.
+SHARE_ON_ANY_HOST = 0.8
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def recorded(page: Path) -> dict[str, tuple[str, ...]]:
+    """Return the outputs of the session of a page by command."""
+    file = SESSIONS / f"{page.stem}.txt"
+    return {it.text: it.output for it in session(file.read_text(encoding="utf-8"))} if file.is_file() else {}
+
+
+@pytest.fixture(scope="module")
+def demonstration() -> Iterator[DataFolder]:
+    with open_demonstration() as found:
+        yield found.data
+
+
+def printed(command: str, data: DataFolder) -> tuple[str, ...]:
+    """Return what a command prints in this process, on both streams."""
+    text = io.StringIO()
+    with redirect_stdout(text), redirect_stderr(text):
+        main(["--data-dir", str(data.path), *words_of(command)])
+    return printed_lines(text.getvalue(), data.path)
+
+
+def complaint(command: str) -> str | None:
+    """Return what the parser of dlbricks says against a command."""
+    words = words_of(command)
+    # In place of a command, the path of a model opens the workbench.
+    if words[:1] and words[0].endswith(".onnx"):
+        return None
+    try:
+        command_parser(COMMANDS).parse_args(with_hyphens_joined(words))
+    except UsageError as error:
+        return str(error)
+    except SystemExit:
+        # Help, a version or a schema was printed.
+        return None
+    return None
+
+
+@pytest.mark.parametrize("page", PRESENT, ids=name_of)
+def test_commands_of_a_page_are_commands_of_this_version(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = {command: complaint(command) for command in written_commands(page.read_text(encoding="utf-8"))}
+    assert {command: said for command, said in found.items() if said is not None} == {}
+
+
+@pytest.mark.parametrize("page", WITH_OUTPUT, ids=name_of)
+def test_a_page_shows_what_its_commands_print(page: Path, demonstration: DataFolder) -> None:
+    known = recorded(page)
+    for command in shown_commands(page.read_text(encoding="utf-8")):
+        if not command.output:
+            continue
+        if command.text in known:
+            stray = stray_line(command.output, known[command.text], equal)
+        else:
+            assert command.text.startswith("dlbricks "), f"record `{command.text}`: python -m docs.sessions {page.stem}"
+            stray = stray_line(command.output, printed(command.text, demonstration), alike)
+        assert stray is None, f"`{command.text}` does not print this there: {stray}"
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("file", sorted(SESSIONS.glob("*.txt")), ids=lambda file: file.stem)
+def test_a_session_prints_lines_like_those_recorded(file: Path, tmp_path: Path) -> None:
+    commands = session(file.read_text(encoding="utf-8"))
+    for before, now in zip(commands, execute(commands, tmp_path), strict=True):
+        forms = {form(line) for line in now.output}
+        missing = [line for line in before.output if form(line) not in forms]
+        assert len(missing) <= (1 - SHARE_ON_ANY_HOST) * len(before.output), (before.text, missing, now.output)
+
+
+def test_a_session_belongs_to_a_page_that_shows_its_commands() -> None:
+    pages = {it.stem: it.read_text(encoding="utf-8") for it in PAGES}
+    for file in SESSIONS.glob("*.txt"):
+        assert file.stem in pages, file
+        shown = {it.text for it in shown_commands(pages[file.stem])}
+        assert shown & {it.text for it in session(file.read_text(encoding="utf-8"))}, file
+
+
+# The rest shows that the tests above find what is wrong.
+
+PAGE = """
+Text with `dlbricks no-command` in it.
+
+    dlbricks estimate vgg16 --workers 4    # for four workers
+
+```console
+$ dlbricks models --json | head -n 1
+$ dlbricks estimate vgg16 \\
+    --quick      # a comment
+vgg16, 20 ms
+
+...
+done ...
+```
+"""
+
+
+def test_commands_are_read_from_code_with_their_output() -> None:
+    assert shown_commands(PAGE) == (
+        Command("dlbricks models --json | head -n 1"),
+        Command("dlbricks estimate vgg16      --quick", ("vgg16, 20 ms", "...", "done ...")),
+    )
+    assert [words_of(it) for it in written_commands(PAGE)] == [
+        ["estimate", "vgg16", "--workers", "4"],
+        ["models", "--json"],
+        ["estimate", "vgg16", "--quick"],
+    ]
+
+
+def test_unknown_commands_and_options_are_found() -> None:
+    said = [complaint(f"dlbricks {it}") for it in ("guess vgg16", "estimate vgg16 --guess", "tree", "estimate vgg16")]
+    assert [it is not None for it in said] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("shown", "stray"),
+    [
+        (["a", "b", "c"], None),
+        (["a", "...", "c"], None),
+        (["...", "b", "..."], None),
+        (["a", "..."], None),
+        (["..."], None),
+        (["b", "c"], "b"),
+        (["a", "c"], "c"),
+        (["...", "c", "b"], "c"),
+        (["...", "b"], "b"),
+        (["a", "...", "d", "..."], "d"),
+        (["a", "b"], "... is missing after 'b': 'c' was printed there"),
+    ],
+)
+def test_lines_that_were_not_printed_are_found(shown: list[str], stray: str | None) -> None:
+    assert stray_line(shown, ["a", "b", "c"], equal) == stray
+
+
+def test_lines_are_alike_if_only_their_figures_differ_and_only_a_little() -> None:
+    line = "vgg16 on amd-epyc-2c-11afb085  20.00 ms  ██▌  +5.0 %  2 threads, measured 3 h ago"
+    assert alike(line, "vgg16 on intel-xeon-4c-78e6b1a6  20.40 ms  ██▎  +5.1 %  2 threads, measured 12 d ago")
+    assert not alike(line, line.replace("20.00", "25.00"))
+    assert not alike(line, line.replace("2 threads", "3 threads"))
+    assert not alike(line, line.replace("vgg16", "vgg19"))
+    assert not alike(line, line.replace("measured", "predicted"))
+    assert not alike("20.00 ms", "20.00 s")
+    assert alike("vgg16 on ...", line)
+    assert not alike("vgg19 on ...", line)
