@@ -20,7 +20,7 @@ TOUR := build/tour
 # What people wait for; the other benchmarks take longer, or ask for a quiet host.
 BENCHMARKS := startup samples reading estimate store_scale tui_workbench tui_tree tui_results report
 
-.PHONY: run tour test check soak samples bench accuracy reference screenshots format clean
+.PHONY: run tour test check soak samples bench accuracy docs reference screenshots format clean
 
 run: $(INSTALLED)
 	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then $(BIN)/dlbricks; else $(MAKE) --no-print-directory tour; fi
@@ -39,6 +39,12 @@ check: $(INSTALLED_DEV)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(BIN)/proselint check --config docs/proselint.json README.md CHANGELOG.md docs
+
+# The documentation as a site in build/site, which opens from disk: build/site/index.html. A broken link is an error.
+docs: $(INSTALLED_DEV)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 soak: $(INSTALLED_DEV)
 	$(BIN)/python -m pytest -q -m "soak or hypothesis" --hypothesis-profile thorough
