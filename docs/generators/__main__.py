@@ -5,10 +5,10 @@ usage: python -m docs.generators [PAGE ...]
 
 import sys
 
-from docs.generators import keys
+from docs.generators import commands, files, keys, settings
 from docs.generators.markdown import REFERENCE
 
-PAGES = {"keys": keys.page}
+PAGES = {"commands": commands.page, "files": files.page, "keys": keys.page, "settings": settings.page}
 
 
 def main(names: list[str]) -> None:
