@@ -62,6 +62,6 @@ def test_an_invalid_price_table_is_refused_with_place_and_reason(text: str, comp
 
 
 def test_the_documented_example_is_valid() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-it-works" / "estimates.md").read_text(encoding="utf-8")
     example = page.split("```toml\n")[2].split("```")[0]
     assert parse_prices(example, "docs") == {"c5.xlarge": 0.17, "my server": 0.05}

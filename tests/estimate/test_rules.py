@@ -95,7 +95,7 @@ def test_an_unreadable_rules_file_is_named(tmp_path: Path, content: bytes | None
 
 
 def test_the_documented_example_is_valid() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "estimates.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-it-works" / "estimates.md").read_text(encoding="utf-8")
     example = page.split("```toml\n")[1].split("```")[0]
     first, second = parse_rules(example, "docs").rules
     assert not first.sharing.parallel

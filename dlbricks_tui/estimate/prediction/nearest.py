@@ -2,7 +2,7 @@
 
 A roofline tells how long a brick takes at the usual efficiency of its operator: a call, its arithmetic and its bytes,
 at the rates that fit the measured bricks best. The nearest measured bricks tell how many times as long bricks of such a
-shape take. docs/predictions.md compares this with other ways to predict.
+shape take. docs/log/predictions.md compares this with other ways to predict.
 """
 
 from collections import defaultdict
