@@ -1,4 +1,4 @@
-"""Show what the highest rate of a server depends on besides its speed, as a table for docs/scenarios.md.
+"""Show what the highest rate of a server depends on besides its speed, as a table.
 
 usage: python -m benchmarks.arrivals
 

@@ -4,7 +4,7 @@ usage: python -m benchmarks.graphs [--layers N]
 
 A line for each algorithm and graph has the time of our own code and that of networkx, in milliseconds. The graphs are
 all sample models together, an unrolled LSTM, and an unrolled attention, in which each late layer reads the last step of
-a long chain and an earlier one. docs/benchmarks.md says what follows from the times.
+a long chain and an earlier one. docs/log/program.md says what follows from the times.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Compare predicted with measured gains of what-ifs, as a table for docs/analysis.md.
+"""Compare predicted with measured gains of what-ifs, as a table.
 
 usage: python -m benchmarks.proofs [--runtime R,...] [--threads N] [--kinds K,...] [--data FOLDER] MODEL [MODEL ...]
 

@@ -1,4 +1,4 @@
-"""Compare the predicted with the measured load that models can serve, as a table for docs/scenarios.md.
+"""Compare the predicted with the measured load that models can serve, as a table.
 
 usage: python -m benchmarks.scenarios [--runtime R,...] [--threads N] [--times 10] [--data FOLDER] [MODEL ...]
 

@@ -29,28 +29,30 @@ class Format(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Facts about one framework.
+    """Facts about one framework. Fields with a default may be left out."""
 
-    - `framework` is the name in stored results and on the command line, `title` the name in messages.
-    - `packages` are the names of its packages in package indexes.
-    - `own_runtime` is the name of the runtime that consists of this interpreter and the framework.
-    """
-
+    # The name in stored results and on the command line.
     framework: str
+    # The name in messages.
     title: str
+    # The file format that it reads.
     format: Format
+    # The names of its packages in package indexes; the first one that is installed tells the version.
     packages: tuple[str, ...]
+    # The name of the runtime that consists of this interpreter and the framework.
     own_runtime: str
-    # Commands that install it: beside this program, and in another interpreter.
+    # The command that installs it beside this program.
     install_here: str
+    # The command that installs it in another interpreter.
     install_there: str
 
-    # Beginnings of the names of environment variables that change its speed, and of those that change the fused graph.
+    # Beginnings of the names of environment variables that change its speed: a run sets or removes them.
     variable_prefixes: tuple[str, ...]
+    # Beginnings of the names of those that change the fused graph.
     graph_variable_prefixes: tuple[str, ...]
-    # The variable with the number of operators that may run at the same time, and the settings that it requires. Empty
-    # for a framework that always runs one after another.
+    # The variable with the number of operators that may run at the same time; empty if they run one after another.
     parallel_variable: str = ""
+    # The settings that `parallel_variable` requires.
     parallel_settings: Variables = ()
     # The settings with which its profiler reports operators in the order of the graph.
     profiling_settings: Variables = ()
@@ -58,12 +60,13 @@ class Traits:
     default_engine: Variables = ()
     # The settings with which its oneDNN prints the kernels that it chooses; empty if it computes without oneDNN.
     explaining_settings: Variables = ()
-    # The settings with which its oneDNN prints each primitive that it executes, and when.
+    # The settings with which its oneDNN prints each primitive that it executes, and when; empty without oneDNN.
     printing_settings: Variables = ()
-    # The precisions that it computes in, the usual one first.
+    # The precisions that it computes in, the usual one first. The worker finds `bf16` in `DLBRICKS_PRECISION`.
     precisions: tuple[Precision, ...] = (Precision.F32,)
-    # The instruction sets that its kernels can be limited to, and the levels up to which it can optimise graphs.
+    # The instruction sets that its kernels can be limited to. The worker finds the limit in `DNNL_MAX_CPU_ISA`.
     instruction_sets: tuple[InstructionSet, ...] = (InstructionSet.ALL,)
+    # The levels up to which it can optimise graphs. The worker finds the level in `ORT_OPTIMISATION`.
     optimisations: tuple[Optimisation, ...] = (Optimisation.ALL,)
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
@@ -72,13 +75,14 @@ class Traits:
 
     # For end-to-end timing the worker loads the model file, with its weights.
     runs_model_files: bool = False
-    # Its optimiser cannot be switched off: a network of several layers always runs fused.
+    # Its optimiser cannot be switched off, so a network of several layers always runs fused. Its answer to `fuse` is a
+    # list of executed nodes, of which `models/onnx/execution_graph.py` makes layers.
     always_fuses: bool = False
-    # Tensors keep oneDNN's layouts between layers. Without this, each conversion is a separate layer.
+    # Tensors keep oneDNN's layouts between layers, and contexts name them. Without this, each conversion is a layer.
     keeps_onednn_layouts: bool = False
-    # Operators may write their results over their inputs.
+    # Operators may write their results over their inputs, so contexts name the inputs to keep.
     writes_in_place: bool = False
-    # The speed of max pooling on plain arrays depends on the values.
+    # The speed of max pooling on plain arrays depends on the values, so contexts name varied inputs.
     branches_on_values: bool = False
     # Its compute threads sleep between runs, so the first operators of a run are slower.
     sleeps_between_runs: bool = False
@@ -89,10 +93,11 @@ class Traits:
     # The constants that calibration fits for the method `alone`.
     calibration_constants: tuple[str, ...] = ()
 
-    # The settings of its own programs, as its documentation spells them: threads, operators at the same time, and the
-    # precision of a model that is not quantised.
+    # The framework's own name of the number of threads, as analyses show it.
     threads_setting: str = ""
+    # The framework's own name of the number of operators at the same time.
     parallel_setting: str = ""
+    # The framework's own name of the precision of a model that is not quantised.
     precision_setting: str = ""
 
     def has_kernels(self, instructions: InstructionSet | None, optimisation: Optimisation | None) -> bool:

@@ -5,10 +5,17 @@ usage: python -m docs.generators [PAGE ...]
 
 import sys
 
-from docs.generators import commands, files, keys, settings
+from docs.generators import benchmarks, commands, files, keys, settings, traits
 from docs.generators.markdown import REFERENCE
 
-PAGES = {"commands": commands.page, "files": files.page, "keys": keys.page, "settings": settings.page}
+PAGES = {
+    "benchmarks": benchmarks.page,
+    "commands": commands.page,
+    "files": files.page,
+    "keys": keys.page,
+    "settings": settings.page,
+    "traits": traits.page,
+}
 
 
 def main(names: list[str]) -> None:

@@ -1,4 +1,4 @@
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -13,6 +13,7 @@ from dlbricks_tui.runtime.inside.answering import BACKENDS
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, traits_of, usual_traits
+from docs.generators.fields import fields_of
 from tests.models.onnx_models import loaded, model
 
 
@@ -25,9 +26,9 @@ def test_estimates_can_apply_the_constants_of_each_framework(traits: Traits) -> 
     assert set(traits.calibration_constants) <= {CALL_MS, *TERMS}
 
 
-def test_the_page_on_runtimes_explains_each_fact() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "backends.md").read_text(encoding="utf-8")
-    assert [it.name for it in fields(Traits) if f"`{it.name}`" not in page] == []
+def test_the_page_on_frameworks_explains_each_fact() -> None:
+    """A comment above each field becomes its explanation."""
+    assert [it.name for it in fields_of(Traits) if not it.about] == []
 
 
 def test_each_format_has_a_default_framework() -> None:
