@@ -132,17 +132,29 @@ NONE_AVAILABLE = Available()
 class Setting(Enum):
     """The settings in the order of their rows; the values are the fields of the choices."""
 
-    GRANULARITY = "granularity"
+    RUNTIME = "runtime"
+    THREADS = "threads"
+    BATCH = "batch"
+    SYSTEM = "system"
+    PRECISION = "precision"
+    PREDICTIONS = "predictions"
     LEVEL = "level"
+    GRANULARITY = "granularity"
     CUT = "cut"
     ORDER = "order"
     WORKERS = "workers"
-    SYSTEM = "system"
-    BATCH = "batch"
-    THREADS = "threads"
-    PRECISION = "precision"
-    RUNTIME = "runtime"
-    PREDICTIONS = "predictions"
+
+
+# A newcomer understands these; the others are expert settings.
+BASIC_SETTINGS = (Setting.RUNTIME, Setting.THREADS, Setting.BATCH, Setting.SYSTEM)
+
+
+def shown_settings(choices: Choices, *, expert: bool) -> tuple[Setting, ...]:
+    """Return the settings to show: all of them to an expert, else the basic ones and those that are not as usual."""
+    usual = Choices()
+    return tuple(
+        it for it in Setting if expert or it in BASIC_SETTINGS or getattr(choices, it.value) != getattr(usual, it.value)
+    )
 
 
 def change_setting(setting: Setting, choices: Choices, step: int, available: Available = NONE_AVAILABLE) -> Choices:

@@ -26,12 +26,13 @@ from dlbricks_tui.measure.known import Conditions, Known, known_in
 from dlbricks_tui.runtime.variant import states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import Measurement, System
+from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
 from dlbricks_tui.store.selections import LEAST_FIRST, by_id
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency
+from dlbricks_tui.tui.workbench.next_steps import KnownAlready
 from dlbricks_tui.tui.workbench.parts import Measurements
 from dlbricks_tui.tui.workbench.slow_layers import MOST_SLOW, SlowRow
 from dlbricks_tui.wording.slowest import name_of, title_of
@@ -92,6 +93,19 @@ class ThreadSafeEstimator:
             tuple(SlowRow(it, title_of(graph, it), name_of(graph, it)) for it in slow.parts),
             tuple(sorted(known[system].name if system in known else system for system in others)),
         )
+
+    def known_about(self, model: str, choices: Choices) -> KnownAlready:
+        """Return the facts on which the next steps for a model depend; those about the library are not known here."""
+        with self._store.held() as store:
+            system = choices.system or self._this_host().id
+            timed = store.select(equal(of="model", good=True, system=system, name=model), order=()).summaries()
+            asked = equal(name=model, system=system)
+            return KnownAlready(
+                combinations=len({(it.runtime, it.batch_size) for it in timed}),
+                proofs=len(store.least_first(Proof, asked)),
+                load_tests=len(store.least_first(LoadTest, asked)),
+                systems=len(store.systems()),
+            )
 
     def measurements(self, pair: Pair, way: Way) -> Measurements | None:
         """Return the newest good samples of a brick in a context, and all its latencies, oldest first."""

@@ -34,7 +34,7 @@ class PanelSizes:
 
 @dataclass(frozen=True, slots=True)
 class ViewState:
-    """The chosen columns and order of the list of models, the sizes of panels by layout, and recent models."""
+    """The look of the list of models, the sizes of panels by layout, recent models, and the parts that are shown."""
 
     # None: the usual ones.
     columns: tuple[str, ...] | None = None
@@ -42,6 +42,10 @@ class ViewState:
     sizes: Mapping[str, PanelSizes] = field(default_factory=dict)
     # The newest first.
     recent: tuple[ModelId, ...] = ()
+    # True: expert settings are shown too.
+    expert: bool = False
+    # False: the user has hidden the suggested next steps.
+    next_steps: bool = True
 
     def opened(self, model: ModelId) -> ViewState:
         """Return the state after a model was opened."""
@@ -62,6 +66,8 @@ def read_view(file: Path) -> ViewState:
         order if isinstance(order, str) else "",
         _sizes_in(found.get("sizes")),
         _models_in(found.get("recent")),
+        expert=found.get("expert") is True,
+        next_steps=found.get("next_steps") is not False,
     )
 
 
@@ -70,7 +76,15 @@ def write_view(file: Path, state: ViewState) -> None:
     recent = [[str(it.path), it.name] for it in state.recent]
     sizes = {layout: asdict(it) for layout, it in state.sizes.items()}
     columns = None if state.columns is None else list(state.columns)
-    text = json.dumps({"columns": columns, "order": state.order, "sizes": sizes, "recent": recent}, indent=2)
+    document = {
+        "columns": columns,
+        "order": state.order,
+        "sizes": sizes,
+        "recent": recent,
+        "expert": state.expert,
+        "next_steps": state.next_steps,
+    }
+    text = json.dumps(document, indent=2)
     with suppress(OSError):
         write_atomically(file, f"{text}\n")
 

@@ -7,6 +7,7 @@ import pytest
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
@@ -14,14 +15,17 @@ from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.lines import width_of
 from dlbricks_tui.tui.session import SharedStore
+from dlbricks_tui.tui.workbench.answer import UnderWay
 from dlbricks_tui.tui.workbench.estimate import Headline
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     EstimateRow,
     EstimateView,
+    Shown,
     estimate_rows,
     setting_text,
 )
+from dlbricks_tui.tui.workbench.next_steps import KnownAlready, next_steps
 from dlbricks_tui.wording.numbers import counted, milliseconds
 from tests.tui.application import MEASURED_ONLY, WRITTEN
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
@@ -41,7 +45,15 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 
 def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[:6] == [
+    assert shown_rows[:5] == [
+        "It takes 14.56 ms here (measured).",
+        f"measured  {'█' * 38}    14.56 ms",
+        f"estimate  {'█' * 37}     14.24 ms",
+        "14.18 to 14.30 ms, the 95 % interval of the estimate; the",
+        "measured latency is outside of it",
+    ]
+    begin = shown_rows.index("sequential     14.24 ms 14.18 to 14.30")
+    assert shown_rows[begin : begin + 6] == [
         "sequential     14.24 ms 14.18 to 14.30",
         "parallel       12.64 ms 1.13x as fast",
         "2 workers      12.64 ms",
@@ -95,9 +107,10 @@ def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder)
 
 def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[0].startswith("sequential    ~")
-    assert shown_rows[1].split()[-6:] == ["%", "of", "it", "predicted,", "not", "measured"]
-    assert re.match(r"parallel +~\d", shown_rows[2])
+    assert shown_rows[0].startswith("It takes ~") and shown_rows[0].endswith(" ms here (predicted).")
+    begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential    ~"))
+    assert shown_rows[begin + 1].split()[-6:] == ["%", "of", "it", "predicted,", "not", "measured"]
+    assert re.match(r"parallel +~\d", shown_rows[begin + 2])
     assert "26 layers not measured yet" in shown_rows and "26 layers predicted from other results" in shown_rows
 
 
@@ -105,17 +118,17 @@ def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "vgg16", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:2] == ["Not measured here yet.", "r runs its bricks"]
     predicted = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
-    assert predicted[0].startswith("sequential    ~") and "r runs what is missing" in predicted
+    assert "(predicted)" in predicted[0] and "r runs what is missing" in predicted
 
 
 @pytest.mark.parametrize("choices", [WRITTEN, MEASURED_ONLY], ids=["predicted", "measured only"])
 def test_a_run_in_progress_is_mentioned_only_without_results(measured: DataFolder, choices: Choices) -> None:
     view = view_of(measured, "vgg16", choices)
-    shown_rows = texts(estimate_rows(view, choices, AVAILABLE, 60, "A run of this model is in progress."))
+    shown_rows = texts(estimate_rows(view, choices, AVAILABLE, 60, UnderWay("A run of this model is in progress.")))
     begin = shown_rows.index("A run of this model is in progress.")
     assert shown_rows[begin + 1] == "5 shows the run" and "r runs its bricks" not in shown_rows
     in_part = estimate_rows(
-        view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, "A run of this model is in progress."
+        view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60, UnderWay("A run of this model is in progress.")
     )
     assert texts(in_part) == texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
 
@@ -128,9 +141,89 @@ def test_settings_fit_narrow_panels(width: int, measured: DataFolder) -> None:
 
 
 def test_the_cursor_stops_on_settings_and_on_explanations(measured: DataFolder) -> None:
-    found = estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60)
+    view = view_of(measured, "resnet18_v1")
+    found = estimate_rows(view, WRITTEN, AVAILABLE, 60, shown=Shown(expert=True))
     assert [row.stop for row in found if isinstance(row.stop, Setting)] == list(Setting)
     assert not any(row.stop is not None for row in found[:6]) and found[-1].stop is not None
+
+
+def test_a_newcomer_sees_the_basic_settings_and_those_that_are_not_as_usual(measured: DataFolder) -> None:
+    view = view_of(measured, "resnet18_v1")
+    unusual = replace(WRITTEN, granularity=3)
+    found = estimate_rows(view, unusual, AVAILABLE, 60)
+    basic = [Setting.RUNTIME, Setting.THREADS, Setting.BATCH, Setting.SYSTEM]
+    assert [row.stop for row in found if isinstance(row.stop, Setting)] == [*basic, Setting.LEVEL, Setting.GRANULARITY]
+    assert ". shows 5 expert settings" in texts(found)
+    assert ". shows" not in "".join(texts(estimate_rows(view, unusual, AVAILABLE, 60, shown=Shown(expert=True))))
+    headline = Headline()
+    for choices, expert, told in (
+        (Choices(), False, ""),
+        (Choices(), True, "fused · G 1 · chain"),
+        (unusual, False, "G 3"),
+    ):
+        headline.show("resnet18_v1", choices, view.system_estimate, expert=expert)
+        shown = "".join(span.text for span in headline.lines(160)[0])
+        assert told in shown and ("G 1" in shown) is expert
+        assert shown.rstrip().endswith("mxnet-1.9.1 · 2 threads · batch 1")
+
+
+def test_a_prediction_has_no_error_until_its_bricks_are_measured(measured: DataFolder) -> None:
+    predicted, timed = view_of(measured, "vgg16"), view_of(measured, "resnet18_v1")
+    whole = replace(predicted.system_estimate, end_to_end=timed.system_estimate.end_to_end)
+    assert whole.error is not None
+    shown_rows = texts(estimate_rows(replace(predicted, system_estimate=whole), WRITTEN, AVAILABLE, 80))
+    assert "error       a prediction so far: no error until its bricks are measured" in shown_rows
+    assert "It takes 14.56 ms here (measured)." in shown_rows
+    assert any(row.startswith("estimate ") and " ~" in row for row in shown_rows)
+    assert any("of the prediction" in row for row in shown_rows)
+    # Some of its bricks are measured: the error counts, but not while a run measures the others.
+    partly = view_of(measured, "squeezenet1.1")
+    whole = replace(partly.system_estimate, end_to_end=timed.system_estimate.end_to_end)
+    partly = replace(partly, system_estimate=whole)
+    for under_way, told in ((UnderWay(), False), (UnderWay("A run of this model is in progress."), True)):
+        shown_rows = texts(estimate_rows(partly, WRITTEN, AVAILABLE, 80, under_way))
+        assert any("a prediction so far" in row for row in shown_rows) is told
+
+
+def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFolder) -> None:
+    under_way = UnderWay("A run of this model is in progress.", Latency(30.0, 20.0, 40.0), Latency(32.0, 31.0, 33.0))
+    view = view_of(measured, "squeezenet1.1")
+    assert texts(estimate_rows(view, WRITTEN, AVAILABLE, 62, under_way))[:6] == [
+        "The estimate so far is 30.00 ms.",
+        f"measured  {'█' * 31}▓░           32.00 ms",
+        f"estimate  {'█' * 20}{'▓' * 10}{'░' * 10}    30.00 ms",
+        "20.00 to 40.00 ms, the 95 % interval so far; more samples",
+        "narrow it.",
+        "5 shows the run",
+    ]
+    early = replace(under_way, estimate=None)
+    assert (
+        texts(estimate_rows(view, WRITTEN, AVAILABLE, 60, early))[0] == "The whole model is timed; its layers follow."
+    )
+    headline = Headline()
+    headline.show("squeezenet1.1", WRITTEN, view.system_estimate)
+    for run, told in ((under_way, "30.00 ms so far"), (early, "is being measured")):
+        headline.show_run(run)
+        assert told in "".join(span.text for span in headline.lines(120)[0])
+    complete = view_of(measured, "resnet18_v1")
+    assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0] == "It takes 14.56 ms here (measured)."
+
+
+def test_three_next_steps_follow_an_answer_until_they_are_hidden(measured: DataFolder) -> None:
+    view = replace(view_of(measured, "resnet18_v1"), steps=next_steps(KnownAlready(proofs=1)))
+    shown_rows = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60))
+    begin = shown_rows.index("What next?")
+    assert shown_rows[begin + 1 : begin + 5] == [
+        "v  which runtime and batch are best",
+        "L  how much load it can serve",
+        "o  your own model: open its file",
+        "x  hides these lines",
+    ]
+    hidden = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60, shown=Shown(next_steps=False)))
+    during = texts(estimate_rows(view, WRITTEN, AVAILABLE, 60, UnderWay("A run of this model is in progress.")))
+    assert "What next?" not in hidden and "What next?" not in during
+    predicted = replace(view_of(measured, "vgg16"), steps=view.steps)
+    assert "What next?" not in texts(estimate_rows(predicted, WRITTEN, AVAILABLE, 60))
 
 
 def test_settings_are_shown_without_a_model(tmp_path: Path) -> None:
@@ -149,8 +242,8 @@ def test_settings_are_shown_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == [
-        *("2", "fused", "overlap", "paper", "4", "c5.xlarge, 4 cores", "of the file", "any number", "f32"),
-        *("mxnet, 2 threads", "on"),
+        *("mxnet, 2 threads", "any number", "of the file", "c5.xlarge, 4 cores"),
+        *("f32", "on", "fused", "2", "overlap", "paper", "4"),
     ]
     assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
         "this host",

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import Value
+from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import Load
 from dlbricks_tui.measure.events import Stop
@@ -39,6 +40,7 @@ from dlbricks_tui.tui.run.setting_rows import RunSetting
 from dlbricks_tui.tui.run.settings import choices_after, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.tui.workbench.answer import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started
@@ -148,7 +150,14 @@ def test_a_provisional_estimate_is_shown_before_any_brick_is_stored() -> None:
     whole = RunBrick(9, f"{model} end to end", (model,), whole=True, latency_ms=5.451)
     early = replace(HALF_WAY, bricks=(whole,), estimates=())
     assert on_its_way(early, model) == "A run of this model is in progress: it took 5.451 ms end to end."
-    so_far = RunModel(model, 5.486, 5.2, (0.036,), 0, 39, sampled_layers=39)
+    assert under_way(early, model) == UnderWay(on_its_way(early, model), None, Latency(5.451, 5.451, 5.451))
+    so_far = RunModel(model, 5.486, 5.2, (0.036,), 0, 39, sampled_layers=39, low_ms=5.3, high_ms=5.7)
+    estimated = under_way(replace(early, estimates=(so_far,)), model)
+    assert estimated.estimate == Latency(5.486, 5.3, 5.7) and estimated.has_figures
+    # A sum that lacks layers is no answer, and none of several variants is.
+    assert under_way(replace(early, estimates=(replace(so_far, sampled_layers=9),)), model).estimate is None
+    assert not under_way(replace(early, bricks=(whole, replace(whole, number=10))), model).has_figures
+    assert under_way(replace(early, state=State.FINISHED), model) == UnderWay()
     assert on_its_way(replace(early, estimates=(so_far,)), model) == (
         "A run of this model is in progress: it took 5.451 ms end to end, the estimate so far is 5.486 ms ±3.6 %."
     )

@@ -58,9 +58,13 @@ from tests.tui.application import NARROW, SIZES, WRITTEN, app_on, eventually, pr
 from tests.tui.results import graph_of
 
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
-TO_THE_METHOD = ("j", "j", "j")
 # In the order in which they are selected; None is the default one.
 METHODS = (None, *Method)
+
+
+def to_the(setting: RunSetting) -> tuple[str, ...]:
+    """Return the keys from the first row of the start box to a setting, which may be one for experts."""
+    return ("full_stop", *"j" * list(RunSetting).index(setting))
 
 
 @pytest.fixture
@@ -343,8 +347,7 @@ async def test_the_start_box_shows_settings_and_predicted_time(measured: DataFol
         assert "18 bricks to run · 1 whole model to time · about" in shown
         # The default method, inside of networks, needs no calibration.
         assert "calibration" not in shown
-        # From the level down to the method.
-        await press(pilot, *TO_THE_METHOD, *"l" * METHODS.index(Method.ALONE))
+        await press(pilot, *to_the(RunSetting.METHOD), *"l" * METHODS.index(Method.ALONE))
         assert "method          alone" in screen_text(pilot)
         assert "The calibration takes about" in screen_text(pilot)
         await press(pilot, "j", "l")
@@ -356,7 +359,7 @@ async def test_the_start_box_shows_settings_and_predicted_time(measured: DataFol
 
 async def test_the_settings_of_a_run_cycle_both_ways(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", "j")
+        await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.GRANULARITY))
         assert "granularity     1 " in screen_text(pilot)
         await press(pilot, "l", "right", "space")
         assert "granularity     4 " in screen_text(pilot)
@@ -367,7 +370,7 @@ async def test_the_settings_of_a_run_cycle_both_ways(measured: DataFolder) -> No
 async def test_threads_and_batch_sizes_of_a_run_can_be_written(measured: DataFolder) -> None:
     cores = fingerprint().cores
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.BATCH), "e")
+        await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.BATCH), "e")
         assert isinstance(pilot.app.screen, WritingScreen)
         await press(pilot, '"1, 3,x"', "enter")
         assert "Write whole numbers from 1 to" in screen_text(pilot)
@@ -390,7 +393,7 @@ async def test_a_calibrated_runtime_adds_no_time_to_the_prediction(measured: Dat
         found = {"constants": MXNET.calibration_constants, "residuals": NETWORKS}
         store.add(calibration(**way, **{kind: tuple((name, 0.01) for name in names) for kind, names in found.items()}))
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", *TO_THE_METHOD, *"l" * METHODS.index(Method.ALONE))
+        await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.METHOD), *"l" * METHODS.index(Method.ALONE))
         shown = screen_text(pilot)
         assert "18 bricks to run · 1 whole model to time · about" in shown
         assert "method          alone" in shown and "calibration" not in shown
@@ -404,7 +407,7 @@ async def test_the_start_box_names_the_run_that_it_will_wait_for(measured: DataF
             await press(pilot, "slash", '"resnet18"', "enter", "enter", "r")
             assert "It will wait for run 20261121-0700-cafe" in screen_text(pilot)
         async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN), (80, 24)) as pilot:
-            await press(pilot, *OPEN_ALEXNET, "r", *TO_THE_METHOD, *"l" * METHODS.index(Method.ALONE))
+            await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.METHOD), *"l" * METHODS.index(Method.ALONE))
             shown = screen_text(pilot)
             assert "The calibration takes about" in shown and "It will wait for" in shown
     finally:
@@ -422,7 +425,7 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
     measured: DataFolder, launched: list[RunFolder]
 ) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", "j", "l", "enter")
+        await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.GRANULARITY), "l", "enter")
         (folder,) = launched
         request = read_request(folder.request_file)
         assert (request.level, request.cutting.granularity, request.end_to_end) == (Level.WRITTEN, 2, True)
@@ -450,7 +453,7 @@ async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launc
     with ResultsDatabase(measured.store) as store:
         store.add(system("c5.xlarge"), *found_there)
     async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.PROBE), "l")
+        await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.PROBE), "l")
         assert "probe           20 s " in screen_text(pilot)
         assert "at most 18 bricks to run · about" in screen_text(pilot)
         await press(pilot, "enter")
@@ -463,7 +466,7 @@ async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launc
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder, size: tuple[int, int]) -> None:
     async with running(app_on(new), size=size) as pilot:
-        await press(pilot, "escape", *OPEN_ALEXNET, "r", *"j" * list(RunSetting).index(RunSetting.PROBE), "l")
+        await press(pilot, "escape", *OPEN_ALEXNET, "r", *to_the(RunSetting.PROBE), "l")
         assert "the store has no results of another system" in screen_text(pilot)
         # The whole reason is in view.
         assert "with `dlbricks results import" in " ".join(screen_text(pilot).replace("┃", " ").split())
@@ -476,11 +479,11 @@ async def test_the_start_box_limits_kernels_and_says_which_runtime_lacks_the_cho
     measured: DataFolder, launched: list[RunFolder]
 ) -> None:
     async with running(app_on(measured), NARROW) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "r")
+        await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.OPTIMISATION))
         shown = screen_text(pilot)
         assert all(f"{setting.label} " in shown for setting in RunSetting)
         assert " to run " in shown
-        await press(pilot, *"j" * list(RunSetting).index(RunSetting.OPTIMISATION), "l")
+        await press(pilot, "l")
         shown = " ".join(screen_text(pilot).replace("┃", " ").split())
         assert "optimisation extended" in shown
         assert "has no choice of optimisation levels: leave extended out, or choose another runtime" in shown

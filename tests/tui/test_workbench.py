@@ -19,6 +19,7 @@ from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.workbench.answer import UnderWay
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
 from dlbricks_tui.tui.workbench.model_order import ModelOrder
@@ -185,16 +186,16 @@ async def test_nothing_is_predicted_with_predictions_off(new: DataFolder) -> Non
     [
         (("plus", "plus"), "granularity ◂ 3 ▸"),
         (("plus", "plus", "minus"), "granularity ◂ 2 ▸"),
-        (("minus",), "granularity ◂ 1 ▸"),
+        (("minus", "full_stop"), "granularity ◂ 1 ▸"),
         (("c",), "cut         ◂ runnable ▸"),
         (("w", "w"), "workers     ◂ 4 ▸"),
         (("W", "W"), "workers     ◂ 1 ▸"),
-        (("s", "j", "j", "j", "l"), "order       ◂ paper ▸"),
-        (("s", "j", "j", "j", "j", "j", "l"), "system      ◂ c5.xlarge, 4 cores ▸"),
-        (("s", *"jjjjjj", "l"), "batch       ◂ 1 ▸"),
-        (("s", *"jjjjjjj", "l"), "threads     ◂ 2 ▸"),
-        (("s", *"jjjjjjjj", "l"), "precision   ◂ bf16 ▸"),
-        (("s", *"jjjjjjjjj", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
+        (("full_stop", "s", *"jjjjjjjjj", "l"), "order       ◂ paper ▸"),
+        (("s", *"jjj", "l"), "system      ◂ c5.xlarge, 4 cores ▸"),
+        (("s", *"jj", "l"), "batch       ◂ 1 ▸"),
+        (("s", "j", "l"), "threads     ◂ 2 ▸"),
+        (("full_stop", "s", *"jjjj", "l"), "precision   ◂ bf16 ▸"),
+        (("s", "h"), "runtime     ◂ mxnet, 2 threads ▸"),
     ],
 )
 async def test_keys_change_the_settings(keys: tuple[str, ...], says: str, measured: DataFolder) -> None:
@@ -216,13 +217,13 @@ async def test_enter_on_a_slow_layer_goes_to_it_in_the_decomposition(measured: D
         await press(pilot, "4", "k", "l")
         assert tree.selected_layer == slowest
         await press(pilot, "s")
-        assert rows.setting is Setting.GRANULARITY and rows.slow_layer is None
+        assert rows.setting is Setting.RUNTIME and rows.slow_layer is None
 
 
 async def test_the_estimate_follows_the_settings(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
-        await press(pilot, "s", "j", "j", "j", "j", "j", "l")
+        await press(pilot, "s", "j", "j", "j", "l")
         assert "resnet18_v1  28.48 ms unfused" in screen_text(pilot)
         await press(pilot, "W")
         assert "28.48 ms 1 worker" in screen_text(pilot)
@@ -232,7 +233,7 @@ async def test_the_estimate_follows_the_settings(measured: DataFolder) -> None:
 
 async def test_the_level_can_be_switched(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "f")
+        await press(pilot, "full_stop", "f")
         assert "level       ◂ fused ▸" in screen_text(pilot)
         await press(pilot, "f")
         assert "level       ◂ written ▸" in screen_text(pilot)
@@ -492,13 +493,13 @@ async def test_a_search_in_a_panel_without_one_searches_the_models(measured: Dat
 async def test_the_cursor_stays_on_its_setting_while_the_panel_is_hidden(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "4", "j", "1", "slash", '"resnet18"', "enter", "enter", "4")
-        assert "▸level       ◂ written ▸" in screen_text(pilot)
+        assert "▸threads     ◂ any number ▸" in screen_text(pilot)
 
 
 async def test_a_key_leads_to_the_settings_from_any_panel(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "enter", "s")
-        assert panel_with_focus(pilot) == "estimate" and "▸granularity" in screen_text(pilot)
+        assert panel_with_focus(pilot) == "estimate" and "▸runtime" in screen_text(pilot)
 
 
 async def test_the_cursor_stays_on_its_setting_when_the_text_above_changes(measured: DataFolder) -> None:
@@ -508,12 +509,12 @@ async def test_the_cursor_stays_on_its_setting_when_the_text_above_changes(measu
         for change in (
             panel.show_waiting,
             lambda: panel.show_problem("a reason that is as long as it has to be to take several lines " * 3),
-            lambda: panel.show_run("a run of it is on its way"),
+            lambda: panel.show_run(UnderWay("a run of it is on its way")),
             panel.show_waiting,
         ):
             change()
             await settled(pilot)
-            assert "▸level" in screen_text(pilot) and panel._list.setting is Setting.LEVEL
+            assert "▸threads" in screen_text(pilot) and panel._list.setting is Setting.THREADS
 
 
 async def test_the_cursor_does_not_move_to_a_setting_when_its_line_disappears(
@@ -535,8 +536,8 @@ async def test_the_cursor_does_not_move_to_a_setting_when_its_line_disappears(
         await settled(pilot)
         assert panel._list.cursor == line and panel._list.has_cursor
         panel.show_waiting()
-        await press(pilot, "g", "l")
-        assert screen.choices == replace(before, granularity=before.granularity + 1)
+        await press(pilot, "g", "j", "j", "l")
+        assert screen.choices == replace(before, batch=1)
 
 
 async def test_the_order_and_the_columns_of_the_models_are_remembered(measured: DataFolder) -> None:
@@ -607,3 +608,32 @@ async def test_a_file_opened_lately_is_offered_when_a_path_is_asked_for(measured
         assert "my-net-symbol.json  opened lately" in screen_text(pilot)
         await press(pilot, "down", "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen) and "my-net" in screen_text(pilot).splitlines()[0]
+
+
+async def test_one_key_shows_the_expert_settings_and_the_next_start_remembers_it(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "4")
+        assert "order       ◂" not in screen_text(pilot) and ". shows 6 expert settings" in screen_text(pilot)
+        await press(pilot, "full_stop")
+        assert "order       ◂ branch ▸" in screen_text(pilot)
+        # The box before a run follows.
+        await press(pilot, "slash", '"alexnet"', "enter", "enter", "r")
+        assert "target interval" in screen_text(pilot)
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN)) as pilot:
+        assert "order       ◂ branch ▸" in screen_text(pilot)
+        await press(pilot, "full_stop")
+        assert "order       ◂" not in screen_text(pilot)
+
+
+async def test_next_steps_follow_the_first_answer_and_stay_hidden_once_they_are(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        assert "v  which runtime and batch are best" in screen_text(pilot)
+        await press(pilot, "x")
+        assert "What next?" not in screen_text(pilot)
+    async with running(DlbricksApp(Session(measured, measured.path / "samples"), WRITTEN)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        assert "It takes 14.56 ms here (measured)." in screen_text(pilot)
+        assert "What next?" not in screen_text(pilot)
+        await press(pilot, "x")
+        assert "What next?" in screen_text(pilot)

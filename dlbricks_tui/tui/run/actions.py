@@ -44,6 +44,7 @@ START_RUN = Scope(
         Action("start_run.begin", ("enter",), "start", "Start the run; it continues even if you quit.", footer=True),
         Action("start_run.next", ("l", "right", "space"), "next", "Change to the next value.", footer=True),
         Action("start_run.previous", ("h", "left"), "previous", "Change to the previous value.", footer=True),
+        Action("start_run.expert", (".",), "expert", "Show the expert settings too, or hide them.", footer=True),
         Action("start_run.write", ("e",), "write", "Write threads or batch sizes, such as 1,2,4.", footer=True),
     ),
     IN_DIALOG,

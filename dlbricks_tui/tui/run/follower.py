@@ -230,6 +230,8 @@ def _model(event: EstimateChanged, before: RunModel | None) -> RunModel:
         counted_in + event.missing_layers + event.unmeasurable_layers,
         event.sampled_layers,
         event.unmeasurable_layers,
+        event.low_ms,
+        event.high_ms,
     )
 
 

@@ -54,6 +54,15 @@ class RunHostScreen(PanelledScreen[None]):
         """Apply other settings, under which the results of a run are found."""
         raise NotImplementedError
 
+    @property
+    def is_expert(self) -> bool:
+        """Return whether expert settings are shown."""
+        raise NotImplementedError
+
+    def show_expert(self, expert: bool) -> None:
+        """Show expert settings, or hide them, and remember it."""
+        raise NotImplementedError
+
     def start_run(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], choices: Choices
     ) -> None:
@@ -73,7 +82,14 @@ class RunHostScreen(PanelledScreen[None]):
             self.app.post_message(Failed(error))
             return
         names = tuple(source.name for source in sources)
-        self.app.push_screen(StartRunScreen(names, settings, partial(self._preview_run, sources, shapes)), begin)
+        box = StartRunScreen(
+            names,
+            settings,
+            partial(self._preview_run, sources, shapes),
+            expert=self.is_expert,
+            show_expert=self.show_expert,
+        )
+        self.app.push_screen(box, begin)
 
     def start_default_run(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], choices: Choices

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 
+from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
@@ -18,7 +19,7 @@ from dlbricks_tui.runtime.variant import (
     Optimisation,
     Precision,
 )
-from dlbricks_tui.tui.choices import BATCH_SIZES, next_of, with_own
+from dlbricks_tui.tui.choices import BATCH_SIZES, Choices, next_of, with_own
 from dlbricks_tui.tui.run.settings import RunSettings
 from dlbricks_tui.wording.numbers import duration, percent
 
@@ -38,6 +39,32 @@ BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 class RunSetting(Enum):
     """A setting by the name of its row: its meaning, its value as text, and a step to its next or previous value."""
 
+    RUNTIME = (
+        "runtime",
+        "the runtime that runs the bricks",
+        lambda it: ",".join(it.chosen),
+        lambda it, step: it.stepped("chosen", _each_and_all(it.runtimes), step),
+    )
+    THREADS = (
+        "threads",
+        "the threads of the framework",
+        lambda it: _listed(it.threads) or "default",
+        lambda it, step: it.stepped("threads", _threads(it.threads), step),
+        ("threads", MOST_THREADS),
+    )
+    BATCH = (
+        "batch size",
+        "images or sentences in an inference",
+        lambda it: _listed(it.batch_sizes) or "of the file",
+        lambda it, step: it.stepped("batch_sizes", _batches(it.batch_sizes), step),
+        ("batch_sizes", MOST_IN_A_BATCH),
+    )
+    BUDGET = (
+        "time budget",
+        "stop after this time",
+        lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),
+        lambda it, step: it.stepped("budget_seconds", (None, *with_own(BUDGETS_SECONDS, it.budget_seconds)), step),
+    )
     LEVEL = (
         "level",
         "fused layers, or those of the file",
@@ -74,37 +101,11 @@ class RunSetting(Enum):
         lambda it: f"±{percent(it.target, 1)}",
         lambda it, step: it.stepped("target", with_own(TARGETS, it.target), step),
     )
-    BUDGET = (
-        "time budget",
-        "stop after this time",
-        lambda it: "none" if it.budget_seconds is None else duration(it.budget_seconds),
-        lambda it, step: it.stepped("budget_seconds", (None, *with_own(BUDGETS_SECONDS, it.budget_seconds)), step),
-    )
     PROBE = (
         "probe",
         "few bricks; the others are predicted",
         lambda it: "no" if it.probe_seconds is None else duration(it.probe_seconds),
         lambda it, step: it.stepped("probe_seconds", (None, *PROBES_SECONDS), step),
-    )
-    RUNTIME = (
-        "runtime",
-        "the runtime that runs the bricks",
-        lambda it: ",".join(it.chosen),
-        lambda it, step: it.stepped("chosen", _each_and_all(it.runtimes), step),
-    )
-    THREADS = (
-        "threads",
-        "the threads of the framework",
-        lambda it: _listed(it.threads) or "default",
-        lambda it, step: it.stepped("threads", _threads(it.threads), step),
-        ("threads", MOST_THREADS),
-    )
-    BATCH = (
-        "batch size",
-        "images or sentences in an inference",
-        lambda it: _listed(it.batch_sizes) or "of the file",
-        lambda it, step: it.stepped("batch_sizes", _batches(it.batch_sizes), step),
-        ("batch_sizes", MOST_IN_A_BATCH),
     )
     PRECISION = (
         "precision",
@@ -151,6 +152,16 @@ class RunSetting(Enum):
         self.changed = changed
         # The field of a setting that takes several numbers, and the largest of them.
         self.numbers = numbers
+
+
+# A newcomer understands these; the others are expert settings.
+BASIC_SETTINGS = (RunSetting.RUNTIME, RunSetting.THREADS, RunSetting.BATCH, RunSetting.BUDGET)
+
+
+def shown_settings(settings: RunSettings, models: int, *, expert: bool) -> tuple[RunSetting, ...]:
+    """Return the settings to show: all of them to an expert, else the basic ones and those that are not as usual."""
+    usual = RunSettings(Choices(), settings.chosen, settings.runtimes, end_to_end=models <= MOST_MODELS_END_TO_END)
+    return tuple(it for it in RunSetting if expert or it in BASIC_SETTINGS or it.shown(settings) != it.shown(usual))
 
 
 def _listed_values(limits: Sequence[InstructionSet | Optimisation]) -> str:

@@ -51,6 +51,9 @@ class RunModel:
     # Layers that count with the samples so far.
     sampled_layers: int = 0
     unmeasurable_layers: int = 0
+    # The ends of the interval of the sequential latency.
+    low_ms: float | None = None
+    high_ms: float | None = None
 
     @property
     def coverage(self) -> float:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
+from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.run import actions
-from dlbricks_tui.tui.run.setting_rows import RunSetting
+from dlbricks_tui.tui.run.setting_rows import RunSetting, shown_settings
 from dlbricks_tui.tui.run.settings import RunSettings
 from dlbricks_tui.tui.run.words import joined
-from dlbricks_tui.tui.widgets.rows import ItemRows
+from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _NAME, _VALUE = 16, 13
 _LINES_BELOW = 3
+# The frame of the box, its padding, and the lines below the settings.
+_AROUND = 8
 
 
 class StartRunScreen(Dialog[RunSettings]):
@@ -38,12 +41,20 @@ class StartRunScreen(Dialog[RunSettings]):
     )
 
     def __init__(
-        self, models: tuple[str, ...], settings: RunSettings, preview_run: Callable[[RunSettings], RunPreview]
+        self,
+        models: tuple[str, ...],
+        settings: RunSettings,
+        preview_run: Callable[[RunSettings], RunPreview],
+        *,
+        expert: bool,
+        show_expert: Callable[[bool], object],
     ) -> None:
+        """`show_expert` is called when the user shows expert settings, or hides them."""
         super().__init__()
         self._models = models
         self._preview_run = preview_run
-        self._rows = _SettingRows(settings)
+        self._rows = _SettingRows(settings, len(models), expert=expert)
+        self._show_expert = show_expert
         self._preview: RunPreview | None = None
         self._below = TextLines(self._below_lines, classes="run-preview")
 
@@ -53,8 +64,11 @@ class StartRunScreen(Dialog[RunSettings]):
             yield self._below
 
     def on_mount(self) -> None:
-        self._rows.rows_changed()
+        self._fit()
         self._start_preview()
+
+    def on_resize(self) -> None:
+        self._fit()
 
     def action_begin(self) -> None:
         self.dismiss(self._rows.settings)
@@ -64,6 +78,13 @@ class StartRunScreen(Dialog[RunSettings]):
 
     def action_previous(self) -> None:
         self._change(-1)
+
+    def action_expert(self) -> None:
+        """Show the expert settings too, or hide them."""
+        self._rows.expert = not self._rows.expert
+        self._show_expert(self._rows.expert)
+        self._fit()
+        self._below.refresh(layout=True)
 
     def action_write(self) -> None:
         """Ask for the numbers of a setting that takes several."""
@@ -91,9 +112,14 @@ class StartRunScreen(Dialog[RunSettings]):
 
     def _take(self, settings: RunSettings) -> None:
         self._rows.settings = settings
-        self._rows.refresh()
+        self._fit()
         self._show_preview(None)
         self._start_preview()
+
+    def _fit(self) -> None:
+        """Show the settings in a list as high as they are many, where the terminal has the room."""
+        self._rows.remake()
+        self._rows.styles.height = max(1, min(len(self._rows.items), self.size.height - _AROUND))
 
     def _start_preview(self) -> None:
         self.run_in_thread(partial(self._preview_run, self._rows.settings), "preview", self._show_preview)
@@ -113,14 +139,25 @@ class StartRunScreen(Dialog[RunSettings]):
             found += wrapped(line(Span(f"It will wait for {self._preview.holder}", "warn")), width)
         for warning in () if self._preview is None else self._preview.warnings:
             found += wrapped(line(Span(warning, "warn")), width)
+        if hidden := len(RunSetting) - len(self._rows.items):
+            found += wrapped(Hint(f"{{start_run.expert}} shows {hidden} expert settings", "muted").line, width)
         return (*found, *[BLANK] * (_LINES_BELOW - len(found)))
 
 
 class _SettingRows(ItemRows[RunSetting]):
-    def __init__(self, settings: RunSettings) -> None:
+    def __init__(self, settings: RunSettings, models: int, *, expert: bool) -> None:
         super().__init__()
         self.settings = settings
-        self.items = tuple(RunSetting)
+        self.expert = expert
+        self._models = models
+
+    def remake(self) -> None:
+        """Show the settings again; the cursor stays on its setting."""
+        before = self.selected
+        self.items = shown_settings(self.settings, self._models, expert=self.expert)
+        self.rows_changed()
+        if before is not None:
+            self.move_to(place_of(before, self.items))
 
     def row(self, index: int, width: int) -> Line:
         setting = self.items[index]

@@ -58,6 +58,14 @@ class ArrangedScreen(RunHostScreen):
 
         self.ask(ModelColumnsScreen(each.name for each in self._models.columns), self._models.show_columns)
 
+    @property
+    def is_expert(self) -> bool:
+        return self.view.expert
+
+    def show_expert(self, expert: bool) -> None:
+        self.view = replace(self.view, expert=expert)
+        self.keep_view()
+
     def action_wider(self) -> None:
         self._resize(lambda sizes, panel: wider(sizes, panel, STEP))
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
+from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
@@ -126,7 +127,9 @@ def _whole(selected: PartDetails) -> Iterator[Line]:
     if len(selected.whole.occurrences) != len(graph.layers):
         yield fact("sequences", f"{len(selected.whole.occurrences):,}")
     yield fact("to run", f"{len(selected.whole.suite):,}", Span(" bricks in their contexts", "muted"))
-    yield fact("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
+    usual = Choices()
+    if (graph.level, cutting) != (usual.level, usual.cutting):
+        yield fact("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
     for entry in graph.inputs:
         yield fact("input", f"{_types([entry.type])} ", Span(input_text(entry), "muted"))
     for head in graph.heads:

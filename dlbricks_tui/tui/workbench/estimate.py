@@ -8,19 +8,22 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
+from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
+from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line, spread
+from dlbricks_tui.tui.lines import Line, Span, line, spread, width_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
 from dlbricks_tui.tui.workbench import actions
+from dlbricks_tui.tui.workbench.answer import NOTHING_UNDER_WAY, UnderWay, replaces
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     READING,
     EstimateRow,
     EstimateView,
     Note,
+    Shown,
     Stop,
     estimate_rows,
 )
@@ -39,8 +42,8 @@ class EstimateRows(RowsView, NamesKeys):
         self.content: EstimateView | Note = CHOOSE_A_MODEL
         self.choices = Choices()
         self.available = NONE_AVAILABLE
-        # The state of a run of the model, in words.
-        self.under_way = ""
+        self.under_way = NOTHING_UNDER_WAY
+        self.shown = Shown()
         self._made: tuple[EstimateRow, ...] = ()
         # The selected row, kept while it does not exist: while a model is read, and while the panel is hidden. None is
         # the first row that can be selected.
@@ -54,8 +57,7 @@ class EstimateRows(RowsView, NamesKeys):
         return self._made[index].line
 
     def all_rows(self, width: int) -> list[Line]:
-        rows = estimate_rows(self.content, self.choices, self.available, width, self.under_way)
-        return [row.line for row in rows]
+        return [row.line for row in self._rows(width)]
 
     def can_select(self, index: int) -> bool:
         return self._made[index].stop is not None
@@ -79,12 +81,13 @@ class EstimateRows(RowsView, NamesKeys):
         """Remake the rows; the cursor stays on its setting or line."""
         # Without the cursor sign and the scrollbar; negative while the panel is hidden.
         width = self.size.width - 2
-        self._made = (
-            estimate_rows(self.content, self.choices, self.available, width, self.under_way) if width > 0 else ()
-        )
+        self._made = self._rows(width) if width > 0 else ()
         on = self._on
         self.rows_changed()
         self.go_to(on)
+        if on is None:
+            # The answer is at the top, and the user has not gone further.
+            self.scroll_home(animate=False)
 
     def move_to(self, index: int) -> None:
         super().move_to(index)
@@ -110,6 +113,9 @@ class EstimateRows(RowsView, NamesKeys):
         """Select the first row of the next model, unless the cursor is on a setting."""
         if isinstance(self._on, LayerStop):
             self._on = None
+
+    def _rows(self, width: int) -> tuple[EstimateRow, ...]:
+        return estimate_rows(self.content, self.choices, self.available, width, self.under_way, self.shown)
 
     @property
     def _stop_here(self) -> Stop | None:
@@ -174,8 +180,13 @@ class EstimatePanel(Panel):
         self._list.available = available or self._list.available
         self._list.remake()
 
-    def show_run(self, under_way: str) -> None:
-        """Show the state of a run of the model while nothing else is known."""
+    def show_parts(self, shown: Shown) -> None:
+        """Show the parts that the user has chosen to see."""
+        self._list.shown = shown
+        self._list.remake()
+
+    def show_run(self, under_way: UnderWay) -> None:
+        """Show the progress of a run of the model until its results are stored."""
         # Drawing disturbs measurements.
         if under_way != self._list.under_way:
             self._list.under_way = under_way
@@ -184,7 +195,7 @@ class EstimatePanel(Panel):
     def go_to_settings(self) -> None:
         """Focus the first setting."""
         self.take_focus()
-        self._list.go_to(Setting.GRANULARITY)
+        self._list.go_to(next(iter(Setting)))
 
     def action_next(self) -> None:
         if self._list.slow_layer is None:
@@ -219,6 +230,10 @@ def _demonstration(width: int) -> Line:
     return (Span(f" demonstration, {recorded.origin} " if width >= _ROOMY_FOR_ORIGIN else " demonstration ", "warn"),)
 
 
+def _dotted(words: list[str]) -> Span:
+    return Span(f" {' · '.join(words)} " if words else "", "muted")
+
+
 class Headline(LineBar):
     """The line at the head of the workbench: the model, the settings and the estimate."""
 
@@ -227,18 +242,46 @@ class Headline(LineBar):
         self._model = ""
         self._choices = Choices()
         self._system_estimate: SystemEstimate | None = None
+        self._under_way = NOTHING_UNDER_WAY
+        self._expert = False
 
-    def show(self, model: str, choices: Choices, system_estimate: SystemEstimate | None) -> None:
+    def show(
+        self, model: str, choices: Choices, system_estimate: SystemEstimate | None, *, expert: bool = False
+    ) -> None:
         self._model, self._choices, self._system_estimate = model, choices, system_estimate
+        self._expert = expert
         self.refresh()
 
+    def show_run(self, under_way: UnderWay) -> None:
+        """Show the estimate of a run of the model until its results are stored."""
+        if under_way != self._under_way:
+            self._under_way = under_way
+            self.refresh()
+
     def lines(self, width: int) -> tuple[Line, ...]:
-        how = self._choices
-        settings = [how.level.value, f"G {how.granularity}"]
+        left = (Span(" dlbricks ", "accent"), *_demonstration(width), *self._said())
+        settings = self._expert_words(width)
+        with_variant = _dotted([*settings, *self._variant_words()])
+        # The figures are more important than the variant.
+        fits = width_of(left) + width_of((with_variant,)) <= width
+        return (spread(left, (with_variant if fits else _dotted(settings),), width),)
+
+    def _expert_words(self, width: int) -> list[str]:
+        """Return the expert settings: all of them to an expert, else those that are not as usual."""
+        how, shown = self._choices, shown_settings(self._choices, expert=self._expert)
+        words = {Setting.LEVEL: how.level.value, Setting.GRANULARITY: f"G {how.granularity}"}
         if width >= _ROOMY:
-            settings += [how.cut.value, counted(how.workers, "worker")]
-        right = Span(" · ".join(settings) + " ", "muted")
-        return (spread((Span(" dlbricks ", "accent"), *_demonstration(width), *self._said()), (right,), width),)
+            words |= {Setting.CUT: how.cut.value, Setting.WORKERS: counted(how.workers, "worker")}
+        return [word for setting, word in words.items() if setting in shown]
+
+    def _variant_words(self) -> list[str]:
+        """Return the runtime, threads and batch size of the estimate."""
+        found = self._system_estimate
+        if found is None or not found.way.runtime:
+            return []
+        variant = found.variant
+        runtime = found.way.runtime.partition(" ")[0]
+        return [runtime, threads_in_words(variant.threads), batch_in_words(variant.batch_size)]
 
     def _said(self) -> Line:
         if not self._model:
@@ -246,6 +289,11 @@ class Headline(LineBar):
         name = Span(f" {self._model} ", "strong")
         if self._system_estimate is None:
             return (name,)
+        if replaces(self._under_way, self._system_estimate):
+            so_far = self._under_way.estimate
+            if so_far is None:
+                return (name, Span(" is being measured ", "muted"))
+            return (name, Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))
         found, precision = self._system_estimate.estimate, self._system_estimate.variant.precision
         if found.obstacle:
             return (name, Span(" no estimate possible ", "warn"))

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.tui.choices import Available, Choices, Setting
+from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import (
     BLANK,
@@ -20,6 +20,14 @@ from dlbricks_tui.tui.lines import (
     width_of,
     wrapped_lines,
 )
+from dlbricks_tui.tui.workbench.answer import (
+    NOTHING_UNDER_WAY,
+    UnderWay,
+    answer_lines,
+    replaces,
+    so_far_lines,
+)
+from dlbricks_tui.tui.workbench.next_steps import NextStep, step_hints
 from dlbricks_tui.tui.workbench.slow_layers import LayerStop, SlowRow, slow_line
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
@@ -104,6 +112,8 @@ class EstimateView:
     slow: tuple[SlowRow, ...] = ()
     # The names of other systems that have measured some of it.
     other_systems: tuple[str, ...] = ()
+    # The suggested next steps.
+    steps: tuple[NextStep, ...] = ()
 
 
 # Lines in place of an estimate.
@@ -116,27 +126,58 @@ CHOOSE_A_MODEL: Note = (
 READING: Note = (line(Span("Reading the model.", "muted")),)
 
 
+class Shown(NamedTuple):
+    """The parts that the user has chosen to see."""
+
+    expert: bool = False
+    next_steps: bool = True
+
+
 def estimate_rows(
-    content: EstimateView | Note, choices: Choices, available: Available, width: int, under_way: str = ""
+    content: EstimateView | Note,
+    choices: Choices,
+    available: Available,
+    width: int,
+    under_way: UnderWay = NOTHING_UNDER_WAY,
+    shown: Shown = Shown(),  # noqa: B008 - a frozen value
 ) -> tuple[EstimateRow, ...]:
-    """Return all rows, the most important first; `under_way` is shown while nothing is measured."""
-    settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width))
+    """Return all rows, the most important first; `under_way` is shown until the model is measured."""
+    settings = (EstimateRow(_heading("Settings")), *_settings(choices, available, width, expert=shown.expert))
     if not isinstance(content, EstimateView):
         lines = (each.line if isinstance(each, Hint) else each for each in content)
         return (*_plain(lines, width), EstimateRow(BLANK), *settings)
+    if replaces(under_way, content.system_estimate):
+        # Predictions beside the figures of the run would confuse.
+        hint = Hint("{workbench.show_run} shows the run", "muted").line
+        return (*_plain((*so_far_lines(under_way, width), hint), width), EstimateRow(BLANK), *settings)
+    steps = step_hints(content.steps) if shown.next_steps and _is_answered(content, under_way) else ()
+    answer = (*answer_lines(content.system_estimate, width), *(hint.line for hint in steps))
     coverage = *_plain(_coverage(content.system_estimate, width), width), EstimateRow(BLANK)
     slow = _slowest(content, width)
     return (
+        *_plain(answer, width),
+        *((EstimateRow(BLANK),) if answer else ()),
         *_plain((*_latencies(content, under_way), *_unchecked(content.system_estimate)), width),
         EstimateRow(BLANK),
         # What is missing is more important than what is slow.
         *((*slow, *coverage) if content.system_estimate.estimate.coverage.complete else (*coverage, *slow)),
         *settings,
-        *_selectable((*_breakdown(content, width), *_residual(content.residual)), width),
+        *_selectable(
+            (
+                *_breakdown(content, width),
+                *_residual(content.residual if _has_error(content, under_way) else None),
+            ),
+            width,
+        ),
     )
 
 
-def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
+def _is_answered(view: EstimateView, under_way: UnderWay) -> bool:
+    found = view.system_estimate
+    return not under_way.words and (found.end_to_end is not None or found.estimate.coverage.measured > 0)
+
+
+def _latencies(view: EstimateView, under_way: UnderWay) -> Iterator[Line]:
     system_estimate = view.system_estimate
     estimate, composed = system_estimate.estimate, system_estimate.estimate.composed
     if estimate.obstacle:
@@ -149,7 +190,7 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
         return
     if composed is None:
         yield line(Span("Not measured here yet.", "strong"))
-        if not under_way:
+        if not under_way.words:
             yield Hint("{workbench.start_run} runs its bricks", "muted").line
         yield from _on_the_way(view, under_way)
         return
@@ -181,7 +222,11 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
         yield line(column("measured", _NAME, "muted"), Span("not end to end yet", "muted"))
     else:
         yield _measured(system_estimate.end_to_end)
-    if system_estimate.error is not None:
+    if not _has_error(view, under_way):
+        if system_estimate.error is not None:
+            told = "a prediction so far: no error until its bricks are measured"
+            yield line(column("error", _NAME, "muted"), Span(told, "warn"))
+    elif system_estimate.error is not None:
         style = "good" if abs(system_estimate.error) <= 0.05 else "warn" if abs(system_estimate.error) <= 0.1 else "bad"
         yield line(column("error", _NAME), column(signed_percent(system_estimate.error), _NUMBER, style, right=True))
     yield line(Span(parallel_sentences(system_estimate), "muted"))
@@ -191,10 +236,18 @@ def _latencies(view: EstimateView, under_way: str) -> Iterator[Line]:
         yield from _on_the_way(view, under_way)
 
 
-def _on_the_way(view: EstimateView, under_way: str) -> Iterator[Line]:
+def _has_error(view: EstimateView, under_way: UnderWay) -> bool:
+    """Return whether the estimate can be compared with the measurement: a pure prediction, and one whose bricks are
+    about to be measured, cannot.
+    """
+    coverage = view.system_estimate.estimate.coverage
+    return coverage.measured > 0 and not (coverage.predicted and under_way.words)
+
+
+def _on_the_way(view: EstimateView, under_way: UnderWay) -> Iterator[Line]:
     """Yield where measurements of a model without any may come from."""
-    if under_way:
-        yield line(Span(under_way, "text"))
+    if under_way.words:
+        yield line(Span(under_way.words, "text"))
         yield Hint("{workbench.show_run} shows the run", "muted").line
     for system in view.other_systems:
         yield line(Span(f"{system} has results: select it as the system", "muted"))
@@ -226,11 +279,14 @@ def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
         yield EstimateRow(BLANK)
 
 
-def _settings(choices: Choices, available: Available, width: int) -> Iterator[EstimateRow]:
-    for setting in Setting:
+def _settings(choices: Choices, available: Available, width: int, *, expert: bool) -> Iterator[EstimateRow]:
+    settings = shown_settings(choices, expert=expert)
+    for setting in settings:
         value = cut(setting_text(setting, choices, available), max(4, width - _NAME - 4))
         text = line(column(setting.value, _NAME), Span("◂ ", "muted"), Span(value, "accent"), Span(" ▸", "muted"))
         yield EstimateRow(text, setting)
+    if hidden := len(Setting) - len(settings):
+        yield EstimateRow(Hint(f"{{workbench.expert}} shows {hidden} expert settings", "muted").line)
 
 
 def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,12 +13,13 @@ from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import AskedShape, OpenModel, id_of, input_shapes
-from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import actions, work
+from dlbricks_tui.tui.workbench.answer import under_way
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
+from dlbricks_tui.tui.workbench.estimate_rows import Shown
 from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
@@ -89,7 +91,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def on_mount(self) -> None:
         self._estimate.show_choices(self.choices)
-        self._show_headline()
+        self._show_parts()
         if self._first_path is not None:
             self._change_library(partial(work.add_first_path, path=self._first_path))
             self._list_choices()
@@ -233,7 +235,8 @@ class WorkbenchScreen(ViewsScreen):
 
     def _update_estimate(self, refresh: bool = False) -> None:
         if self._opened is not None:
-            estimate = partial(work.estimate_model, self.session, self._opened, self.choices, refresh)
+            own = sum(source.task is None for source in self._library.sources)
+            estimate = partial(work.estimate_model, self.session, self._opened, self.choices, refresh, own)
             self.run_in_thread(estimate, "model", self._model_estimated)
 
     def _model_estimated(self, found: work.OpenModelEstimate) -> None:
@@ -256,7 +259,9 @@ class WorkbenchScreen(ViewsScreen):
 
     def _show_run_of_it(self) -> None:
         if self._run is not None and self._spec is not None:
-            self._estimate.show_run(on_its_way(self._run, self._spec.source.name))
+            progress = under_way(self._run, self._spec.source.name)
+            self._estimate.show_run(progress)
+            self._headline.show_run(progress)
 
     def run_has_stopped(self) -> None:
         # The run may have added a runtime.
@@ -314,6 +319,7 @@ class WorkbenchScreen(ViewsScreen):
             self._spec.source.name if self._spec else "",
             self.choices,
             self._view.system_estimate if self._view else None,
+            expert=self.is_expert,
         )
 
     # Actions
@@ -334,6 +340,22 @@ class WorkbenchScreen(ViewsScreen):
 
         recent = [it.path for it in self.view.recent if not self._library.is_sample(it)]
         self.ask(OpenPathScreen(recent), lambda path: self._change_library(partial(work.add_path, path=path)))
+
+    def action_expert(self) -> None:
+        self.show_expert(not self.is_expert)
+
+    def show_expert(self, expert: bool) -> None:
+        super().show_expert(expert)
+        self._show_parts()
+
+    def action_hide_steps(self) -> None:
+        self.view = replace(self.view, next_steps=not self.view.next_steps)
+        self.keep_view()
+        self._show_parts()
+
+    def _show_parts(self) -> None:
+        self._estimate.show_parts(Shown(self.view.expert, self.view.next_steps))
+        self._show_headline()
 
     def action_show_settings(self) -> None:
         self.go_to(self._estimate)

@@ -17,6 +17,7 @@ from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
+from dlbricks_tui.tui.workbench.next_steps import next_steps
 from dlbricks_tui.tui.workbench.parts import PartLatencies
 
 if TYPE_CHECKING:
@@ -106,11 +107,15 @@ class OpenModelEstimate(NamedTuple):
     latencies: PartLatencies
 
 
-def estimate_model(session: Session, opened: OpenModel, choices: Choices, refresh: bool) -> OpenModelEstimate:
-    """Estimate the open model; `refresh` reads new results first."""
+def estimate_model(
+    session: Session, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
+) -> OpenModelEstimate:
+    """Estimate the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
     if refresh:
         session.estimator.refresh()
     view = session.estimator.explain(opened.decomposition, choices)
+    known = session.estimator.known_about(opened.graph.name, choices)
+    view = replace(view, steps=next_steps(known._replace(own_models=own_models)))
     return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
 
 
