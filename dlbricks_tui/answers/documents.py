@@ -29,7 +29,7 @@ def document(value: Any) -> Any:
     return value
 
 
-def schema_of(kind: type, *, many: bool = False) -> dict[str, Any]:
+def schema_of(kind: Any, *, many: bool = False) -> dict[str, Any]:
     """Return the JSON schema of a dataclass's documents, or of lists of them."""
     definitions: dict[str, Any] = {}
     reference = _schema(kind, definitions)

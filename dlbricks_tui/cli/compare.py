@@ -1,10 +1,13 @@
-"""`dlbricks compare`: one model in several runtimes and variants, the best first."""
+"""`dlbricks compare`: one model in several runtimes and variants, or any two things of one kind."""
 
 import argparse
+import time
+from typing import Any
 
 from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.results import comparison
+from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_kernel_options,
@@ -21,14 +24,37 @@ from dlbricks_tui.cli.options import (
 from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_schema_option
 from dlbricks_tui.cli.store import narrated_remarks, open_store
+from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import ModelSource, looks_like_path
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading, ranking_lines
+
+EXPLAINED = """\
+With one MODEL, all combinations of runtime and variant that were measured are compared. With OTHER, the two are
+compared with each other: two models, two systems, runtimes, days (2026-11-26), runs (id or its beginning), or results
+(id). Several words in one argument all have to hold: 'onnxruntime threads=1'. Nothing is measured.
+"""
+_PARTS = 10
 
 
 def register(parser: Parser) -> None:
     """Add the options of `compare`."""
+    parser.epilog = EXPLAINED
     add_models_argument(parser, many=False)
+    parser.add_argument(
+        "other",
+        metavar="OTHER",
+        nargs="?",
+        help="what to compare the first with; then that may be a system, a runtime, a day, a run or a result, too",
+    )
+    parser.add_argument(
+        "--limit",
+        metavar="N",
+        type=int,
+        default=_PARTS,
+        help=f"with OTHER: show the N largest differences between bricks or layers (default: {_PARTS})",
+    )
     parser.add_argument(
         "--runtime",
         metavar="R",
@@ -57,12 +83,14 @@ def register(parser: Parser) -> None:
     parser.set_defaults(level=None)
     add_measured_only_option(parser)
     add_json_option(parser)
-    add_schema_option(parser, "Comparison")
+    add_schema_option(parser, "CompareDocument", module="pairs.naming")
     parser.set_defaults(handler=compare_combinations)
 
 
 def compare_combinations(args: argparse.Namespace) -> int:
-    """Print the combinations of one model, and the runs that measure what is missing."""
+    """Print the combinations of one model, and the runs that measure what is missing; or compare two things."""
+    if args.other is not None:
+        return compare_two(args)
     found = library(args.data).find(args.model)
     if len(found) != 1:
         raise UsageError(f"{args.model} stands for {len(found)} models; name one, such as table1:14")
@@ -110,3 +138,81 @@ def compare_combinations(args: argparse.Namespace) -> int:
     measured = all(it.ratio is not None and not it.comparable.is_predicted for it in ranking.combinations)
     complete = not ranking.refusals and measured
     return Status.DONE if complete else Status.DONE_WITH_FAILURES
+
+
+def compare_two(args: argparse.Namespace) -> int:
+    """Print two things of one kind side by side."""
+    # Loaded here: a comparison of combinations needs none of it.
+    from dlbricks_tui.answers.pairs.compared import NotComparableError
+    from dlbricks_tui.answers.pairs.models import compare_models
+    from dlbricks_tui.answers.pairs.naming import compare_named, named_side
+    from dlbricks_tui.answers.pairs.words import text_lines
+
+    if args.limit < 0:
+        raise UsageError("--limit takes a number from 0 on")
+    names = args.model, args.other
+    models = [_model_named(args, name) for name in names]
+    if models[0] is not None and models[1] is not None:
+        found = compare_models(models[0], models[1], _one_variant(args), args.data, narrated_remarks())
+    elif models[0] is not None or models[1] is not None:
+        model, other = names if models[0] is not None else names[::-1]
+        raise NotComparableError(f"{model} is a model, and {other} is none: compare two of one kind")
+    else:
+        _refuse_variants(args)
+        with open_store(args.data) as store:
+            found = compare_named(store, *(named_side(store, name) for name in names))
+    if args.json:
+        write_json(found)
+    else:
+        write_lines(text_lines(found, data_console().width, args.limit, time.time()))
+        if (more := len(found.parts) - args.limit) > 0:
+            narrate(f"{counted(more, 'smaller difference')}: --limit N shows N of them, --json all")
+    return Status.DONE
+
+
+def _model_named(args: argparse.Namespace, name: str) -> ModelSource | None:
+    """Return the model of that name; None if it names something else."""
+    try:
+        found = library(args.data).find(name)
+    except ModelError:
+        if looks_like_path(name):
+            raise
+        return None
+    if len(found) != 1:
+        raise UsageError(f"{name} stands for {len(found)} models; name one, such as table1:14")
+    return found[0]
+
+
+_VARIANT = ("runtime", "threads", "batch", "precision", "instructions", "optimisation")
+
+
+def _one_variant(args: argparse.Namespace) -> EstimateOptions:
+    """Return the options of an estimate with one value each."""
+    for name in _VARIANT:
+        if len(getattr(args, name) or ()) > 1:
+            raise UsageError(f"--{name}: two models are compared in one variant: give one value")
+    one: dict[str, Any] = {name: (getattr(args, name) or (None,))[0] for name in _VARIANT}
+    cutting, config = cutting_of(args), args.config
+    return EstimateOptions(
+        granularity=cutting.granularity,
+        cut=cutting.cut,
+        order=cutting.order,
+        inputs=shapes_of(args),
+        values=values_given(args),
+        level=None if args.level is None else Level(args.level),
+        system=args.system,
+        measured_only=args.measured_only or not config.predicts,
+        usual_runtime=config.runtime,
+        usual_threads=config.threads,
+        usual_cutting=usual_cutting_of(config),
+        **one,
+    )
+
+
+def _refuse_variants(args: argparse.Namespace) -> None:
+    given = [name for name in (*_VARIANT, "system") if getattr(args, name)]
+    if given:
+        raise UsageError(
+            f"--{given[0]} is for models: write it into the words, such as '{args.model} threads=1' (filters are those "
+            "of `dlbricks results list`)"
+        )

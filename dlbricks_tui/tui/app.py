@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
@@ -26,13 +26,16 @@ from dlbricks_tui.tui.diff_driver import DiffDriver
 from dlbricks_tui.tui.door import Connection, has_shell, is_hung_up, stop_job
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
+from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
+from dlbricks_tui.tui.marks.marks import MARKABLE, Marks
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
 from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
 from dlbricks_tui.tui.saving import SavingError, clipboard_sequence, save_copied, save_picture_file, show_message
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.screens import LAYOUTS, PanelledScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
@@ -79,6 +82,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         )
         if connection.is_slow:
             self.add_class("-slow-link")
+        self.marks = Marks()
         # The form of the last copy; the next one begins with it.
         self._copied_form: CopiedForm | None = None
         self._keys = KeyQueue(self, super().on_event)
@@ -195,6 +199,40 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         panel = next((it for it in places_around(self) if isinstance(it, Panel)), None)
         if panel is not None and isinstance(screen, PanelledScreen):
             screen.ask(CopyScreen(panel.TITLE, self._copied_form), partial(self._copy_shown, screen, panel))
+
+    def action_mark_row(self) -> None:
+        here = self.screen.focused
+        row = here.comparable_row(here.cursor) if isinstance(here, RowsView) and here.row_count else None
+        if row is None:
+            show_message(self, f"Nothing here can be marked: {key('app.mark_row')} marks {MARKABLE}.")
+            return
+        said = self.marks.toggle(row)
+        then = f" {key('app.compare_marked')} compares them." if self.marks.complete else ""
+        show_message(self, said + then)
+        self._marks_changed()
+
+    def action_compare_marked(self) -> None:
+        if not self.marks.complete:
+            show_message(self, f"Mark two rows with {key('app.mark_row')} first: {MARKABLE}.")
+            return
+        from dlbricks_tui.tui.marks.screen import MarkedScreen
+        from dlbricks_tui.tui.marks.work import Settings
+
+        first = self.screen_stack[0]
+        if isinstance(first, WorkbenchScreen):
+            if isinstance(self.screen, ModalScreen):
+                self.screen.dismiss(None)
+            self.push_screen(MarkedScreen(self._session, self.marks, lambda: Settings(first.choices, first.spec_of)))
+
+    def action_unmark_rows(self) -> None:
+        self.marks.clear()
+        show_message(self, "No row is marked.")
+        self._marks_changed()
+
+    def _marks_changed(self) -> None:
+        for screen in self.screen_stack:
+            for rows in screen.query(RowsView):
+                rows.refresh()
 
     def action_next_theme(self) -> None:
         self._preferences.use_next_theme()

@@ -76,6 +76,15 @@ class ThreadSafeEstimator:
         with self._store.held() as store:
             return self._answer(self._inquiry(store, decomposition, choices), choices)
 
+    def estimate_with_samples(
+        self, decomposition: Decomposition, choices: Choices
+    ) -> tuple[SystemEstimate, tuple[float, ...]]:
+        """Estimate a model, and return the samples too if it was timed end to end."""
+        with self._store.held() as store:
+            inquiry = self._inquiry(store, decomposition, choices)
+            found = self._answer(inquiry, choices)
+            return found, inquiry.end_to_end_samples_ms(found.way)
+
     def explain(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
         """Estimate a model with its breakdown, and name the other systems that have results of it."""
         with self._store.held() as store:

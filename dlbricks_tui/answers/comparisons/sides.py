@@ -22,7 +22,7 @@ def named_sides(names: Sequence[str], data: DataFolder) -> list[Side]:
     found = dict(zip(files, read_sides([Path(name) for name in files]), strict=True))
     if len(files) < len(names):
         with ResultsDatabase(data.store) as store:
-            found |= {name: _side_of(store, select_named(store, name)) for name in names if name not in found}
+            found |= {name: side_of_selection(store, select_named(store, name)) for name in names if name not in found}
     return [found[name] for name in names]
 
 
@@ -31,10 +31,14 @@ def is_file(name: str) -> bool:
     return Path(name).exists() or name.lower().endswith(_ENDINGS)
 
 
-def _side_of(store: ResultsDatabase, named: NamedSelection) -> Side:
+def side_of_selection(store: ResultsDatabase, named: NamedSelection) -> Side:
+    """Return the good results of a selection of the store; raise ComparisonError if there are none."""
     records: list[Record] = [*store.systems(), *store.runtimes()]
-    for kind in (Provenance, BrickForm, Calibration):
+    for kind in (BrickForm, Calibration):
         records += store.records(kind)
+    # Those of other runs would tell of circumstances that these results did not have.
+    runs = named.selection.distinct("run")
+    records += [it for it in store.records(Provenance) if it.run in runs]
     for position in range(len(named.selection)):
         # The store reports damaged results.
         with suppress(DamagedResultError):

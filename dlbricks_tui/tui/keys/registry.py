@@ -7,6 +7,7 @@ from dlbricks_tui.tui.corpus import actions as corpus
 from dlbricks_tui.tui.fleet import actions as fleet
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
+from dlbricks_tui.tui.marks import actions as marks
 from dlbricks_tui.tui.results import actions as results
 from dlbricks_tui.tui.run import actions as run
 from dlbricks_tui.tui.scenario import actions as scenario
@@ -26,6 +27,7 @@ _SCREENS = (
     scenario.SCOPES,
     trace.SCOPES,
     fleet.SCOPES,
+    marks.SCOPES,
 )
 
 # Of each screen the screen itself first, then its panels and boxes.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.tui.lines import (
     BLANK,
     Line,
@@ -20,6 +21,7 @@ from dlbricks_tui.tui.lines import (
     sample_lines,
     titles,
 )
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import NO_RESULT, cell
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
@@ -136,6 +138,12 @@ _WHEN, _MS, _CHANGE = 16, 10, 11
 _NARROWEST_BAR = 4
 
 
+def result_row(summary: Summary) -> ComparableRow:
+    """Return a result as a row to compare."""
+    name = summary.name or summary.brick[:_KEY_DIGITS] or summary.model[:_KEY_DIGITS]
+    return ComparableRow(Kind.RESULT, summary.id, f"{name}, {cell('when', summary.when)}", summary.id)
+
+
 class HistoryPanel(ItemPanel["Summary"]):
     """All measurements of one brick or model in one way, the newest first."""
 
@@ -156,6 +164,7 @@ class HistoryPanel(ItemPanel["Summary"]):
 
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="history")
+        self.rows.stands_for = lambda index: result_row(self.items[index]) if index < len(self.items) else None
         self.show_placeholder(line(Span("Select a result to see its history.", "muted")))
 
     def copied_heading(self, width: int) -> Line:

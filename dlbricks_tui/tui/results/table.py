@@ -23,6 +23,7 @@ from dlbricks_tui.tui.results.columns import (
     is_right,
     placed,
 )
+from dlbricks_tui.tui.results.record import result_row
 from dlbricks_tui.tui.results.work import ResultQuery, quoted
 from dlbricks_tui.tui.widgets.panel import Panel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import RowsView
@@ -31,6 +32,7 @@ from dlbricks_tui.wording.text_tables import TextTable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.results.work import Found
 
 MARK = "•"
@@ -117,6 +119,7 @@ class ResultsPanel(Panel):
     def __init__(self) -> None:
         self._list = ResultRows()
         super().__init__(self._list, id="result-table")
+        self._list.stands_for = self._comparable
         self.total = 0
         self._answered: ResultQuery | None = None
         self._list.show_placeholder(line(Span("Reading the store.", "muted")))
@@ -242,6 +245,9 @@ class ResultsPanel(Panel):
     @property
     def _row(self) -> int | None:
         return int(self.shown.rows[self._list.cursor]) if self.shown else None
+
+    def _comparable(self, index: int) -> ComparableRow | None:
+        return result_row(self.shown[index]) if self.shown and index < len(self.shown) else None
 
     def _position_of(self, row: int | None) -> int:
         if row is None or self.shown is None:

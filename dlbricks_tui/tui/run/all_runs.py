@@ -7,9 +7,11 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
@@ -52,6 +54,17 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
     def show_found(self, words: Sequence[str]) -> None:
         self._list.seek(words)
 
+    # A box hides the keys of the application.
+
+    async def action_mark_row(self) -> None:
+        await self.run_action("app.mark_row")
+
+    async def action_compare_marked(self) -> None:
+        await self.run_action("app.compare_marked")
+
+    async def action_unmark_rows(self) -> None:
+        await self.run_action("app.unmark_rows")
+
     def action_show(self) -> None:
         if self._list.selected is not None:
             self._watch(self._list.selected.run)
@@ -85,6 +98,12 @@ class _RunRows(ItemRows["RunState"]):
 
     def row(self, index: int, width: int) -> Line:
         return run_row(self.items[index], width)
+
+    def comparable_row(self, index: int) -> ComparableRow | None:
+        if index >= len(self.items):
+            return None
+        state = self.items[index]
+        return ComparableRow(Kind.RUN, state.run, f"{names_of(state.models)}, {_began(state)}", state.run)
 
     def show(self, states: tuple[RunState, ...]) -> None:
         self._states = states

@@ -7,9 +7,11 @@ from typing import ClassVar
 
 from textual.message import Message
 
+from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.estimate.comparison import Candidate, remarks_on
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, titles
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders
 from dlbricks_tui.tui.widgets.rows import DrawnRows
@@ -46,6 +48,7 @@ class MachinesPanel(ItemPanel[Candidate]):
 
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="machines")
+        self.rows.stands_for = self._comparable
         self._model = ""
 
     def heading(self, width: int) -> Line:
@@ -85,6 +88,12 @@ class MachinesPanel(ItemPanel[Candidate]):
     def action_take(self) -> None:
         if self.selected is not None:
             self.post_message(self.Taken(self.selected))
+
+    def _comparable(self, index: int) -> ComparableRow | None:
+        if index >= len(self.found):
+            return None
+        system = self.found[index].estimate.way.system
+        return ComparableRow(Kind.SYSTEM, system, system, system)
 
     def _row(self, index: int, width: int) -> Line:
         it = self.found[index]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import (
     BLANK,
@@ -20,6 +21,7 @@ from dlbricks_tui.tui.lines import (
     titles,
     wrapped,
 )
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
@@ -63,6 +65,7 @@ class SystemsPanel(ItemPanel["KnownSystem"]):
 
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="systems")
+        self.rows.stands_for = self._comparable
         self.show_placeholder(line(Span("Reading the store.", "muted")))
 
     def heading(self, width: int) -> Line:
@@ -96,6 +99,12 @@ class SystemsPanel(ItemPanel["KnownSystem"]):
     def action_take(self) -> None:
         if self.selected is not None:
             self.post_message(self.Taken(self.selected))
+
+    def _comparable(self, index: int) -> ComparableRow | None:
+        if index >= len(self.found):
+            return None
+        system = self.found[index].system
+        return ComparableRow(Kind.SYSTEM, system.id, system.id, system.id)
 
     def _row(self, index: int, width: int) -> Line:
         known = self.found[index]

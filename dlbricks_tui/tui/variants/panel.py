@@ -7,26 +7,33 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Horizontal
 
+from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.variants.pictures import curve_pictures, ranking_picture
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.wording.checks import combination_words
 from dlbricks_tui.wording.curves import curve_table, curve_texts
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.ranking import ranking_lines, ranking_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.tui.widgets.pictures import Picture
     from dlbricks_tui.tui.workbench.work import VariantCurve
     from dlbricks_tui.wording.text_tables import TextTable
 
+# A line, and the variant that it is about.
+_Owned = tuple[EstimatedSide | None, Line]
 _READING = line(Span("Reading the model in each variant.", "muted"))
 
 
@@ -44,7 +51,10 @@ class VariantsPanel(Panel):
         self._list = LineRows(self._lines)
         super().__init__(self._list, id="variants")
         self._second = PictureView()
-        self._make: Callable[[int], Iterable[Line]] = lambda _: ()
+        self._list.stands_for = self._comparable
+        self._make: Callable[[int], Iterable[_Owned]] = lambda _: ()
+        # The variant that each line is about.
+        self._owners: tuple[EstimatedSide | None, ...] = ()
         # The rows of the table as texts; None while there is none.
         self._texts: Callable[[], TextTable] | None = None
 
@@ -67,7 +77,7 @@ class VariantsPanel(Panel):
         self._texts = None if found is None or isinstance(found, str) else partial(ranking_texts, found)
         if isinstance(found, str):
             refusal = line(Span(found, "warn"))
-            self._show(title, None, None, lambda _: (refusal,))
+            self._show(title, None, None, lambda _: ((None, refusal),))
         elif found is None:
             self._show(title, None, None, lambda _: ())
         else:
@@ -79,7 +89,7 @@ class VariantsPanel(Panel):
         return super().as_texts() if self._texts is None else self._texts()
 
     def _show(
-        self, title: str, first: Picture | None, second: Picture | None, make: Callable[[int], Iterable[Line]]
+        self, title: str, first: Picture | None, second: Picture | None, make: Callable[[int], Iterable[_Owned]]
     ) -> None:
         self.show_title(f": {title.lower()}")
         self.query_one(".pictures").display = first is not None
@@ -90,26 +100,60 @@ class VariantsPanel(Panel):
         self._list.remake()
 
     def _lines(self, width: int) -> Iterable[Line]:
-        return self._make(width)
+        made = [(owner, each) for owner, long in self._make(width) for each in wrapped(long, width)]
+        self._owners = tuple(owner for owner, _ in made)
+        return [each for _, each in made]
+
+    def _comparable(self, index: int) -> ComparableRow | None:
+        side = self._owners[index] if index < len(self._owners) else None
+        return None if side is None else ComparableRow(Kind.VARIANT, (side.name, side.found.way), side.name, side)
 
 
-def _curve_lines(found: VariantCurve, width: int) -> Iterator[Line]:
+def _curve_lines(found: VariantCurve, width: int) -> Iterator[_Owned]:
     titles, *rows = curve_table(found.points, width, marked=True)
-    yield line(Span(titles, "heading"))
-    for text in rows:
-        yield line(text)
+    yield None, line(Span(titles, "heading"))
+    sides = [EstimatedSide(_variant_name(it), it.found) for it in found.points]
+    for side, text in _owned(sides, found.points, rows):
+        yield side, line(text)
 
 
-def _ranking_lines(found: Ranking, width: int) -> Iterator[Line]:
+def _ranking_lines(found: Ranking, width: int) -> Iterator[_Owned]:
     titles, *rows = ranking_lines(found, width)
-    yield line(Span(titles, "heading"))
+    yield None, line(Span(titles, "heading"))
     best = sum(it.is_best for it in found.combinations)
-    for number, text in enumerate(rows):
-        yield line(Span(text, "good" if number < best else "text")) if text else BLANK
+    points = [it.point for it in found.combinations]
+    sides = [
+        EstimatedSide(_variant_name(it.point), it.point.found, it.comparable.samples_ms) for it in found.combinations
+    ]
+    for number, (side, text) in enumerate(_owned(sides, points, rows)):
+        yield side, line(Span(text, "good" if number < best else "text")) if text else BLANK
     for refusal in found.refusals:
-        yield line(Span(f"left out: {refusal}", "warn"))
+        yield None, line(Span(f"left out: {refusal}", "warn"))
     if found.left_out:
         some = counted(found.left_out, "combination")
-        yield line(Span(f"{some} with results of only some layers left out", "muted"))
+        yield None, line(Span(f"{some} with results of only some layers left out", "muted"))
     if found.on_this_host and any(it.ratio is None or it.comparable.is_predicted for it in found.combinations):
-        yield Hint("{workbench.start_run} on the workbench runs what is missing", "muted").line
+        yield None, Hint("{workbench.start_run} on the workbench runs what is missing", "muted").line
+
+
+def _variant_name(point: Point) -> str:
+    variant = point.found.variant
+    framework = point.runtime or point.found.way.runtime.partition("-")[0]
+    return combination_words(framework, variant, point.found.estimate.level)
+
+
+def _owned(
+    sides: Sequence[EstimatedSide], points: Sequence[Point], rows: Sequence[str]
+) -> Iterator[tuple[EstimatedSide | None, str]]:
+    """Yield the lines of a table with the variant of each; what follows the table has none."""
+    following = iter(rows)
+    left = len(rows)
+    for side, point in zip(sides, points, strict=True):
+        yield side, next(following)
+        left -= 1
+        # What measures it may be in a line of its own.
+        if left and point.cure and rows[-left] == f"  {point.cure}":
+            yield side, next(following)
+            left -= 1
+    for text in following:
+        yield None, text

@@ -15,6 +15,7 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.keys.registry import bindings
 from dlbricks_tui.tui.lines import Line, Span, wrapped_lines
+from dlbricks_tui.tui.marks.marks import ComparableRow, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 
 # Long enough that a held key passes many rows, short enough not to be noticed.
@@ -43,6 +44,8 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__()
         self._said: tuple[Line | Hint, ...] = ()
         self._settling: asyncio.TimerHandle | None = None
+        # Set by a panel whose rows can be compared.
+        self.stands_for: Callable[[int], ComparableRow | None] | None = None
 
     @property
     def is_settling(self) -> bool:
@@ -61,6 +64,10 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
     def row(self, index: int, width: int) -> Line:
         """Return the content of a row in at most `width` cells."""
         raise NotImplementedError
+
+    def comparable_row(self, index: int) -> ComparableRow | None:
+        """Return what a row stands for when it is compared; None for rows that cannot be."""
+        return None if self.stands_for is None else self.stands_for(index)
 
     def all_rows(self, width: int) -> list[Line]:
         """Return all rows, also those out of view, as if the list were so wide."""
@@ -114,7 +121,9 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         if index >= self.row_count:
             return self.strip_of((), width)
         here = self.has_cursor and index == self.cursor
-        sign = Span(CURSOR_SIGN if here else " ", "accent")
+        # Without marks, nothing is asked of the rows.
+        letter = marks.letter(self.comparable_row(index)) if (marks := marks_of(self.app)).rows else ""
+        sign = Span(letter, "mark") if letter else Span(CURSOR_SIGN if here else " ", "accent")
         return self.strip_of((sign, *self.row(index, width - 1)), width, self._ground() if here else OWN_GROUND)
 
     def on_resize(self) -> None:

@@ -11,6 +11,7 @@ from textual.message import Message
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, contains_all, cut, cut_start, highlighted, line, width_of
+from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
@@ -88,6 +89,10 @@ class ModelRows(ItemRows["ModelSource"]):
     def selected(self) -> ModelSource | None:
         rows = self._rows()
         return rows[self.cursor].source if self.cursor < len(rows) else None
+
+    def source_at(self, index: int) -> ModelSource | None:
+        """Return the model of a row; None for a heading."""
+        return self._rows()[index].source
 
     def can_select(self, index: int) -> bool:
         return self._rows()[index].source is not None
@@ -170,6 +175,7 @@ class ModelsPanel(ItemPanel["ModelSource"]):
     ) -> None:
         self._model_rows = ModelRows(self._arranged, self._line)
         super().__init__(self._model_rows, id="models")
+        self._model_rows.stands_for = self._comparable
         self.columns = columns_in(FIRST_COLUMNS if columns is None else columns)
         self.sorted_by = order
         self._recent = recent
@@ -296,6 +302,13 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         self._marked = marked
         self.rows.refresh()
         self.show_counts()
+
+    def _comparable(self, index: int) -> ComparableRow | None:
+        # Loaded here: the first screen appears without it.
+        from dlbricks_tui.answers.pairs.compared import Kind
+
+        source = self._model_rows.source_at(index)
+        return None if source is None else ComparableRow(Kind.MODEL, id_of(source), source.name, source)
 
     def _arranged(self, width: int) -> list[ModelRow]:
         _, name_width = fitting(self.columns, width - _MARK_WIDTH)

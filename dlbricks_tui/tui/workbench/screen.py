@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
     from dlbricks_tui.tui.model_reader import ModelReader
+    from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
@@ -334,6 +335,10 @@ class WorkbenchScreen(ViewsScreen):
 
     def _start_run_of(self, sources: tuple[ModelSource, ...]) -> None:
         self.start_run(sources, self._library.shapes, self.choices)
+
+    def spec_of(self, source: ModelSource) -> ModelSpec:
+        """Return how a model is read under the current settings."""
+        return self._library.spec(source, self.choices)
 
     def action_open_path(self) -> None:
         from dlbricks_tui.tui.dialogs.paths import OpenPathScreen

@@ -1,0 +1,229 @@
+"""Two models, or one model in two variants, compared by what is known of their latencies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.pairs.compared import (
+    ComparedPart,
+    ComparedSide,
+    ComparedTwo,
+    Kind,
+    NotComparableError,
+    half_widths,
+    largest_first,
+    ratio_of,
+)
+from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
+from dlbricks_tui.evaluations.change import Timing, compared, corrected
+from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.variant import kernels_in_words, threads_in_words
+from dlbricks_tui.store.labels import kind_of_label, label_of
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.estimate.parts import Part
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+_MICROSECONDS = 1e6
+# Bricks are compared where they make up this share of the time of both, else kinds of layers.
+_IN_COMMON = 0.5
+_MEASURED, _ESTIMATED, _PREDICTED = "measured", "estimated", "estimated, partly predicted"
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedSide:
+    """A model in a variant: its estimate, and the samples if it was timed end to end."""
+
+    name: str
+    found: SystemEstimate
+    samples_ms: tuple[float, ...] = ()
+
+
+def compare_estimates(of: Kind, first: EstimatedSide, second: EstimatedSide, *, cure: str = "") -> ComparedTwo:
+    """Compare two models or variants; raise NotComparableError if one has no latency.
+
+    `cure` tells what gives them one.
+    """
+    both = (first, second)
+    for side in both:
+        if not _has_latency(side.found):
+            raise NotComparableError(f"{side.name} has no latency yet{f': {cure}' if cure else ''}")
+    batches = [it.found.variant.batch_size for it in both]
+    items = batches if batches[0] != batches[1] else [1, 1]
+    end_to_end = [it.found.end_to_end is not None for it in both]
+    estimated = [_estimate_of(it.found) is not None for it in both]
+    # Like is compared with like where that is possible.
+    by_measured = all(end_to_end) or not all(estimated)
+    timings = [_timing(it, size, by_measured=by_measured) for it, size in zip(both, items, strict=True)]
+    ratio = ratio_of(*timings)
+    remarks = list(_remarks(both, timings, batches))
+    parts_are, parts = _parts(first.found, second.found)
+    sides = [_side(it, timing, by_measured=by_measured) for it, timing in zip(both, timings, strict=True)]
+    return ComparedTwo(
+        of,
+        sides[0],
+        sides[1],
+        ratio.value,
+        (ratio.low, ratio.high),
+        ratio.verdict,
+        parts_are,
+        parts,
+        dict(_differences(first.found, second.found)),
+        tuple(remarks),
+    )
+
+
+def _estimate_of(found: SystemEstimate) -> Latency | None:
+    from dlbricks_tui.estimate.knowledge import Latency
+
+    composed = found.estimate.composed
+    if composed is None or found.estimate.is_partial or not composed.sequential_ms > 0:
+        return None
+    return Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+
+
+def _has_latency(found: SystemEstimate) -> bool:
+    return (found.end_to_end is not None and found.end_to_end.value_ms > 0) or _estimate_of(found) is not None
+
+
+def _timing(side: EstimatedSide, items: int, *, by_measured: bool) -> Timing:
+    """Return the latency that counts: that of one item where batch sizes differ."""
+    measured = side.found.end_to_end if by_measured or _estimate_of(side.found) is None else None
+    known = measured or _estimate_of(side.found)
+    if known is None:
+        raise NotComparableError(f"{side.name} has no latency yet")
+    samples = side.samples_ms if measured is not None else ()
+    value, low, high = (it / items for it in known)
+    return Timing(value_ms=value, low_ms=low, high_ms=high, samples_ms=tuple(it / items for it in samples))
+
+
+def _side(side: EstimatedSide, timing: Timing, *, by_measured: bool) -> ComparedSide:
+    found = side.found
+    measured = found.end_to_end is not None and (by_measured or _estimate_of(found) is None)
+    how = _MEASURED if measured else _PREDICTED if found.estimate.coverage.predicted else _ESTIMATED
+    moments = [part.measured.when for part in found.estimate.parts if part.measured is not None and part.measured.when]
+    since = datetime.fromtimestamp(min(moments) / _MICROSECONDS, timezone.utc).isoformat() if moments else ""
+    return ComparedSide(side.name, how, timing.value_ms, (timing.low_ms, timing.high_ms), since)
+
+
+def _remarks(both: Sequence[EstimatedSide], timings: Sequence[Timing], batches: Sequence[int]) -> Iterator[str]:
+    if batches[0] != batches[1]:
+        yield f"Batch sizes differ ({batches[0]} and {batches[1]}): the latencies are those of one item."
+    if bool(timings[0].samples_ms) != bool(timings[1].samples_ms):
+        yield "One was measured end to end and the other is estimated: measure both for a fair comparison."
+    for letter, side in zip("AB", both, strict=True):
+        if predicted := side.found.estimate.coverage.predicted:
+            yield f"{letter}: {counted(predicted, 'layer')} of {side.found.estimate.coverage.layers:,} predicted."
+
+
+def _parts(first: SystemEstimate, second: SystemEstimate) -> tuple[str, tuple[ComparedPart, ...]]:
+    """Return the bricks that both have, or the kinds of layers where they have few bricks in common."""
+    ones, others = _by_brick(first), _by_brick(second)
+    common = [it for it in ones if it in others]
+    shares = [_share(common, held) for held in (ones, others)]
+    if min(shares) >= _IN_COMMON:
+        return "bricks", _of_bricks(ones, others)
+    kinds = [_by_kind(it) for it in (first, second)]
+    names = dict.fromkeys([*kinds[0], *kinds[1]])
+    return "kinds of layers", largest_first(
+        [ComparedPart(name, kinds[0].get(name), kinds[1].get(name)) for name in names]
+    )
+
+
+_ByBrick = dict[str, list["Part"]]
+
+
+def _by_brick(found: SystemEstimate) -> _ByBrick:
+    held: defaultdict[str, list[Part]] = defaultdict(list)
+    for part in found.estimate.parts:
+        if part.counts and part.paid_ps:
+            held[part.brick.key].append(part)
+    return dict(held)
+
+
+def _share(keys: Sequence[str], held: _ByBrick) -> float:
+    total = sum(part.paid_ps for some in held.values() for part in some)
+    return sum(part.paid_ps for key in keys for part in held[key]) / total if total else 0.0
+
+
+def _of_bricks(ones: _ByBrick, others: _ByBrick) -> tuple[ComparedPart, ...]:
+    keys = list(dict.fromkeys([*ones, *others]))
+    both = [key for key in keys if key in ones and key in others]
+    timings = [(_sum_of(ones[key]), _sum_of(others[key])) for key in both]
+    judged = corrected([compared(*pair) for pair in timings])
+    verdicts = {key: change.verdict for key, change in zip(both, judged, strict=True)}
+    return largest_first(
+        [
+            ComparedPart(_name_of(key, ones, others), _ms(ones.get(key)), _ms(others.get(key)), verdicts.get(key))
+            for key in keys
+        ]
+    )
+
+
+def _name_of(key: str, ones: _ByBrick, others: _ByBrick) -> str:
+    parts = ones.get(key) or others[key]
+    times = sum(part.times for part in parts)
+    name = printable(label_of(parts[0].brick.canonical)) or key[:12]
+    return f"{name}, {times} times" if times > 1 else name
+
+
+def _ms(parts: list[Part] | None) -> float | None:
+    return None if parts is None else in_milliseconds(sum(part.paid_ps for part in parts))
+
+
+def _sum_of(parts: Sequence[Part]) -> Timing:
+    """Return the latency of all parts of a brick together."""
+    value = sum(part.times * part.latency.value_ms for part in parts)
+    below, above = half_widths(
+        [(it.times * it.latency.value_ms, it.times * it.latency.low_ms, it.times * it.latency.high_ms) for it in parts]
+    )
+    return Timing(value_ms=value, low_ms=max(0.0, value - below), high_ms=value + above)
+
+
+def _by_kind(found: SystemEstimate) -> dict[str, float]:
+    held: defaultdict[str, int] = defaultdict(int)
+    for part in found.estimate.parts:
+        if part.counts and part.paid_ps:
+            held[kind_of_label(label_of(part.brick.canonical)).value] += part.paid_ps
+    return {kind: in_milliseconds(paid_ps) for kind, paid_ps in held.items()}
+
+
+def _differences(first: SystemEstimate, second: SystemEstimate) -> Iterator[tuple[str, tuple[str, str]]]:
+    told = [list(_facts(it)) for it in (first, second)]
+    for (name, one), (_, other) in zip(*told, strict=True):
+        if one != other:
+            yield name, (one, other)
+
+
+def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:
+    variant, estimate, way = found.variant, found.estimate, found.way
+    yield "system", way.system
+    yield "runtime", way.runtime.partition(" ")[0] or "none"
+    yield "threads", threads_in_words(variant.threads)
+    yield "batch size", str(variant.batch_size)
+    yield "precision", variant.precision.value
+    yield "kernels", ", ".join(kernels_in_words(variant.kernels))
+    yield "level", estimate.level.value
+    yield "method", way.protocol
+    yield "layers", f"{estimate.coverage.layers:,}"
+    yield "calls of the runtime", _call(found)
+    yield "measured", _days(found)
+
+
+def _call(found: SystemEstimate) -> str:
+    return "" if found.estimate.composed is None else f"{found.estimate.composed.call_ms:.3f} ms"
+
+
+def _days(found: SystemEstimate) -> str:
+    moments = [it.measured.when for it in found.estimate.parts if it.measured is not None and it.measured.when]
+    if not moments:
+        return "not at all"
+    days = [datetime.fromtimestamp(it / _MICROSECONDS, timezone.utc).date().isoformat() for it in moments]
+    return min(days) if min(days) == max(days) else f"{min(days)} to {max(days)}"

@@ -1,0 +1,172 @@
+"""Two systems, runtimes, days or runs, compared by the models and bricks that both have measured."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.pairs.compared import (
+    ComparedPart,
+    ComparedSide,
+    ComparedTwo,
+    Kind,
+    NotComparableError,
+    Ratio,
+    half_widths,
+    largest_first,
+)
+from dlbricks_tui.evaluations.change import USUAL_SHARE, Verdict
+from dlbricks_tui.printable import printable
+from dlbricks_tui.report.comparing.changes import Alone, Comparison, Group, Pair, compare, mean_of, methods_of
+from dlbricks_tui.report.comparing.facts import SideFact, facts_of
+from dlbricks_tui.store.contrast import LEAST_DIFFERENCE
+from dlbricks_tui.wording.numbers import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dlbricks_tui.report.comparing.sides import Found, Side
+
+# The days are no circumstance for a report, which has them with the numbers.
+_DAYS = "measured"
+
+
+def compare_selections(of: Kind, first: Side, second: Side) -> ComparedTwo:
+    """Compare two selections of results; raise NotComparableError where they have nothing in common."""
+    if first.digest == second.digest:
+        raise NotComparableError(f"{first.name} and {second.name} have the same results: name different ones")
+    groups = [Group(it.name, it.results, it.contents) for it in (first, second)]
+    methods = [methods_of(it) for it in groups]
+    if not methods[0] & methods[1]:
+        told = [", ".join(sorted(it)) for it in methods]
+        raise NotComparableError(
+            f"{first.name} was measured by method {told[0]}, and {second.name} by method {told[1]}: results of "
+            "different methods are not compared; measure one of them again by the method of the other"
+        )
+    found = compare(*groups)
+    # Whole models tell more than their bricks.
+    pairs = found.models or found.bricks
+    if not pairs:
+        raise NotComparableError(_nothing_in_common(first, second, found.alone))
+    ratio = _ratio(pairs)
+    return ComparedTwo(
+        of,
+        _side(first, pairs, number=0),
+        _side(second, pairs, number=1),
+        ratio.value,
+        (ratio.low, ratio.high),
+        ratio.verdict,
+        "models and bricks" if found.models and found.bricks else "models" if found.models else "bricks",
+        _parts(found),
+        {it.name: (it.values[0], it.values[1]) for it in facts_of((first, second)) if _differ(it)},
+        tuple(_remarks(found, (first, second))),
+    )
+
+
+def _differ(fact: SideFact) -> bool:
+    return fact.differs or (fact.name == _DAYS and len(set(fact.values)) > 1)
+
+
+def _side(side: Side, pairs: Sequence[Pair], *, number: int) -> ComparedSide:
+    changes = [it.change for it in pairs]
+    total = math.fsum(it.is_ms if number else it.was_ms for it in changes)
+    results = [it.second if number else it.first for it in pairs]
+    below, above = half_widths([_latency(held) for held in results])
+    return ComparedSide(
+        side.name,
+        _how(pairs),
+        total,
+        (max(0.0, total - below), total + above),
+        min(it.when for held in results for it in held),
+    )
+
+
+def _how(pairs: Sequence[Pair]) -> str:
+    if len(pairs) == 1:
+        return "measured"
+    return f"sum of {counted(len(pairs), 'model' if pairs[0].subject.is_model else 'brick')}"
+
+
+def _latency(results: Sequence[Found]) -> tuple[float, float, float]:
+    newest = results[-1].statistics
+    return newest.trimmed_mean_ms, newest.low_ms, newest.high_ms
+
+
+def _ratio(pairs: Sequence[Pair]) -> Ratio:
+    """Return the geometric mean of the ratios, with the wider one of two intervals.
+
+    One is of the differences between the ratios, and the other one of the doubt about each.
+    """
+    if len(pairs) == 1:
+        (only,) = pairs
+        return Ratio(only.ratio, 1.0 + only.change.low, 1.0 + only.change.high, only.change.verdict)
+    mean = mean_of(pairs)
+    if mean is None:
+        raise NotComparableError("there is nothing to compare")
+    below, above = (
+        math.hypot(*(math.log(max(1e-9, 1.0 + bound) / it.ratio) for it, bound in bounds)) / len(pairs)
+        for bounds in ([(it, it.change.low) for it in pairs], [(it, it.change.high) for it in pairs])
+    )
+    low, high = min(mean.low, mean.ratio * math.exp(-below)), max(mean.high, mean.ratio * math.exp(above))
+    by = USUAL_SHARE if pairs[0].subject.is_model else LEAST_DIFFERENCE
+    verdict = Verdict.UNKNOWN
+    if abs(mean.ratio - 1.0) > by and not low <= 1.0 <= high:
+        verdict = Verdict.SLOWER if mean.ratio > 1.0 else Verdict.FASTER
+    elif abs(mean.ratio - 1.0) <= by and max(high - mean.ratio, mean.ratio - low) <= by:
+        verdict = Verdict.SAME
+    return Ratio(mean.ratio, low, high, verdict)
+
+
+def _parts(found: Comparison) -> tuple[ComparedPart, ...]:
+    pairs = [*(found.models if len(found.models) > 1 else ()), *found.bricks]
+    several = len({it.executions for it in pairs}) > 1
+    return largest_first(
+        [
+            ComparedPart(_name_of(it, with_execution=several), it.change.was_ms, it.change.is_ms, it.change.verdict)
+            for it in pairs
+        ]
+    )
+
+
+def _name_of(pair: Pair, *, with_execution: bool) -> str:
+    name = printable(pair.name)
+    if pair.subject.is_model:
+        name += " end to end"
+    return f"{name} ({pair.executions.second.in_words})" if with_execution else name
+
+
+def _remarks(found: Comparison, sides: Sequence[Side]) -> Iterator[str]:
+    pairs = (*found.models, *found.bricks)
+    runs = [{it.run for pair in pairs for it in pair.first}, {it.run for pair in pairs for it in pair.second}]
+    if all(len(it) == 1 for it in runs):
+        yield (
+            "Each side is one run, and results of a run share its conditions: measure again before you trust a few "
+            "percent."
+        )
+    for number, letter in enumerate("AB"):
+        alone = [it for it in found.alone if it.of == number]
+        if alone:
+            yield f"Only in {letter}: {_alone_in_words(alone)}."
+        if doubted := sides[number].in_doubt:
+            yield f"{letter}: {counted(doubted, 'result')} in doubt left out."
+
+
+def _alone_in_words(alone: Sequence[Alone]) -> str:
+    models = sum(it.subject.is_model for it in alone)
+    told = [counted(models, "model")] if models else []
+    told += [counted(len(alone) - models, "brick")] if len(alone) > models else []
+    reason, _ = Counter(it.reason for it in alone).most_common(1)[0]
+    return f"{' and '.join(told)} ({reason})"
+
+
+def _nothing_in_common(first: Side, second: Side, alone: Sequence[Alone]) -> str:
+    executions = [
+        ", ".join(sorted({it.execution.in_words for it in side.results})[:3]) or "nothing" for side in (first, second)
+    ]
+    if alone and executions[0] != executions[1]:
+        return (
+            f"{first.name} and {second.name} have no model and no brick of corresponding executions: "
+            f"A has {executions[0]}, and B has {executions[1]}"
+        )
+    return f"{first.name} and {second.name} have no model and no brick in common: measure the same model in both"

@@ -1,0 +1,1 @@
+"""Marks on any two rows of one kind, and the screen that compares them."""

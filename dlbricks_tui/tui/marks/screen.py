@@ -1,0 +1,208 @@
+"""The screen that compares the two marked rows: the verdict, both latencies, what differs most, and what else."""
+
+from __future__ import annotations
+
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING
+
+from textual import on
+
+from dlbricks_tui.answers.pairs.words import (
+    LETTERS,
+    answer_of,
+    difference_lines,
+    figures_of,
+    parts_heading,
+    question_of,
+    side_of,
+    verdict_of,
+)
+from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, number_column, titles
+from dlbricks_tui.tui.marks import actions, work
+from dlbricks_tui.tui.marks.pictures import latencies_picture
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
+from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedTwo
+    from dlbricks_tui.tui.marks.marks import Marks
+    from dlbricks_tui.tui.session import Session
+
+_MS, _CHANGE, _VERDICT = 10, 10, 11
+_LEAST_NAME, _GOOD_NAME = 16, 32
+_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
+
+
+class PartsPanel(ItemPanel["ComparedPart"]):
+    """The parts of both, the largest difference first, below both latencies as a picture."""
+
+    TITLE = "Differences"
+    REACHED_BY = "marked.go_to_parts"
+    SEARCH_HINT = "operator, shape, model, or: slower"
+    HEADED = True
+    PICTURED = True
+    ABOUT = (
+        "The bricks that A and B have in common, or the kinds of layers where they have few in common: the time of "
+        "each in A and in B, the difference, and the change. Those with the largest difference come first. 'slower' "
+        "and 'faster' are significant after a correction for the number of bricks; '=' and '?' cannot be told apart."
+    )
+
+    def __init__(self) -> None:
+        super().__init__(DrawnRows(self._row), id="parts")
+        self.show_placeholder(line(Span("Comparing.", "muted")))
+        self._what = "part"
+
+    def heading(self, width: int) -> Line:
+        name, roomy = _widths(width - 1)
+        found = [("A ms", _MS), ("B ms", _MS), *([("B - A", _MS)] if roomy else []), ("change", _CHANGE)]
+        return (Span(" "), column(self._what, name, "muted"), *titles(*found), Span("  B is", "muted"))
+
+    def show(self, found: ComparedTwo | str) -> None:
+        if isinstance(found, str):
+            self.show_picture(None)
+            self.show_placeholder(line("There is nothing to show: mark two others."))
+            self.show_items(())
+            return
+        self._what = found.parts_are
+        self.show_picture(latencies_picture(found))
+        self.show_placeholder(line("They have no bricks in common to compare."))
+        self.show_items(found.parts)
+        self.heading_changed()
+        if found.parts:
+            self.border_subtitle = parts_heading(found)
+
+    def searched(self, item: ComparedPart) -> str:
+        return f"{item.name} {verdict_of(item)}"
+
+    def _row(self, index: int, width: int) -> Line:
+        part = self.found[index]
+        name, roomy = _widths(width)
+        first, second, difference, change = figures_of(part)
+        style = "text" if part.verdict is None else _STYLES[part.verdict]
+        return (
+            column(part.name, name),
+            number_column(first, _MS),
+            number_column(second, _MS),
+            *((number_column(difference, _MS, style),) if roomy else ()),
+            number_column(change, _CHANGE, style),
+            Span(f"  {verdict_of(part)}", style),
+        )
+
+
+def _widths(width: int) -> tuple[int, bool]:
+    """Return the width of names, and whether there is room for the difference beside the change."""
+    name = width - 2 * _MS - _CHANGE - _VERDICT - 1
+    return (name - _MS, True) if name - _MS >= _GOOD_NAME else (max(_LEAST_NAME, name), False)
+
+
+class CircumstancesPanel(Panel):
+    """Both sides, what else differs between them, and remarks."""
+
+    TITLE = "What else differs"
+    REACHED_BY = "marked.go_to_circumstances"
+    ABOUT = (
+        "A and B with their latencies, 95 % intervals and ages, the circumstances in which they differ, such as the "
+        "version of the runtime, and what to know before you trust the comparison."
+    )
+
+    def __init__(self) -> None:
+        self._list = LineRows(self._lines)
+        super().__init__(self._list, id="circumstances")
+        self._found: ComparedTwo | None = None
+
+    def show(self, found: ComparedTwo | str) -> None:
+        self._found = None if isinstance(found, str) else found
+        self._list.remake()
+
+    def _lines(self, width: int) -> Iterator[Line]:
+        found = self._found
+        if found is None:
+            return
+        for letter, side in zip(LETTERS, (found.a, found.b), strict=True):
+            yield line(Span(f"{letter} ", "accent"), Span(side.name, "strong"))
+            yield line(Span("  "), side_of(side, time()))
+        yield BLANK
+        yield line(Span("They differ in", "heading"))
+        for text in difference_lines(found, width):
+            yield line(text)
+        for remark in found.remarks:
+            yield BLANK
+            yield line(Span(remark, "muted"))
+
+
+class MarkedScreen(AnsweringScreen[None]):
+    """Compares A with B in a thread."""
+
+    scope = actions.MARKED
+    CSS_PATH = "marks.tcss"
+    WANTS_NEW_RESULTS = True
+    ABOUT = (
+        "The two marked rows, A and B. Models and variants are compared by their end-to-end latencies where both have "
+        "one, else by their estimates; systems and runs by the models and bricks that both have measured. A difference "
+        "below 3 % counts as none, because two processes differ by as much; that of many bricks together counts from "
+        "1 % on."
+    )
+
+    def __init__(self, session: Session, marks: Marks, settings: Callable[[], work.Settings]) -> None:
+        super().__init__()
+        self._session = session
+        self._marks = marks
+        # The user may unmark them meanwhile.
+        self._rows = marks.rows
+        self._settings = settings
+        self._found: ComparedTwo | str | None = None
+        self._parts = PartsPanel()
+        self._circumstances = CircumstancesPanel()
+
+    def panels(self) -> Iterable[Panel]:
+        return (self._parts, self._circumstances)
+
+    def on_mount(self) -> None:
+        self._compare()
+
+    @on(messages.NewResults)
+    def _new_results(self) -> None:
+        self._compare()
+
+    def action_look_again(self) -> None:
+        self._compare()
+
+    def action_exchange(self) -> None:
+        self._rows = self._rows[::-1]
+        if self._marks.rows[::-1] == self._rows:
+            self._marks.exchange()
+        self._found = None
+        self.head_changed()
+        self._compare()
+
+    def _compare(self) -> None:
+        first, second = self._rows
+        compare = partial(work.compare_rows, self._session, first, second, self._settings())
+        self.run_in_thread(compare, "compare", self._compared)
+
+    def _compared(self, found: ComparedTwo | str) -> None:
+        self._found = found
+        self._parts.show(found)
+        self._circumstances.show(found)
+        self.head_changed()
+
+    def question(self) -> str:
+        first, second = self._rows
+        return question_of(first.kind, first.name, second.name)
+
+    def answer(self) -> Iterable[Line]:
+        if self._found is None:
+            return
+        if isinstance(self._found, str):
+            yield line(Span(f" They cannot be compared: {self._found}.", "warn"))
+        else:
+            yield line(Span(f" {answer_of(self._found)}", "strong"))
+
+    def state(self) -> Line:
+        return line(Span(" Comparing.", "muted")) if self._found is None else ()

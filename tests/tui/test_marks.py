@@ -1,0 +1,225 @@
+"""Marks on two rows of one kind, and the screen that compares them."""
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.app import DlbricksApp
+from dlbricks_tui.tui.marks import screen as marks_screen
+from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
+from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
+from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.systems import work as systems_work
+from dlbricks_tui.tui.variants.screen import By
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.runs.live_runs import in_the_middle, put_run
+from tests.store.samples import form, measurement, system
+from tests.tui import results
+from tests.tui.application import MEASURED_ONLY, NARROW, app_on, press, running, screen_text, showing
+from tests.tui.snapshots import check_all, check_layout
+from tests.tui.stored_results import HERE, THERE
+from tests.tui.test_variants_screen import screen
+from tests.wording.test_ranking import MIXED
+
+MARK, COMPARE, UNMARK = "asterisk", "V", "U"
+# A quarter of a day after the results of the store.
+NOW = 1_795_269_600.0
+
+
+def row(name: str, kind: Kind = Kind.RUN) -> ComparableRow:
+    return ComparableRow(kind, name, name, name)
+
+
+def sought(name: str) -> tuple[str, ...]:
+    """Return the keys that find one model, and go to it."""
+    return ("slash", "ctrl+u", f'"{name}"', "enter")
+
+
+def marks(pilot: Pilot[None]) -> list[str]:
+    assert isinstance(pilot.app, DlbricksApp)
+    return [it.name for it in pilot.app.marks.rows]
+
+
+def said(pilot: Pilot[None]) -> str:
+    return [note.message for note in pilot.app._notifications][-1]
+
+
+def letters(pilot: Pilot[None]) -> dict[str, str]:
+    """Return the first word after each mark on the screen by its letter."""
+    # A frame may come before the mark.
+    lines = [line.lstrip(" ┃│") for line in screen_text(pilot).splitlines()]
+    return {line[0]: line[1:].split()[0] for line in lines if line[:1] in ("A", "B") and line[1:2] in (" ", "•", "●")}
+
+
+def test_at_most_two_rows_are_marked_and_a_third_replaces_the_oldest() -> None:
+    found = Marks()
+    assert found.toggle(row("one")) == "A is run one."
+    assert found.toggle(row("two")) == "B is run two." and found.complete
+    assert found.toggle(row("three")) == "B is run three. one is not marked any more: at most two are."
+    assert [it.name for it in found.rows] == ["two", "three"]
+    assert [found.letter(row(name)) for name in ("one", "two", "three")] == ["", "A", "B"]
+
+
+def test_a_marked_row_is_unmarked_and_the_other_one_becomes_a() -> None:
+    found = Marks()
+    found.toggle(row("one"))
+    found.toggle(row("two"))
+    assert found.toggle(row("one")) == "one is not marked any more."
+    assert found.letter(row("two")) == "A"
+    found.clear()
+    assert not found.rows
+
+
+def test_a_row_of_another_kind_replaces_all_marks_and_that_is_said() -> None:
+    found = Marks()
+    found.toggle(row("one"))
+    found.toggle(row("two"))
+    said = found.toggle(row("host", Kind.SYSTEM))
+    assert said == "A is system host. The marks on two runs are gone: only two of one kind are compared."
+    assert [it.name for it in found.rows] == ["host"]
+
+
+async def test_marks_on_models_stay_with_them_when_the_list_is_sorted_and_searched(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *sought("resnet18_v1"), MARK, *sought("squeezenet1.1"), MARK)
+        assert letters(pilot) == {"B": "squeezenet1.1"}
+        await press(pilot, "slash", "escape")
+        assert letters(pilot) == {"A": "resnet18_v1", "B": "squeezenet1.1"}
+        for _ in range(2):
+            await press(pilot, "S")
+            assert letters(pilot) == {"A": "resnet18_v1", "B": "squeezenet1.1"}
+        await press(pilot, UNMARK)
+        assert letters(pilot) == {} and said(pilot) == "No row is marked."
+
+
+async def test_two_models_are_compared_on_one_screen(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *sought("resnet18_v1"), MARK, *sought("squeezenet1.1"), MARK, COMPARE)
+        assert isinstance(pilot.app.screen, MarkedScreen)
+        shown = screen_text(pilot)
+        assert "Which model is faster: A resnet18_v1 or B squeezenet1.1?" in shown
+        assert " is faster: " in shown and "kinds of layers" in shown and "convolution" in shown
+        await press(pilot, "x")
+        assert "Which model is faster: A squeezenet1.1 or B resnet18_v1?" in screen_text(pilot)
+        assert marks(pilot) == ["squeezenet1.1", "resnet18_v1"]
+        await press(pilot, UNMARK, "r", "2")
+        assert isinstance(pilot.app.screen.focused.parent, CircumstancesPanel)  # type: ignore[union-attr]
+        await press(pilot, "1")
+        assert isinstance(pilot.app.screen.focused.parent, PartsPanel)  # type: ignore[union-attr]
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+
+
+async def test_a_model_without_a_latency_says_what_to_do(measured: DataFolder) -> None:
+    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+        await press(pilot, *sought("resnet18_v1"), MARK, *sought("alexnet"), MARK, COMPARE)
+        shown = " ".join(screen_text(pilot).split())
+        assert "They cannot be compared: alexnet has no latency yet: r on the workbench measures it" in shown
+
+
+async def test_two_marks_are_needed_to_compare_and_rows_to_mark(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, COMPARE)
+        assert said(pilot).startswith("Mark two rows with * first")
+        await press(pilot, "4", MARK)
+        assert said(pilot).startswith("Nothing here can be marked") and marks(pilot) == []
+
+
+@pytest.fixture
+def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(systems_work, "fingerprint", lambda: system(HERE))
+    monkeypatch.setattr(systems_work, "findings", tuple)
+    monkeypatch.setattr(marks_screen, "time", lambda: NOW)
+
+
+async def test_two_systems_match_their_snapshot(stored: DataFolder, _one_host_for_all: None) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "8", MARK, "j", MARK, COMPARE)
+        assert marks(pilot) == [HERE, THERE]
+        # Messages would cover the panels.
+        pilot.app.clear_notifications()
+        await press(pilot)
+        await check_all(pilot, "marked")
+
+
+async def test_a_narrow_terminal_shows_the_verdict_and_one_panel(stored: DataFolder, _one_host_for_all: None) -> None:
+    async with running(app_on(stored), NARROW) as pilot:
+        await press(pilot, "8", MARK, "j", MARK, COMPARE)
+        assert "A is faster: B takes" in screen_text(pilot)
+        check_layout(pilot.app)
+        await press(pilot, "2")
+        assert "c6i.large" in screen_text(pilot)
+        check_layout(pilot.app)
+
+
+async def test_days_of_a_brick_are_compared_from_its_history(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", "slash", f'"{HERE} 2026-11-21 of=brick"', "enter", "3", MARK, "j", MARK, COMPARE)
+        shown = screen_text(pilot)
+        assert "2026-11-21" in shown and "2026-11-20" in shown
+        assert "A is faster: B takes 1.1" in shown
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, ResultsScreen)
+
+
+async def test_a_result_of_a_brick_and_one_of_a_model_are_not_compared(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        find = ("slash", "ctrl+u")
+        await press(pilot, "6", *find, '"of=model"', "enter", MARK, *find, '"of=brick"', "enter", MARK, COMPARE)
+        assert "compare two models or two bricks" in " ".join(screen_text(pilot).split())
+
+
+async def test_a_deleted_result_is_told(stored: DataFolder) -> None:
+    async with running(app_on(stored)) as pilot:
+        await press(pilot, "6", MARK, "j", MARK)
+        assert isinstance(pilot.app, DlbricksApp)
+        with ResultsDatabase(stored.store) as store:
+            store.delete([str(pilot.app.marks.rows[0].subject)])
+        await press(pilot, COMPARE)
+        assert "was deleted: mark another one" in " ".join(screen_text(pilot).split())
+
+
+async def test_two_runs_are_marked_in_their_box_and_compared(measured: DataFolder) -> None:
+    runs = ("20261120-080000-0001", "20261121-080000-0002")
+    for place, run in enumerate(runs):
+        put_run(measured, in_the_middle(), State.FINISHED, run=run, seconds=400)
+        samples = tuple((1 + place) * (1 + number / 1000) for number in range(25))
+        with ResultsDatabase(measured.store) as store:
+            store.add(
+                form(0, "conv"),
+                system("c5.xlarge"),
+                results.RUNTIME,
+                measurement(
+                    brick=form(0, "conv").key,
+                    run=run,
+                    samples_ms=samples,
+                    runtime=results.RUNTIME.id,
+                    uuid=f"{place:032x}",
+                ),
+            )
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "R", "G", MARK, "k", MARK)
+        assert "V compare A and B" in screen_text(pilot)
+        await press(pilot, COMPARE)
+        assert isinstance(pilot.app.screen, MarkedScreen)
+        assert "Which run is faster" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await press(pilot, "R", UNMARK)
+        assert marks(pilot) == []
+
+
+async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
+        await press(pilot, "g", MARK)
+        # The titles of the table stand for no variant.
+        assert marks(pilot) == []
+        await press(pilot, "j", MARK, "j", MARK)
+        first, second = pilot.app.marks.rows  # type: ignore[attr-defined]
+        assert (first.kind, second.kind) == (Kind.VARIANT, Kind.VARIANT) and first.name != second.name
+        assert isinstance(first.subject, EstimatedSide) and first.subject.found is MIXED.combinations[0].point.found
+        assert second.subject.found is MIXED.combinations[1].point.found
