@@ -1,4 +1,6 @@
+import re
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +14,7 @@ from dlbricks_tui.tui.corpus.panels import UniquenessPanel
 from dlbricks_tui.tui.corpus.screen import CorpusScreen
 from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import (
     LIBRARY,
@@ -23,6 +26,7 @@ from tests.tui.application import (
     running,
     screen_text,
     settled,
+    showing,
 )
 from tests.tui.results import graph_of
 
@@ -119,15 +123,15 @@ async def test_a_narrow_grid_scrolls_to_the_selected_column(new: DataFolder) -> 
         grid = pilot.app.screen.query_one(LikenessPanel)
         assert [span.text.strip() for span in grid.heading(28)][-1] == f"{len(LIBRARY)}"
         await press(pilot, *["h"] * len(LIBRARY))
-        assert [span.text.strip() for span in grid.heading(28)][2] == "1"
+        assert [span.text.strip() for span in grid.heading(28)][3] == "1"
 
 
 async def test_another_granularity_counts_sequences(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "7", "plus")
-        assert "G=2" in screen_text(pilot) and " sequences: " in screen_text(pilot)
+        assert "in sequences of up to 2" in screen_text(pilot) and " sequences: " in screen_text(pilot)
         await press(pilot, "minus", "minus")
-        assert "G=1" in screen_text(pilot) and " layers: " in screen_text(pilot)
+        assert "in sequences" not in screen_text(pilot) and " layers: " in screen_text(pilot)
 
 
 async def test_an_unread_level_shows_the_key_that_reads_the_models(new: DataFolder) -> None:
@@ -166,3 +170,26 @@ async def test_the_corpus_fits_small_terminals(size: tuple[int, int], new: DataF
     async with running(app_on(new), size) as pilot:
         await press(pilot, "escape", "7", "3", "l")
         assert "alike: " in screen_text(pilot) and "resnet" in screen_text(pilot)
+
+
+TRANSLATIONS = ("Apple-to-Orange", "Monet-to-Photo")
+ALIKE = [f"CycleGAN {it} Translation Trained on {data} Data" for it in TRANSLATIONS for data in ("One", "Two")]
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+async def test_names_that_begin_alike_differ_in_the_list_and_in_the_grid(
+    columns: int, new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bricks = model_bricks(decompose(graph_of("squeezenet1.1")))
+    compared = work.ComparedModels(compare([replace(bricks, name=name) for name in ALIKE]), len(ALIKE), ())
+    monkeypatch.setattr(work, "compare_models", lambda *_: iter([compared]))
+
+    def corpus(session: Session) -> CorpusScreen:
+        return CorpusScreen(session, lambda _: [], WRITTEN, measuring=False)
+
+    async with showing(new, corpus, (columns, 40)) as pilot:
+        for panel, beyond in (("1", r" +66 +38 "), ("3", r" [=█]{2}")):
+            await press(pilot, panel)
+            # The panel with the focus has thick borders.
+            rows = re.findall(rf"┃.  [1-4] (.+?){beyond}", screen_text(pilot))
+            assert len(rows) == len({*rows}) == len(ALIKE) and all(it.startswith("Cyc") for it in rows), rows

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.tui.workbench.model_names import FAMILY_INDENT, LEAST_WIDTH, family_rows, told_apart
+from dlbricks_tui.tui.model_names import FAMILY_INDENT, LEAST_WIDTH, family_rows, told_apart
 
 # Names with common beginnings, wide characters and control codes.
 NAMES = st.lists(

@@ -8,8 +8,8 @@ CORPUS = Scope(
     (
         Action("corpus.read_all", ("r",), "read all", "Read the models that were never read before.", footer=True),
         Action("corpus.other_level", ("f",), "fused/written", "Switch between fused and written layers.", footer=True),
-        Action("corpus.coarser", ("+", "="), "granularity", "Cut into sequences of one layer more.", footer=True),
-        Action("corpus.finer", ("-",), "finer", "Cut into sequences of one layer less."),
+        Action("corpus.coarser", ("+", "="), "longer sequences", "Cut into sequences of one layer more.", footer=True),
+        Action("corpus.finer", ("-",), "shorter sequences", "Cut into sequences of one layer less."),
         Action("corpus.go_to_uniqueness", ("1",), "uniqueness", "Go to the models."),
         Action("corpus.go_to_kinds", ("2",), "kinds", "Go to the kinds of layers that repeat."),
         Action("corpus.go_to_likeness", ("3",), "likeness", "Go to the grid of likeness."),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.corpus import actions
-from dlbricks_tui.tui.lines import Line, Span, column, cut, legend, line, shaded
+from dlbricks_tui.tui.lines import Line, Span, column, legend, line, shaded
+from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 # Two cells are about as wide as a line is high.
 _CELL = 2
 _NUMBER = 4
-_NARROWEST_NAME, _WIDEST_NAME = 10, 24
+# Wider names leave no room for a quarter of the columns.
+_NAMES_SHARE = 4
 _SAME = "=="
 _AND = " and "
 
@@ -33,6 +35,12 @@ class LikenessRows(ItemRows[int]):
         self.corpus: Corpus | None = None
         self.current = 0
         self.first = 0
+        # The names as they are shown in a number of cells.
+        self._shown: tuple[int, list[str]] = (0, [])
+
+    def show(self, corpus: Corpus | None) -> None:
+        """Show other models."""
+        self.corpus, self._shown = corpus, (0, [])
 
     @property
     def pair(self) -> tuple[int, int] | None:
@@ -50,7 +58,7 @@ class LikenessRows(ItemRows[int]):
             else shaded(similarities[other], _CELL)
             for other in self._columns(width)
         ]
-        name = column(self.corpus.models[number].name, _name_width(width))
+        name = column(self._names(width)[number], self.name_width(width))
         return (column(f"{number + 1} ", _NUMBER, "muted", right=True), name, Span(" "), *cells)
 
     def heading(self, width: int) -> Line:
@@ -64,7 +72,21 @@ class LikenessRows(ItemRows[int]):
             )
             for other in self._columns(width)
         ]
-        return (Span(" " * (_NUMBER + _name_width(width) + 1)), *numbers)
+        return (column("", _NUMBER), column("model", self.name_width(width) + 1, "muted"), *numbers)
+
+    def name_width(self, width: int) -> int:
+        """Return the cells for names: all that they need if each model keeps its column, else a share of the width."""
+        if self.corpus is None:
+            return LEAST_WIDTH
+        beside = width - _NUMBER - 1 - _CELL * len(self.corpus.models)
+        needed = longest(model.name for model in self.corpus.models)
+        return max(LEAST_WIDTH, min(needed, max(beside, width // _NAMES_SHARE)))
+
+    def _names(self, width: int) -> list[str]:
+        room = self.name_width(width)
+        if self._shown[0] != room and self.corpus is not None:
+            self._shown = (room, told_apart([model.name for model in self.corpus.models], room))
+        return self._shown[1]
 
     def go_to_column(self, number: int) -> None:
         """Select the column of a model and scroll it into view."""
@@ -76,13 +98,16 @@ class LikenessRows(ItemRows[int]):
         self._reveal()
 
     def _reveal(self) -> None:
-        there = _columns_in(self.line_width - 1)
+        there = self._columns_in(self.line_width - 1)
         self.first = min(max(self.first, self.current - there + 1), self.current)
         self.refresh()
 
     def _columns(self, width: int) -> range:
         count = len(self.corpus.models) if self.corpus else 0
-        return range(self.first, min(count, self.first + _columns_in(width)))
+        return range(self.first, min(count, self.first + self._columns_in(width)))
+
+    def _columns_in(self, width: int) -> int:
+        return max(1, (width - _NUMBER - self.name_width(width) - 1) // _CELL)
 
 
 class LikenessPanel(ItemPanel[int]):
@@ -120,7 +145,7 @@ class LikenessPanel(ItemPanel[int]):
         return TextTable(("model", *names), rows)
 
     def show(self, corpus: Corpus | None) -> None:
-        self._grid.corpus = corpus
+        self._grid.show(corpus)
         self._grid.go_to_column(self._grid.current)
         self.show_items(range(len(corpus.models) if corpus else 0))
 
@@ -179,8 +204,8 @@ class LikenessPanel(ItemPanel[int]):
         shared = round(likeness * both / (1.0 + likeness))
         verb = "is" if shared == 1 else "are"
         said = Span(f" alike: {shared:,} of their {counted(both - shared, 'brick')} {verb} in both", "muted")
-        room = (width - len(_AND) - 2) // 2
-        names = (Span(cut(each.name, room), "accent") for each in (one, other))
+        room = max(1, (width - len(_AND) - 2) // 2)
+        names = (Span(name, "accent") for name in told_apart([one.name, other.name], room))
         return (
             line(Span(f" {percent(likeness, 1)}", "strong"), said),
             line(" ", next(names), Span(_AND, "muted"), next(names)),
@@ -191,11 +216,3 @@ def _figure(likeness: float) -> str:
     if likeness >= 1.0:
         return _SAME
     return f"{min(99, round(100 * likeness)):>{_CELL}}"
-
-
-def _name_width(width: int) -> int:
-    return min(_WIDEST_NAME, max(_NARROWEST_NAME, width // 4))
-
-
-def _columns_in(width: int) -> int:
-    return max(1, (width - _NUMBER - _name_width(width) - 1) // _CELL)

@@ -10,7 +10,8 @@ from textual.message import Message
 from dlbricks_tui.bricks.corpus import RepeatedType, Uniqueness
 from dlbricks_tui.tui.corpus import actions
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line, number_column, titles
+from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line, number_column, titles, width_of
+from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.numbers import percent, signed_percent
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.corpus.work import GroupAccuracy
 
 _NUMBER, _LAYERS, _SHARE = 4, 8, 8
-_NARROWEST_NAME, _WIDEST_NAME = 12, 30
+# The bars are at least so long where the names have all the cells that they need.
+_LEAST_BAR = 6
 _TOGETHER = "all together"
 
 
@@ -74,9 +76,11 @@ class UniquenessPanel(ItemPanel[NumberedModel]):
     def __init__(self) -> None:
         super().__init__(_RowsAndTotal(self._row), id="uniqueness")
         self._corpus: Corpus | None = None
+        # The names by the numbers of their models, as they are shown in a number of cells.
+        self._shown: tuple[int, dict[int, str]] = (0, {})
 
     def heading(self, width: int) -> Line:
-        model = column("model", _name_width(width - 1), "muted")
+        model = column("model", self._name_width(width - 1), "muted")
         right = titles(("layers", _LAYERS), ("unique", _LAYERS), ("share", _SHARE))
         return (column("", 1 + _NUMBER), model, *right)
 
@@ -87,7 +91,7 @@ class UniquenessPanel(ItemPanel[NumberedModel]):
         return TextTable(("model", "layers", "unique", "share"), rows)
 
     def show(self, corpus: Corpus | None) -> None:
-        self._corpus = corpus
+        self._corpus, self._shown = corpus, (0, {})
         self.show_items([NumberedModel(number, model) for number, model in enumerate(corpus.models if corpus else ())])
 
     def searched(self, item: NumberedModel) -> str:
@@ -106,17 +110,24 @@ class UniquenessPanel(ItemPanel[NumberedModel]):
             self.post_message(self.Chosen(self.selected.number))
 
     def _row(self, index: int, width: int) -> Line:
+        room = self._name_width(width)
         if index < len(self.found):
             number, model = self.found[index]
-            return _model_row(
-                f"{number + 1}", highlighted(model.name, self.words), model.layers, model.unique_layers, width
-            )
+            name = highlighted(self._names(room)[number], self.words)
+            return _model_row(f"{number + 1}", fitted(name, room), model.layers, model.unique_layers, width)
         layers, unique = (self._corpus.layers, self._corpus.unique_layers) if self._corpus else (0, 0)
-        return _model_row("", line(Span(_TOGETHER, "heading")), layers, unique, width)
+        return _model_row("", fitted(line(Span(_TOGETHER, "heading")), room), layers, unique, width)
 
+    def _name_width(self, width: int) -> int:
+        needed = max(len(_TOGETHER), longest(it.model.name for it in self.items))
+        return max(LEAST_WIDTH, min(needed, width - _NUMBER - 2 * _LAYERS - _SHARE - 2 - _LEAST_BAR))
 
-def _name_width(width: int) -> int:
-    return min(_WIDEST_NAME, max(_NARROWEST_NAME, width - _NUMBER - 2 * _LAYERS - _SHARE - 6))
+    def _names(self, room: int) -> dict[int, str]:
+        """Return the names so that those that begin alike differ in their part of the row."""
+        if self._shown[0] != room:
+            names = told_apart([it.model.name for it in self.items], room)
+            self._shown = (room, {it.number: name for it, name in zip(self.items, names, strict=True)})
+        return self._shown[1]
 
 
 def _model_texts(name: str, layers: int, unique: int) -> list[str]:
@@ -125,11 +136,10 @@ def _model_texts(name: str, layers: int, unique: int) -> list[str]:
 
 def _model_row(number: str, name: Line, layers: int, unique: int, width: int) -> Line:
     share = unique / layers if layers else 0.0
-    named = fitted(name, _name_width(width))
-    used = _NUMBER + _name_width(width) + 2 * _LAYERS + _SHARE + 2
+    used = _NUMBER + width_of(name) + 2 * _LAYERS + _SHARE + 2
     return (
         column(f"{number} ", _NUMBER, "muted", right=True),
-        *named,
+        *name,
         number_column(f"{layers:,}", _LAYERS),
         number_column(f"{unique:,}", _LAYERS, "strong"),
         number_column(percent(share, 1), _SHARE),
@@ -216,7 +226,7 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
         self.show_placeholder(
             line("Nothing was measured both end to end and brick by brick."),
             Hint("On the workbench, {workbench.start_run} runs the models, with the setting end to end on."),
-            Hint("{workbench.coarser} first selects another granularity to compare with."),
+            Hint("{workbench.coarser} first selects longer sequences of layers to compare with."),
         )
         self.show_items(accuracies)
 

@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.containers import Container
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.models.graph import Level
@@ -17,22 +16,22 @@ from dlbricks_tui.tui.corpus import actions, work
 from dlbricks_tui.tui.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
-from dlbricks_tui.tui.widgets.text import TextLines
+from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.numbers import counted, percent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from textual.app import ComposeResult
+    from collections.abc import Callable, Iterable, Sequence
 
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.panel import Panel
+
+QUESTION = "How many layers of these models are repeated?"
 
 
-class CorpusScreen(PanelledScreen[None]):
+class CorpusScreen(AnsweringScreen[None]):
     """Reads the models in a thread, then compares them."""
 
     scope = actions.CORPUS
@@ -55,20 +54,13 @@ class CorpusScreen(PanelledScreen[None]):
         self._read_all = False
         self._compared: work.ComparedModels | None = None
         self._progress = ""
-        self._head = TextLines(self._head_lines, classes="corpus-head")
         self._uniqueness = UniquenessPanel()
         self._kinds = KindsPanel()
         self._likeness = LikenessPanel()
         self._granularities = GranularitiesPanel()
 
-    def compose(self) -> ComposeResult:
-        yield self._head
-        with Container(classes="panels"):
-            yield self._uniqueness
-            yield self._kinds
-            yield self._likeness
-            yield self._granularities
-        yield KeyBar()
+    def panels(self) -> Iterable[Panel]:
+        return (self._uniqueness, self._kinds, self._likeness, self._granularities)
 
     def on_mount(self) -> None:
         if self._measuring:
@@ -133,27 +125,36 @@ class CorpusScreen(PanelledScreen[None]):
         corpus = compared.corpus if compared and compared.corpus.models else None
         for panel in (self._uniqueness, self._kinds, self._likeness):
             panel.show(corpus)
-        self._head.refresh(layout=True)
+        self.head_changed()
 
-    def _head_lines(self, width: int) -> tuple[Line, ...]:
-        choices, compared = self._choices, self._compared
-        how = Span(f" {choices.level.value} layers, G={choices.granularity}  ", "accent")
+    def question(self) -> str:
+        return QUESTION
+
+    def answer(self) -> Iterable[Line]:
+        compared = self._compared
         if compared is None:
-            return (line(how, Span(self._progress, "muted")),)
+            yield line(Span(f" {self._progress}", "muted"))
+            return
         corpus = compared.corpus
         share = f" ({percent(corpus.unique_layers / corpus.layers, 1)})" if corpus.layers else ""
-        reads = key("corpus.read_all")
-        unread = f"; {compared.unread:,} never read, {reads} reads them" if compared.unread else ""
-        unit = "layer" if choices.granularity == 1 else "sequence"
-        told = line(
-            how,
-            Span(f"{self._progress}; so far: " if self._progress else "", "warn"),
-            Span(f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}: ", "muted"),
+        unit = "layer" if self._choices.granularity == 1 else "sequence"
+        yield line(
+            Span(f" {self._progress}; so far: " if self._progress else " ", "warn"),
+            Span(f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}: ", "strong"),
             Span(f"{corpus.unique_layers:,} unique{share}", "strong"),
-            Span(f", {corpus.contexts:,} with their contexts", "muted"),
-            Span(unread, "warn"),
+            Span(", the others repeat one of these", "muted"),
         )
-        refused = [line(Span(f" Left out: {each}", "warn")) for each in compared.refused[:1]]
+        for each in compared.refused[:1]:
+            yield line(Span(f" Left out: {each}", "warn"))
         if len(compared.refused) > 1:
-            refused.append(line(Span(f" and {len(compared.refused) - 1} more cannot be read", "warn")))
-        return wrapped_lines((told, *refused), width)
+            yield line(Span(f" and {len(compared.refused) - 1} more cannot be read", "warn"))
+
+    def state(self) -> Line:
+        choices, compared = self._choices, self._compared
+        longest = choices.granularity
+        how = f" {choices.level.value} layers" + (f" in sequences of up to {longest}" if longest > 1 else "")
+        if compared is None:
+            return (Span(how, "muted"),)
+        unread = f"; {compared.unread:,} never read, {key('corpus.read_all')} reads them" if compared.unread else ""
+        contexts = f"; {compared.corpus.contexts:,} unique with their contexts"
+        return (Span(how, "muted"), Span(unread, "warn"), Span(contexts, "muted"))

@@ -7,8 +7,8 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from dlbricks_tui.tui.model_names import family_rows, told_apart
 from dlbricks_tui.tui.open_model import id_of
-from dlbricks_tui.tui.workbench.model_names import family_rows, told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -12,12 +12,12 @@ from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, contains_all, cut, cut_start, highlighted, line, width_of
 from dlbricks_tui.tui.marks.marks import ComparableRow
+from dlbricks_tui.tui.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.open_model import ModelId, id_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel, counts_text, marks_text
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, cells, columns_in, fitting, titles
-from dlbricks_tui.tui.workbench.model_names import FAMILY_INDENT
 from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, in_order, list_rows
 from dlbricks_tui.wording.text_tables import TextTable
 

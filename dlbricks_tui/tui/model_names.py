@@ -55,6 +55,11 @@ def told_apart(names: Sequence[str], width: int) -> list[str]:
     return [shown[name] for name in names]
 
 
+def longest(names: Iterable[str]) -> int:
+    """Return the number of cells that show every name whole."""
+    return max((cell_len(shortened(name)) for name in names), default=0)
+
+
 def family_rows(names: Sequence[str], width: int) -> list[NameRow]:
     """Return the names as rows of at most `width` cells.
 
