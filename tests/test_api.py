@@ -28,7 +28,7 @@ from tests.fleet.sample_fleet import EVENTS, tell
 from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "python.md"
+PAGE = ROOT / "docs" / "reference" / "api.md"
 BY_THE_FAKE = api.MeasureOptions(
     runtime="fake", level=api.Level.WRITTEN, calibration=api.CalibrationPolicy.NEVER, end_to_end=True
 )
@@ -195,8 +195,8 @@ def test_the_api_page_names_every_function_and_its_example_runs(
         raise metadata.PackageNotFoundError(name)
 
     page = PAGE.read_text(encoding="utf-8")
-    assert {name for name in api.__all__ if f"`{name}" not in page} == set()
-    (example,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    assert {name for name in api.__all__ if f"\n### {name}\n" not in page and f"| `{name}` |" not in page} == set()
+    example, *_ = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     # Without a framework of our own, the usual runtime is the fake one.
     monkeypatch.setattr(metadata, "version", gone)
     capsys.readouterr()

@@ -47,6 +47,19 @@ class FromConfig:
     setting: str
 
 
+@dataclass(frozen=True, slots=True)
+class DocumentKind:
+    """The class of a command's JSON documents, by its module in `answers`; `many`: it prints a list of them."""
+
+    module: str
+    name: str
+    many: bool
+
+    def loaded(self) -> Any:
+        """Return the class, or the union of several."""
+        return getattr(import_module(f"dlbricks_tui.answers.{self.module}"), self.name)
+
+
 class UsageError(UserError):
     """A command line that dlbricks does not understand."""
 
@@ -172,13 +185,21 @@ def add_schema_option(parser: Parser, kind: str, *, module: str = "results", man
 
     class PrintSchema(argparse.Action):
         def __call__(self, *_: Any) -> None:
-            # Loaded here: other calls of the command need no schema.
-            from dlbricks_tui.answers.documents import schema_of
-
-            results = import_module(f"dlbricks_tui.answers.{module}")
-            write_json(schema_of(getattr(results, kind), many=many))
+            write_json(schema_of_command(self.const))
             parser.exit()
 
     parser.add_argument(
-        "--json-schema", action=PrintSchema, nargs=0, help="print the JSON schema of what --json prints, and exit"
+        "--json-schema",
+        action=PrintSchema,
+        nargs=0,
+        const=DocumentKind(module, kind, many),
+        help="print the JSON schema of what --json prints, and exit",
     )
+
+
+def schema_of_command(printed: DocumentKind) -> dict[str, Any]:
+    """Return the schema of the documents that a command prints."""
+    # Loaded here: other calls of the command need no schema.
+    from dlbricks_tui.answers.documents import schema_of
+
+    return schema_of(printed.loaded(), many=printed.many)

@@ -4,11 +4,12 @@ import ast
 import dataclasses
 import inspect
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from typing import Any
 
+from docs.generators.common_fields import COMMON
 from docs.generators.markdown import plain, table
 
 
@@ -34,7 +35,19 @@ def fields_of(kind: type) -> list[FieldText]:
     for base in reversed(kind.__mro__):
         if dataclasses.is_dataclass(base):
             texts |= _declared(base)
-    return [texts[it.name] for it in dataclasses.fields(kind)]
+    return [replace(texts[it.name], default=_default(it)) for it in dataclasses.fields(kind) if it.init]
+
+
+def _default(field: "dataclasses.Field[Any]") -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return f"{getattr(field.default_factory, '__name__', 'made anew')}()"
+    if field.default is dataclasses.MISSING:
+        return ""
+    return (
+        f"{type(field.default).__name__}.{field.default.name}"
+        if isinstance(field.default, Enum)
+        else repr(field.default)
+    )
 
 
 def values_of(kind: type[Enum]) -> list[tuple[str, str]]:
@@ -59,12 +72,17 @@ def _declared(kind: type) -> dict[str, FieldText]:
         statement.target.id: FieldText(
             statement.target.id,
             ast.unparse(statement.annotation).strip("'\""),
-            "" if statement.value is None else ast.unparse(statement.value),
-            _comment_above(lines, statement.lineno),
+            "",
+            _comment_above(lines, statement.lineno) or _said_by(kind, statement.target.id),
         )
         for statement in tree.body
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     }
+
+
+def _said_by(kind: type, name: str) -> str:
+    """Return the common meaning of a field, unless the docstring of its class says what it is."""
+    return "" if f"`{name}`" in (kind.__doc__ or "") else COMMON.get(name, "")
 
 
 def _source(kind: type) -> tuple[list[str], ast.ClassDef]:

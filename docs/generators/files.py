@@ -50,7 +50,7 @@ STORE = """
 ## Results store
 
 The store is a [TinyDB](https://tinydb.readthedocs.io) database; `dlbricks_tui.store.open_results()` opens it in Python
-([API](../python.md)). In `store/`:
+([API](api.md)). In `store/`:
 
 | file | contents |
 |---|---|
@@ -84,7 +84,7 @@ RESULTS = """
 | ending | contents |
 |---|---|
 | `.json`, `.json.gz`, none | everything: a TinyDB file with the tables above, except `imports` |
-| `.csv` | a row per result with all [columns](../results.md#listing-results), as `results list --csv` |
+| `.csv` | a row per result with all [columns](results.md#columns), as `results list --csv` |
 | `.jsonl` | the same as a JSON object per line |
 
 A JSON file describes itself: it has the brick, system, runtime, run, provenance, calibrations and failures of its results.
@@ -249,6 +249,7 @@ def _events(kinds: Mapping[str, type[Event]]) -> str:
             ", ".join(f"`{it.name}`" for it in fields_of(kind) if it.name != "when"),
         )
         for name, kind in kinds.items()
-        if kind is not Event
+        # Bases of others are never written.
+        if not any(kind in it.__mro__[1:] for it in kinds.values())
     ]
     return table(("event", "meaning", "fields"), rows)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dlbricks_tui.cli.main import command_parser
-from dlbricks_tui.cli.parser import FromConfig, Parser
+from dlbricks_tui.cli.parser import DocumentKind, FromConfig, Parser
 
 # Options of every command, which the page names once.
 _OF_ALL = ("--help", "--data-dir")
@@ -36,6 +36,8 @@ class CommandPage:
     parameters: tuple[Parameter, ...]
     needs_action: bool
     has_json: bool
+    # What `--json` prints, if it has a schema.
+    document: DocumentKind | None
 
 
 def commands() -> tuple[CommandPage, ...]:
@@ -68,6 +70,7 @@ def _page(parser: argparse.ArgumentParser, about: str) -> CommandPage:
         parameters=tuple(_parameter(it) for it in options),
         needs_action=any(it.required for it in _actions_of(parser)),
         has_json=any("--json" in it.option_strings for it in options),
+        document=next((it.const for it in options if "--json-schema" in it.option_strings), None),
     )
 
 

@@ -115,7 +115,7 @@ def test_dropping_tables_deletes_their_records(filled: Path) -> None:
 
 
 def test_the_history_that_the_page_on_results_plots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "results.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "results.md").read_text()
     (code,) = (part for part in page.split("```python\n")[1:] if "history" in part)
     monkeypatch.setenv("DLBRICKS_DATA_DIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)

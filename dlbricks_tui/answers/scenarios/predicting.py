@@ -53,8 +53,8 @@ class ScenarioOptions:
     percentile: float | None = None
     # Requests per second of a server; None: the highest rate within the bound.
     rate: float | None = None
-    # The largest batch of waiting requests, or several sizes: these ones. Without any, the options of the estimator or
-    # the kind decide.
+    # The largest batch of waiting requests; several sizes are the only ones. Without any, the options of the estimator
+    # or the kind decide.
     batch_sizes: tuple[int, ...] = ()
     instances: int = 1
     full: bool = False

@@ -1,0 +1,74 @@
+"""The page of JSON documents shows what the commands print: the schemas hold, and so do the keys of a real call."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
+from dlbricks_tui.cli.parser import schema_of_command
+from docs.generators.documents import RECORDED, examples, printed
+from docs.generators.json_documents import LIKE
+from docs.generators.parsers import commands
+from tests.answers.validation import faults
+
+EXAMPLES = examples()
+COMMANDS = {it.name: it for it in commands() if it.has_json}
+WITH_SCHEMA = {name: kind for name, it in COMMANDS.items() if name in EXAMPLES and (kind := it.document)}
+# The keys of the others are compared with those of a call, on the same recorded results.
+CALLED = [name for name in RECORDED if name not in WITH_SCHEMA]
+# `models list` prints what `models` prints, and so on.
+LISTS = {f"dlbricks {it} list" for it in ("models", "runs", "systems", "fleet", "runtimes", "config")}
+
+
+@pytest.fixture(scope="module")
+def demonstration() -> Iterator[Demonstration]:
+    with open_demonstration() as found:
+        yield found
+
+
+def form(value: Any) -> Any:
+    """Return the keys of a document, and those inside; items of a list have the keys of any of them."""
+    if isinstance(value, dict):
+        return {name: form(it) for name, it in value.items()}
+    if isinstance(value, list):
+        forms = [form(it) for it in value if isinstance(it, dict | list)]
+        return forms[:1]
+    return None
+
+
+def differences(shown: Any, found: Any, where: str = "$") -> list[str]:
+    """Return the keys that only one of two forms has; a list may be empty, and a value null."""
+    if isinstance(shown, dict) and isinstance(found, dict):
+        common = shown.keys() & found.keys()
+        inside = (differences(shown[name], found[name], f"{where}.{name}") for name in common)
+        return [*(f"{where}.{name}" for name in shown.keys() ^ found.keys()), *(it for each in inside for it in each)]
+    if isinstance(shown, list) and isinstance(found, list) and shown and found:
+        return differences(shown[0], found[0], f"{where}[]")
+    return []
+
+
+def test_every_command_with_a_document_has_an_example() -> None:
+    assert set(COMMANDS) == {*EXAMPLES, *LIKE, *LISTS}
+
+
+@pytest.mark.parametrize("name", WITH_SCHEMA)
+def test_an_example_conforms_to_the_schema_of_its_command(name: str) -> None:
+    schema = schema_of_command(WITH_SCHEMA[name])
+    assert faults(EXAMPLES[name].document, schema, schema) == []
+
+
+@pytest.mark.parametrize("name", CALLED)
+def test_an_example_has_the_keys_of_a_call(
+    name: str, demonstration: Demonstration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = printed(demonstration.data.path, RECORDED[name])
+    assert differences(form(EXAMPLES[name].document), form(found)) == []
+
+
+def test_keys_that_only_one_document_has_are_found() -> None:
+    shown, found = {"a": 1, "b": [{"c": 1}]}, {"a": {}, "b": [{"d": 1}]}
+    assert sorted(differences(form(shown), form(found))) == ["$.b[].c", "$.b[].d"]
+    assert differences(form({"b": [{"c": 1}]}), form({"b": []})) == []
