@@ -5,13 +5,14 @@ usage: python -m docs.generators [PAGE ...]
 
 import sys
 
-from docs.generators import api, benchmarks, commands, files, json_documents, keys, settings, traits
+from docs.generators import api, benchmarks, commands, evaluation_file, files, json_documents, keys, settings, traits
 from docs.generators.markdown import REFERENCE
 
 PAGES = {
     "api": api.page,
     "benchmarks": benchmarks.page,
     "commands": commands.page,
+    "evaluation-file": evaluation_file.page,
     "files": files.page,
     "json": json_documents.page,
     "keys": keys.page,

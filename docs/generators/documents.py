@@ -36,6 +36,7 @@ RECORDED = {
     "dlbricks analyze": "dlbricks analyze squeezenet1.1",
     "dlbricks scenario": "dlbricks scenario squeezenet1.1 --kind server --bound-ms 100 --predict",
     "dlbricks compare": "dlbricks compare squeezenet1.1",
+    "dlbricks compare A B": "dlbricks compare squeezenet1.1 mobilenet0.5",
     "dlbricks results list": "dlbricks results list of=brick --limit 1",
     "dlbricks results show": "dlbricks results show f012",
     "dlbricks results compare": "dlbricks results compare threads=1 threads=2",
@@ -90,6 +91,11 @@ def examples() -> dict[str, Example]:
     """Return the recorded documents by command."""
     found = json.loads(FILE.read_text(encoding="utf-8"))
     return {name: Example(**found[name]) for name in [*RECORDED, *MEASURED] if name in found}
+
+
+def command_of(name: str) -> str:
+    """Return the command of an example: a name may add arguments, if they change the document."""
+    return re.sub(r" A B$", "", name)
 
 
 def printed(data: Path, command: str) -> Any:

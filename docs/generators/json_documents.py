@@ -4,7 +4,7 @@ import dataclasses
 import json
 from typing import Any, get_args, get_type_hints
 
-from docs.generators.documents import examples
+from docs.generators.documents import Example, command_of, examples
 from docs.generators.fields import field_table, sentence_of
 from docs.generators.markdown import MARK, plain, table
 from docs.generators.parsers import CommandPage, commands
@@ -35,14 +35,13 @@ _WIDTH = 100
 
 def page() -> str:
     """Return the text of the page."""
-    found = examples()
     kinds: dict[str, type] = {}
     sections = []
     for command in commands():
-        example = found.get(command.name)
-        if example is None:
+        found = [it for name, it in examples().items() if command_of(name) == command.name]
+        if not found:
             continue
-        sections.append(_section(command, example.command, example.document))
+        sections.append(_section(command, found))
         for kind in () if command.document is None else _dataclasses_in(command.document.loaded()):
             kinds |= _parts_of(kind)
     parts = [
@@ -66,9 +65,9 @@ def written(value: Any, indent: str = "") -> str:
     return "[\n" + ",\n".join(f"{inner}{written(it, inner)}" for it in value) + f"\n{indent}]"
 
 
-def _section(command: CommandPage, call: str, document: Any) -> str:
-    name = command.name
-    parts = [f"## {name}\n\n    {call}\n\n```json\n{written(document)}\n```\n\n"]
+def _section(command: CommandPage, found: list[Example]) -> str:
+    parts = [f"## {command.name}\n\n"]
+    parts += [f"    {it.command}\n\n```json\n{written(it.document)}\n```\n\n" for it in found]
     if command.document is not None:
         prefix = "A list of " if command.document.many else ""
         # A command may print documents of one of several classes.

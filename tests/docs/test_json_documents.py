@@ -8,14 +8,14 @@ import pytest
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.cli.parser import schema_of_command
-from docs.generators.documents import RECORDED, examples, printed
+from docs.generators.documents import RECORDED, command_of, examples, printed
 from docs.generators.json_documents import LIKE
 from docs.generators.parsers import commands
 from tests.answers.validation import faults
 
 EXAMPLES = examples()
 COMMANDS = {it.name: it for it in commands() if it.has_json}
-WITH_SCHEMA = {name: kind for name, it in COMMANDS.items() if name in EXAMPLES and (kind := it.document)}
+WITH_SCHEMA = {name: kind for name in EXAMPLES if (kind := COMMANDS[command_of(name)].document)}
 # The keys of the others are compared with those of a call, on the same recorded results.
 CALLED = [name for name in RECORDED if name not in WITH_SCHEMA]
 # `models list` prints what `models` prints, and so on.
@@ -50,7 +50,7 @@ def differences(shown: Any, found: Any, where: str = "$") -> list[str]:
 
 
 def test_every_command_with_a_document_has_an_example() -> None:
-    assert set(COMMANDS) == {*EXAMPLES, *LIKE, *LISTS}
+    assert set(COMMANDS) == {*map(command_of, EXAMPLES), *LIKE, *LISTS}
 
 
 @pytest.mark.parametrize("name", WITH_SCHEMA)
