@@ -2,10 +2,14 @@
 
 import dataclasses
 import json
-from typing import Any, get_args, get_type_hints
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from docs.generators.documents import Example, command_of, examples
-from docs.generators.fields import field_table, sentence_of
+from docs.generators.fields import fields_of, sentence_of
 from docs.generators.markdown import MARK, plain, table
 from docs.generators.parsers import CommandPage, commands
 
@@ -15,8 +19,8 @@ HEAD = f"""{MARK}# JSON documents
 the command above it, on the [recorded results](../demonstration.md) of `dlbricks demo` where nothing has to be measured.
 Lists are shortened to their first entries, and numbers to five digits.
 
-`--json-schema` prints the schema of a document. The tables say the same: `None` is null, a tuple is a list, and an
-enumeration is one of its values. The [Python API](api.md) has the classes.
+`--json-schema` prints the schema of a document; the tables say the same. The [Python API](api.md) returns the documents as
+objects of the classes that are named here.
 
 """
 # Commands that print the document of another one, in words.
@@ -31,6 +35,7 @@ LIKE = {
     "dlbricks fleet add": "the document of `dlbricks fleet status`",
 }
 _WIDTH = 100
+_WORDS = {str: "text", Path: "text", bool: "true or false", int: "whole number", float: "number", NoneType: "null"}
 
 
 def page() -> str:
@@ -45,7 +50,7 @@ def page() -> str:
         for kind in () if command.document is None else _dataclasses_in(command.document.loaded()):
             kinds |= _parts_of(kind)
     parts = [
-        f"### {name}\n\n{plain(sentence_of(kind))}\n\n{field_table(kind)}\n" for name, kind in sorted(kinds.items())
+        f"### {name}\n\n{plain(sentence_of(kind))}\n\n{_field_table(kind)}\n" for name, kind in sorted(kinds.items())
     ]
     like = (
         f"## Other commands\n\n{table(('command', 'prints'), [(f'`{name}`', what) for name, what in LIKE.items()])}\n"
@@ -72,8 +77,32 @@ def _section(command: CommandPage, found: list[Example]) -> str:
         prefix = "A list of " if command.document.many else ""
         # A command may print documents of one of several classes.
         for kind in _dataclasses_in(command.document.loaded()):
-            parts.append(f"{prefix}`{kind.__name__}`: {plain(sentence_of(kind))}\n\n{field_table(kind)}\n")
+            parts.append(f"{prefix}`{kind.__name__}`: {plain(sentence_of(kind))}\n\n{_field_table(kind)}\n")
     return "".join(parts)
+
+
+def _field_table(kind: type) -> str:
+    hints = get_type_hints(kind)
+    rows = ((f"`{it.name}`", in_words(hints[it.name]), plain(it.about)) for it in fields_of(kind))
+    return table(("key", "value", "meaning"), rows)
+
+
+def in_words(hint: Any) -> str:
+    """Return what JSON has for a type."""
+    origin, arguments = get_origin(hint), get_args(hint)
+    if hint in _WORDS:
+        return _WORDS[hint]
+    if origin is tuple and arguments[-1] is Ellipsis:
+        return f"list of {in_words(arguments[0])}"
+    if origin is tuple:
+        return f"list: {', '.join(map(in_words, arguments))}"
+    if origin is Mapping:
+        return f"object of {in_words(arguments[1])}"
+    if arguments:
+        return " or ".join(map(in_words, arguments))
+    if issubclass(hint, Enum):
+        return ", ".join(f"`{it.value}`" for it in hint)
+    return f"[{hint.__name__}](#{hint.__name__.lower()})"
 
 
 def _parts_of(kind: type) -> dict[str, type]:
