@@ -156,6 +156,8 @@ def test_a_provisional_estimate_is_shown_before_any_brick_is_stored() -> None:
     assert estimated.estimate == Latency(5.486, 5.3, 5.7) and estimated.has_figures
     # A sum that lacks layers is no answer, and none of several variants is.
     assert under_way(replace(early, estimates=(replace(so_far, sampled_layers=9),)), model).estimate is None
+    sampled = replace(whole, samples_ms=(6.0,) * 20)
+    assert under_way(replace(early, bricks=(sampled,)), model).end_to_end == Latency(6.0, 6.0, 6.0)
     assert not under_way(replace(early, bricks=(whole, replace(whole, number=10))), model).has_figures
     assert under_way(replace(early, state=State.FINISHED), model) == UnderWay()
     assert on_its_way(replace(early, estimates=(so_far,)), model) == (

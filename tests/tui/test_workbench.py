@@ -465,7 +465,7 @@ async def test_without_mxnet_the_welcome_box_starts_a_run_by_onnx_runtime(
     started: list[RunFolder] = []
     monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
     async with running(DlbricksApp(Session(new))) as pilot:
-        assert "open squeezenet1.1 and run its bricks" in screen_text(pilot)
+        assert "measure squeezenet1.1" in screen_text(pilot)
         await press(pilot, "enter")
         (run,) = [read_request(folder.request_file) for folder in started]
         assert run.runtime.name == "default-onnx"

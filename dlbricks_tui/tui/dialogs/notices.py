@@ -100,7 +100,7 @@ class WelcomeScreen(TextDialog[bool]):
 
     scope = actions.WELCOME
     HEADING = "Welcome to dlbricks"
-    ABOUT = "This data folder has no measurements yet. A first estimate takes about twenty seconds."
+    ABOUT = "This data folder has no measurements yet. A first estimate takes about ten seconds."
 
     def __init__(self, sample: str) -> None:
         super().__init__()
@@ -110,20 +110,19 @@ class WelcomeScreen(TextDialog[bool]):
         self.dismiss(True)
 
     def paragraphs(self) -> Iterable[Line]:
-        yield line(Span("How fast does each of these networks run on this machine?", "strong"))
+        yield line(Span("How fast does a deep-learning model run on this machine?", "strong"))
         yield BLANK
         yield line(
-            "Most layers of a network occur again and again, in it and in others. dlbricks runs each of them once, as "
-            "a brick, and composes the latency of every network from what it has measured: as the sum over all "
-            "layers, and along the critical path, as if independent layers ran at the same time."
+            "Most layers of a model occur again and again, in it and in others. dlbricks runs each of them once, as a "
+            "brick, and adds up the latency of every model from the bricks that it has measured."
         )
         yield BLANK
         yield line(
-            f"Nothing was measured here yet. {self._sample} is a small network to begin with: its bricks, and the "
-            "whole network to compare with, take about twenty seconds."
+            f"Nothing was measured here yet. {self._sample} is a small model to begin with. Its first estimate, beside "
+            "the measured latency, takes about ten seconds; it becomes more exact for some seconds more."
         )
         yield BLANK
-        yield line(column(key("welcome.begin"), _KEYS, "accent"), f"open {self._sample} and run its bricks")
+        yield line(column(key("welcome.begin"), _KEYS, "accent"), f"measure {self._sample}")
         yield line(column(key("dialog.close"), _KEYS, "accent"), "explore first")
         yield line(column(key("app.show_help"), _KEYS, "accent"), "list the keys, on any screen")
 

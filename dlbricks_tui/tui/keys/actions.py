@@ -185,7 +185,7 @@ DEMONSTRATION = Scope(
 WELCOME = Scope(
     "welcome",
     "At the first start",
-    (Action("welcome.begin", ("enter",), "begin", "Open the sample and run its bricks.", footer=True),),
+    (Action("welcome.begin", ("enter",), "begin", "Open the sample and measure it.", footer=True),),
     IN_DIALOG,
 )
 

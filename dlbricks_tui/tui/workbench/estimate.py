@@ -85,17 +85,14 @@ class EstimateRows(RowsView, NamesKeys):
         on = self._on
         self.rows_changed()
         self.go_to(on)
-        if on is None:
-            # The answer is at the top, and the user has not gone further.
-            self.scroll_home(animate=False)
 
     def move_to(self, index: int) -> None:
         super().move_to(index)
         self._stay_here()
 
     def watch_cursor(self, before: int, now: int) -> None:
-        super().watch_cursor(before, now)
         self._stay_here()
+        super().watch_cursor(before, now)
 
     def go_to(self, stop: Stop | None) -> None:
         """Select a setting or a line, now or when it appears; None selects the first one."""
@@ -108,6 +105,15 @@ class EstimateRows(RowsView, NamesKeys):
         elif stop in stops:
             self.move_to(stops.index(stop))
         self._on = stop
+        if stop is None:
+            self.scroll_to_cursor()
+
+    def scroll_to_cursor(self) -> None:
+        if self._on is None:
+            # The answer is at the top, and the user has not gone further.
+            self.scroll_home(animate=False)
+        else:
+            super().scroll_to_cursor()
 
     def leave_layers(self) -> None:
         """Select the first row of the next model, unless the cursor is on a setting."""

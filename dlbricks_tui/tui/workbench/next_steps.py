@@ -58,6 +58,7 @@ def next_steps(known: KnownAlready) -> tuple[NextStep, ...]:
 def step_hints(steps: tuple[NextStep, ...]) -> Iterator[Hint]:
     """Yield a line for each step with its key, and one that hides them."""
     if steps:
+        yield Hint("")
         yield Hint("What next?", "heading")
         for step in steps:
             yield Hint(f"{{{step.action}}}  {step.question}")

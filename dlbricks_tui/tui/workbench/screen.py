@@ -75,6 +75,8 @@ class WorkbenchScreen(ViewsScreen):
         self._index: work.BrickIndex | None = None
         self._indexed_cut: CutAt | None = None
         self._wants_sample = False
+        # True: the sample is read while the user reads the welcome box.
+        self._prepares_sample = False
         self._view: EstimateView | None = None
         self._headline = Headline()
         self._details = DetailsPanel()
@@ -101,6 +103,7 @@ class WorkbenchScreen(ViewsScreen):
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
 
             self.ask(WelcomeScreen(FIRST_SAMPLE), self._begin_with_sample)
+            self._prepares_sample = True
         elif (recorded := recorded_host()) is not None:
             from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
 
@@ -111,6 +114,14 @@ class WorkbenchScreen(ViewsScreen):
     def _begin_with_sample(self, _: bool) -> None:
         self._wants_sample = True
         self._open_sample()
+
+    def _prepare_sample(self) -> None:
+        """Read the sample ahead, so that its run finds its fused layers in the cache."""
+        sample = self._library.named(FIRST_SAMPLE)
+        if self._prepares_sample and sample is not None:
+            self._prepares_sample = False
+            spec = self._library.spec(sample, self.choices)
+            self.run_in_thread(lambda: work.read_model(self.session.reader, spec), "prepare")
 
     def _open_sample(self) -> None:
         # A quick user is here before the library is read.
@@ -202,6 +213,7 @@ class WorkbenchScreen(ViewsScreen):
         self._index = self._indexed_cut = None
         self._models.show(listing.sources)
         self._look_for_results()
+        self._prepare_sample()
         self._open_sample()
         if listing.refusal is not None:
             self.app.post_message(messages.Failed(listing.refusal))
