@@ -81,6 +81,8 @@ def ranking_answer(ranking: Ranking) -> str:
     latency = "" if best.comparable.latency is None else f"{sign}{in_ms(best.comparable.latency.value_ms)}"
     rate = f"{sign}{milliseconds(best.per_second or 0.0)} per second"
     name = combination_name(best, ranking.combinations)
+    if len(ranking.combinations) == 1 and not best.comparable.is_predicted:
+        return f"Only {name} was measured: {latency}, {rate}."
     if not best.is_best:
         return f"{name} may be best, but it is predicted too uncertainly: {latency}, {rate}."
     alike = [it for it in others if it.verdict is Verdict.ALIKE]

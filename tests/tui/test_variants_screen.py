@@ -16,6 +16,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import BATCH_SIZES, Choices
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.run.start import _SettingRows
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
 from dlbricks_tui.tui.workbench.work import VariantCurve, read_batch_curve, read_thread_curve
@@ -222,3 +223,16 @@ def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: 
     assert [points[threads].found.way.runtime for threads in (1, 2)] == list(identities.values())
     assert not points[1].cure
     session.close()
+
+
+async def test_a_single_combination_is_not_called_best_and_one_key_measures_others(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter", "v")
+        shown = screen_text(pilot)
+        assert "Only mxnet was measured: 14.56 ms" in shown and "is best" not in shown
+        assert "m measures other runtimes and batch sizes." in shown
+        await press(pilot, "m")
+        shown = screen_text(pilot)
+        assert "Run resnet18_v1" in shown and "batch size      1,2,4,8 " in shown
+        chosen = pilot.app.screen.query_one(_SettingRows).settings
+        assert chosen.chosen == chosen.runtimes and len(chosen.runtimes) > 1

@@ -64,9 +64,18 @@ class RunHostScreen(PanelledScreen[None]):
         raise NotImplementedError
 
     def start_run(
-        self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], choices: Choices
+        self,
+        sources: Sequence[ModelSource],
+        shapes: Mapping[ModelId, Mapping[str, Shape]],
+        choices: Choices,
+        *,
+        variants: bool = False,
     ) -> None:
-        """Ask for the settings of a run, showing its expected time, and start it."""
+        """Ask for the settings of a run, showing its expected time, and start it.
+
+        With `variants` it begins with all runtimes and several batch sizes.
+        """
+        from dlbricks_tui.tui.run.setting_rows import in_several_variants
         from dlbricks_tui.tui.run.start import StartRunScreen
 
         def begin(settings: RunSettings | None) -> None:
@@ -78,6 +87,8 @@ class RunHostScreen(PanelledScreen[None]):
 
         try:
             settings = self._settings(sources, choices)
+            if variants:
+                settings = in_several_variants(settings)
         except UserError as error:
             self.app.post_message(Failed(error))
             return

@@ -32,6 +32,8 @@ PRECISIONS = (
 # No limit, each level, and all of them together.
 OPTIMISATIONS = ((), *((each,) for each in Optimisation if each is not Optimisation.ALL), tuple(Optimisation))
 _CORES = os.cpu_count() or 1
+# Enough for a curve of the throughput.
+SEVERAL_BATCHES = BATCH_SIZES[:4]
 PROBES_SECONDS = (20.0, 60.0)
 BUDGETS_SECONDS = (60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0)
 
@@ -164,6 +166,11 @@ def shown_settings(settings: RunSettings, models: int, *, expert: bool) -> tuple
     return tuple(it for it in RunSetting if expert or it in BASIC_SETTINGS or it.shown(settings) != it.shown(usual))
 
 
+def in_several_variants(settings: RunSettings) -> RunSettings:
+    """Return the settings of a run that compares all runtimes at several batch sizes."""
+    return replace(settings, chosen=settings.runtimes, batch_sizes=SEVERAL_BATCHES)
+
+
 def _listed_values(limits: Sequence[InstructionSet | Optimisation]) -> str:
     return ",".join(each.value for each in limits) or InstructionSet.ALL.value
 
@@ -193,7 +200,7 @@ def _threads(own: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
 
 def _batches(own: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     """Return the batch size of the file, single ones, and several together, with the user's own."""
-    return _offered(BATCH_SIZES, (BATCH_SIZES[:4], BATCH_SIZES), own)
+    return _offered(BATCH_SIZES, (SEVERAL_BATCHES, BATCH_SIZES), own)
 
 
 def _offered(

@@ -13,6 +13,9 @@ VARIANTS = Scope(
             "Show batch sizes, numbers of threads, or all combinations side by side.",
             footer=True,
         ),
+        Action(
+            "variants.measure", ("m",), "measure", "Measure the model by other runtimes and batch sizes.", footer=True
+        ),
         Action("variants.raise_bound", ("+", "="), "higher bound", "Raise the bound of the latency.", footer=True),
         Action("variants.lower_bound", ("-",), "lower bound", "Lower the bound of the latency.", footer=True),
         Action("variants.drop_bound", ("n",), "no bound", "Show the curves without a bound."),

@@ -11,6 +11,7 @@ from textual import on
 
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.variants import actions
 from dlbricks_tui.tui.variants.panel import VariantsPanel
@@ -45,8 +46,11 @@ class Readers(NamedTuple):
     combinations: Callable[[], Ranking | str]
 
 
-class VariantsScreen(AnsweringScreen[None]):
-    """Shows curves of latency and throughput, or all combinations as bars, above their table."""
+class VariantsScreen(AnsweringScreen[bool]):
+    """Shows curves of latency and throughput, or all combinations as bars, above their table.
+
+    Returns True if the user wants to measure more of them.
+    """
 
     scope = actions.VARIANTS
     CSS_PATH = "variants.tcss"
@@ -54,7 +58,8 @@ class VariantsScreen(AnsweringScreen[None]):
     ABOUT = (
         "The open model in several variants. {variants.other_axis} shows the batch sizes on the system and runtime of "
         "the estimate, its numbers of threads, or all combinations of runtime, threads, batch size and precision that "
-        "were measured on the system. {variants.raise_bound} and {variants.lower_bound} set a bound of the latency: "
+        "were measured on the system. {variants.measure} measures more. {variants.raise_bound} and "
+        "{variants.lower_bound} set a bound of the latency: "
         "the best variant has the highest throughput of those that take at most so long. 'slower' needs p below 0.05 "
         "and a difference of at least 1 %: of the samples (Mann-Whitney test) where both were measured end to end, "
         "else of the 95 % intervals. p is corrected for the number of comparisons."
@@ -90,6 +95,9 @@ class VariantsScreen(AnsweringScreen[None]):
         self._by = ways[(ways.index(self._by) + 1) % len(ways)]
         self._update()
         self._read()
+
+    def action_measure(self) -> None:
+        self.dismiss(True)
 
     def action_raise_bound(self) -> None:
         self._step_bound(1)
@@ -167,6 +175,8 @@ class VariantsScreen(AnsweringScreen[None]):
                 yield line(Span(f" {curve_answer(curve.points, self._bound_ms)}", "strong"))
         elif ranking is not None and not isinstance(ranking, str):
             yield line(Span(f" {ranking_answer(ranking)}", "strong"))
+            if len(ranking.combinations) == 1:
+                yield Hint(" {variants.measure} measures other runtimes and batch sizes.").line
 
     def state(self) -> Line:
         if self._by is By.COMBINATION:

@@ -59,7 +59,11 @@ class ViewsScreen(ArrangedScreen):
             partial(work.compare_combinations, *asked),
         )
         by = By.COMBINATION if combinations else By.BATCH
-        self.app.push_screen(VariantsScreen(self._spec.source.name, readers, by))
+        self.ask(VariantsScreen(self._spec.source.name, readers, by), self._measure_variants)
+
+    def _measure_variants(self, _: bool) -> None:
+        if self._spec is not None:
+            self.start_run((self._spec.source,), self._library.shapes, self.choices, variants=True)
 
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen
