@@ -81,7 +81,9 @@ def _add_run(actions: Actions) -> None:
     )
     add_models_argument(running, many=True)
     where = running.add_mutually_exclusive_group(required=True)
-    where.add_argument("--hosts", metavar="FILE", type=Path, help="the hosts to reach over SSH (see docs/fleet.md)")
+    where.add_argument(
+        "--hosts", metavar="FILE", type=Path, help="hosts to reach over SSH (see docs/guides/many-hosts.md)"
+    )
     where.add_argument(
         "--scheduler", metavar="ADDRESS", default="", help="a dask scheduler, such as tls://10.0.0.1:8786"
     )

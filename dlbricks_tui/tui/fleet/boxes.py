@@ -33,8 +33,8 @@ class HostsFileScreen(PathScreen):
     HINT = "~/hosts.toml"
     ENDINGS = (".toml",)
     ABOUT = (
-        "The path of a hosts file, which names the hosts that are reached over SSH. docs/fleet.md describes it. "
-        "{path.next} selects one of the names below."
+        "The path of a hosts file, which names the hosts that are reached over SSH. "
+        "docs/guides/many-hosts.md describes it. {path.next} selects one of the names below."
     )
 
     @property

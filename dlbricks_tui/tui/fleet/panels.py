@@ -53,7 +53,8 @@ class HostsPanel(ItemPanel[HostRow]):
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="fleet-hosts")
         self.show_placeholder(
-            line("There is no fleet run yet."), Hint("{fleet.start} starts one; see docs/fleet.md.", "muted")
+            line("There is no fleet run yet."),
+            Hint("{fleet.start} starts one; see docs/guides/many-hosts.md.", "muted"),
         )
 
     def heading(self, width: int) -> Line:
