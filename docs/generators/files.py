@@ -96,6 +96,7 @@ both are kept. Refused, each with a line:
 - a date in the future;
 - a result whose brick, system or runtime neither the file nor the store describes;
 - a known system, or this host, with another processor or number of cores;
+- a load test whose latencies, requests per second or verdict do not fit together;
 - a packed file that unpacks to more than thirty times its size.
 
 ### Signatures

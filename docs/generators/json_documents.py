@@ -42,8 +42,9 @@ def page() -> str:
     """Return the text of the page."""
     kinds: dict[str, type] = {}
     sections = []
+    recorded = examples()
     for command in commands():
-        found = [it for name, it in examples().items() if command_of(name) == command.name]
+        found = [it for name, it in recorded.items() if command_of(name) == command.name]
         if not found:
             continue
         sections.append(_section(command, found))
