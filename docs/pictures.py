@@ -23,7 +23,7 @@ FOLDER = Path(__file__).parent / "pictures"
 
 
 class Picture(NamedTuple):
-    """A screen: how large, and which keys lead there from the start.
+    """A screen: how large, which keys lead there from the start, and its class where a test asks for its picture.
 
     `run_seconds` is the second of the recorded run that is replayed meanwhile; None without a replay.
     """
@@ -33,6 +33,7 @@ class Picture(NamedTuple):
     keys: Sequence[str]
     theme: str = "dark"
     run_seconds: float | None = None
+    screen: str = "WorkbenchScreen"
 
 
 def opened(model: str) -> tuple[str, ...]:
@@ -42,28 +43,40 @@ def opened(model: str) -> tuple[str, ...]:
 
 OPEN, VARIED = opened("inceptionv3"), opened("squeezenet1.1")
 # Before anything was measured.
-WELCOME = Picture("welcome", (100, 26), ())
+WELCOME = Picture("welcome", (100, 26), (), screen="WelcomeScreen")
 PICTURES = (
     Picture("workbench", (140, 42), (*OPEN, "2", "j", "j", "j", "j", "j", "j", "j", "l"), run_seconds=30),
     Picture("narrow", (80, 24), (*OPEN, "4")),
     *(Picture(theme, (120, 36), OPEN, theme) for theme in ("light", "high-contrast", "colour-blind", "terminal")),
     Picture("tree", (120, 40), (*OPEN, "2", "e", *["j"] * 12)),
-    Picture("curve", (100, 36), (*VARIED, "b")),
-    Picture("comparison", (100, 30), (*VARIED, "v")),
-    Picture("analysis", (140, 42), (*VARIED, "0", "2")),
-    Picture("scenario", (140, 42), (*VARIED, "L", "2", "j", "e", '"100"', "enter", "1")),
-    Picture("trace", (140, 42), (*VARIED, "i", "s", "l", "l")),
-    Picture("fleet", (120, 36), (*VARIED, "F")),
-    Picture("help", (100, 40), (*VARIED, "question_mark")),
-    Picture("commands", (100, 30), (*VARIED, "colon")),
-    Picture("start-run", (120, 36), (*opened("resnet34_v1"), "r")),
-    Picture("run", (120, 40), ("5",), run_seconds=32),
-    Picture("runs", (120, 30), (*VARIED, "R")),
-    Picture("settings", (110, 40), (*VARIED, "comma")),
-    Picture("results", (140, 36), ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s")),
-    Picture("corpus", (140, 42), ("7", "3", *["j"] * 8, "n")),
-    Picture("systems", (140, 36), (*VARIED, "8")),
-    Picture("doctor", (120, 40), (*VARIED, "8", "4")),
+    Picture("curve", (100, 36), (*VARIED, "b"), screen="VariantsScreen"),
+    Picture("comparison", (100, 30), (*VARIED, "v"), screen="VariantsScreen"),
+    Picture("analysis", (140, 42), (*VARIED, "0", "2"), screen="AnalysisScreen"),
+    Picture("scenario", (140, 42), (*VARIED, "L", "2", "j", "e", '"100"', "enter", "1"), screen="ScenarioScreen"),
+    Picture("trace", (140, 42), (*VARIED, "i", "s"), screen="TraceScreen"),
+    Picture("fleet", (120, 36), (*VARIED, "F"), screen="FleetScreen"),
+    Picture("help", (100, 40), (*VARIED, "question_mark"), screen="HelpScreen"),
+    Picture("commands", (100, 30), (*VARIED, "colon"), screen="PaletteScreen"),
+    Picture("start-run", (120, 36), (*opened("resnet34_v1"), "r"), screen="StartRunScreen"),
+    Picture("run", (120, 40), ("5",), run_seconds=32, screen="RunScreen"),
+    Picture("runs", (120, 30), (*VARIED, "R"), screen="AllRunsScreen"),
+    Picture("settings", (110, 40), (*VARIED, "comma"), screen="ConfigScreen"),
+    Picture(
+        "results",
+        (140, 36),
+        ("6", "slash", '"kind=convolution of=brick"', "enter", "l", "s"),
+        screen="ResultsScreen",
+    ),
+    Picture(
+        "contrast",
+        (120, 36),
+        ("6", "slash", '"amd-epyc-2c"', "enter", "v", "slash", "ctrl+u", '"amd-epyc-1c"', "enter", "="),
+        screen="ContrastScreen",
+    ),
+    Picture("marked", (120, 36), (*VARIED, "asterisk", "j", "asterisk", "V"), screen="MarkedScreen"),
+    Picture("corpus", (140, 42), ("7", "3", *["j"] * 8, "n"), screen="CorpusScreen"),
+    Picture("systems", (140, 36), (*VARIED, "8"), screen="SystemsScreen"),
+    Picture("doctor", (120, 40), (*VARIED, "8", "4"), screen="SystemsScreen"),
 )
 
 
@@ -71,6 +84,9 @@ async def take(app: DlbricksApp, picture: Picture, *first: str) -> None:
     """Press the keys, and write what the screen shows then."""
     async with running(app, picture.size) as pilot:
         await press(pilot, *first, *picture.keys)
+        shown = type(pilot.app.screen).__name__
+        if shown != picture.screen:
+            raise SystemExit(f"{picture.name}: the keys lead to {shown}, not to {picture.screen}")
         svg = pilot.app.export_screenshot(title="dlbricks")
     FOLDER.mkdir(exist_ok=True)
     (FOLDER / f"{picture.name}.svg").write_text(svg, encoding="utf-8")

@@ -27,6 +27,8 @@ from dlbricks_tui.tui.widgets.search_line import SearchLine
 from tests.tui.application import NARROW, SNAPSHOT_SIZE, WIDE, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
+# For each screen a snapshot that shows it.
+SCREENS_FILE = Path(__file__).parent / "snapshot_screens.txt"
 UPDATE = "UPDATE_SNAPSHOTS"
 _LETTERS = string.ascii_letters + string.digits + "!?+*#%&@"
 _FLAGS = ("bold", "dim", "italic", "underline", "reverse")
@@ -45,8 +47,16 @@ def snapshot(app: App[None]) -> str:
     return "\n".join([*cells, "", *styles, "", *meanings, ""])
 
 
+def snapshots_of_screens() -> dict[str, str]:
+    """Return the name of a snapshot for each class of screens."""
+    return dict(entry.split() for entry in SCREENS_FILE.read_text(encoding="utf-8").splitlines())
+
+
 def check(app: App[None], name: str) -> None:
     """Compare the screen with the snapshot of that name."""
+    listed = {snapshot: screen for screen, snapshot in snapshots_of_screens().items()}
+    shown = type(app.screen).__name__
+    assert listed.get(name, shown) == shown, f"{SCREENS_FILE.name} says that {name} shows {listed[name]}, not {shown}"
     path, seen = FOLDER / f"{name}.txt", snapshot(app)
     if os.environ.get(UPDATE):
         FOLDER.mkdir(exist_ok=True)

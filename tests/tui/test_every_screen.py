@@ -1,0 +1,61 @@
+"""Every screen has a snapshot and, unless it is a box, a picture in the docs."""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+import dlbricks_tui.tui
+from dlbricks_tui.tui.widgets.screens import PanelledScreen
+from docs import pictures
+from tests.tui import snapshots
+
+TESTS = Path(__file__).parent
+
+
+def _screens() -> Iterator[type[Screen[Any]]]:
+    """Yield the classes of all screens and boxes; those with subclasses are bases."""
+    for module in pkgutil.walk_packages(dlbricks_tui.tui.__path__, "dlbricks_tui.tui."):
+        importlib.import_module(module.name)
+    todo = [*Screen.__subclasses__()]
+    for screen in todo:
+        todo += screen.__subclasses__()
+        if screen.__module__.startswith("dlbricks_tui.") and not screen.__subclasses__():
+            yield screen
+
+
+SCREENS = sorted(_screens(), key=lambda it: it.__name__)
+FULL = [it for it in SCREENS if issubclass(it, PanelledScreen)]
+
+
+def _texts(path: Path) -> set[str]:
+    """Return the strings in the code of a module; comments are none."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+
+
+def test_there_is_a_list_of_screens() -> None:
+    assert len(FULL) > 8 and len(SCREENS) > 30
+
+
+@pytest.mark.parametrize("screen", SCREENS, ids=lambda it: it.__name__)
+def test_every_screen_has_a_snapshot_that_a_test_compares(screen: type[Screen[Any]]) -> None:
+    # `check` finds that a listed snapshot shows another screen.
+    listed = snapshots.snapshots_of_screens()
+    assert screen.__name__ in listed, f"add a snapshot of it, and its line to {snapshots.SCREENS_FILE.name}"
+    name = listed[screen.__name__]
+    assert (snapshots.FOLDER / f"{name}.txt").is_file()
+    assert any(name in _texts(path) for path in TESTS.glob("test_*.py")), f"no test compares {name}.txt"
+
+
+@pytest.mark.parametrize("screen", FULL, ids=lambda it: it.__name__)
+def test_every_screen_has_a_picture_in_the_docs(screen: type[Screen[Any]]) -> None:
+    # `docs.pictures` stops if the keys of a picture lead to another screen.
+    found = [it.name for it in pictures.PICTURES if it.screen == screen.__name__]
+    assert found, "add it to docs/pictures.py"
+    assert all((pictures.FOLDER / f"{name}.svg").is_file() for name in found), "make screenshots takes them"
