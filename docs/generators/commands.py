@@ -6,7 +6,7 @@ from docs.generators.parsers import CommandPage, Parameter, commands, general
 
 HEAD = f"""{MARK}# Commands
 
-`dlbricks` opens the [workbench](../workbench.md), and `dlbricks model.onnx` opens it on a model. `dlbricks COMMAND --help`
+`dlbricks` opens the [workbench](../guides/workbench.md), and `dlbricks model.onnx` opens it on a model. `dlbricks COMMAND --help`
 prints what this page says of a command. `python -m dlbricks_tui` is the same as `dlbricks`.
 
 ## Rules for all commands

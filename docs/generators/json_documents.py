@@ -16,7 +16,7 @@ from docs.generators.parsers import CommandPage, commands
 HEAD = f"""{MARK}# JSON documents
 
 `--json` prints one document on standard output. Keys stay as they are; new ones may be added. Each example was printed by
-the command above it, on the [recorded results](../demonstration.md) of `dlbricks demo` where nothing has to be measured.
+the command above it, on the [recorded results](../guides/workbench.md#demonstration) of `dlbricks demo` where nothing has to be measured.
 Lists are shortened to their first entries, and numbers to five digits.
 
 `--json-schema` prints the schema of a document; the tables say the same. The [Python API](api.md) returns the documents as

@@ -7,7 +7,7 @@ from docs.generators.markdown import MARK, table
 
 HEAD = f"""{MARK}# Keys
 
-All keys of the [workbench](../workbench.md). `?` shows those that work where you are.
+All keys of the [workbench](../guides/workbench.md). `?` shows those that work where you are.
 
 The [keymap of the config file](settings.md#keys) gives other keys to an action by its name, in the last column.
 """
