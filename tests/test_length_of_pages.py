@@ -8,12 +8,10 @@ from docs.generators.markdown import MARK
 
 ROOT = Path(__file__).parents[1]
 MOST_WORDS = 2000
-# To be shortened: take a page out of this list once it is.
-LONG = {"workbench.md"}
 PAGES = [
     it
     for it in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
-    if it.parent.name != "log" and it.name not in LONG and not it.read_text(encoding="utf-8").startswith(MARK)
+    if it.parent.name != "log" and not it.read_text(encoding="utf-8").startswith(MARK)
 ]
 
 
