@@ -29,7 +29,7 @@ EXAMPLES = {
     "dlbricks results compare": "dlbricks results compare threads=1 threads=2",
     "dlbricks results export": "dlbricks results export mine.json model~resnet",
     "dlbricks results import": "dlbricks results import mine.json",
-    "dlbricks results delete": "dlbricks results delete when<2026-01-01",
+    "dlbricks results delete": "dlbricks results delete 'when<2026-01-01'",
     "dlbricks results verify": "dlbricks results verify",
     "dlbricks results compact": "dlbricks results compact",
     "dlbricks suite export": "dlbricks suite export model.onnx -o suite.dlbricks",
