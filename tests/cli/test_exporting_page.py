@@ -12,7 +12,7 @@ from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.values import numpy_dtype
 from tests.models.onnx_models import model
 
-TEXT = (Path(__file__).parents[2] / "docs" / "exporting.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[2] / "docs" / "reference" / "exporting.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    dlbricks (.*)$", TEXT, re.MULTILINE)
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
 
