@@ -108,7 +108,7 @@ class ModelEstimate:
     # The limits on the kernels that the runtime chooses from; `all` is no limit.
     instructions: InstructionSet
     optimisation: Optimisation
-    # True if the runtime computes with other numbers than the author of the model chose: see docs/reference/runtimes.md.
+    # True if the runtime computes with other numbers than the model has: see docs/reference/runtimes.md.
     accuracy_unchecked: bool
     sequential_ms: float | None
     parallel_ms: float | None
