@@ -91,7 +91,13 @@ def curve_sentences(points: Sequence[Point]) -> tuple[str, str]:
         if not known:
             continue
         (low, first), (high, last) = known[0], known[-1]
-        name = each.name or ("batch" if by_batch else "threads") + f" {low} to {high}"
+        axis = "batch" if by_batch else "threads"
+        if len(known) == 1:
+            name = ", ".join(filter(None, (each.name, f"{axis} {low}")))
+            latencies.append(f"{name}: {in_ms(first.latency_ms or 0.0)}")
+            throughputs.append(f"{name}: {milliseconds(first.per_second or 0.0)} per second")
+            continue
+        name = each.name or f"{axis} {low} to {high}"
         latencies.append(f"{name}: {milliseconds(first.latency_ms or 0.0)} to {in_ms(last.latency_ms or 0.0)}")
         rates = [milliseconds(it.per_second or 0.0) for it in (first, last)]
         throughputs.append(f"{name}: {rates[0]} to {rates[1]} per second")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _BEGINS, _BODY = "▌", "─"
 _SELECTED_BEGINS, _SELECTED_BODY = "█", "═"
-# A selected span without cells of its own.
+# A selected span of one cell, or without cells of its own.
 _SELECTED_CELL = "●"
 # Cells of several spans or of a narrow one, by the share that they cover.
 _SHADES = "░▒▓█"
@@ -203,6 +203,9 @@ def pieces(
 
 
 def _bar(run: Run, name: str, is_selected: bool, cut: Callable[[str, int], tuple[str, int]]) -> str:
+    if is_selected and run.cells == 1:
+        # A full block would look like narrow spans that cover the cell.
+        return _SELECTED_CELL
     begin, body = (_SELECTED_BEGINS, _SELECTED_BODY) if is_selected else (_BEGINS, _BODY)
     begin, room = (begin if run.begins else body), run.cells - 1
     shown, taken = cut(name, room) if room > 0 else ("", 0)

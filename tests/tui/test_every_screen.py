@@ -4,6 +4,7 @@ import ast
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +34,11 @@ SCREENS = sorted(_screens(), key=lambda it: it.__name__)
 FULL = [it for it in SCREENS if issubclass(it, PanelledScreen)]
 
 
-def _texts(path: Path) -> set[str]:
-    """Return the strings in the code of a module; comments are none."""
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-    return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+@cache
+def _texts() -> set[object]:
+    """Return the constants in the code of the tests; comments are none."""
+    trees = (ast.parse(path.read_text(encoding="utf-8")) for path in TESTS.glob("test_*.py"))
+    return {node.value for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
 
 
 def test_there_is_a_list_of_screens() -> None:
@@ -50,7 +52,7 @@ def test_every_screen_has_a_snapshot_that_a_test_compares(screen: type[Screen[An
     assert screen.__name__ in listed, f"add a snapshot of it, and its line to {snapshots.SCREENS_FILE.name}"
     name = listed[screen.__name__]
     assert (snapshots.FOLDER / f"{name}.txt").is_file()
-    assert any(name in _texts(path) for path in TESTS.glob("test_*.py")), f"no test compares {name}.txt"
+    assert name in _texts(), f"no test compares {name}.txt"
 
 
 @pytest.mark.parametrize("screen", FULL, ids=lambda it: it.__name__)

@@ -4,7 +4,7 @@ import pytest
 
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
 from dlbricks_tui.wording.chart import chart
-from dlbricks_tui.wording.curves import best_line, curve_lines
+from dlbricks_tui.wording.curves import best_line, curve_lines, curve_sentences
 from tests.estimate.test_curve import point
 
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]
@@ -84,3 +84,9 @@ def test_limits_on_kernels_are_beside_each_other() -> None:
     assert lines[0].split()[:2] == ["INSTRUCTIONS", "BATCH"]
     assert [line.split()[:2] for line in lines[1:5]] == [["all", "1"], ["all", "2"], ["avx2", "1"], ["avx2", "2"]]
     assert lines[-1] == "a all kernels, b avx2 kernels; capitals: measured"
+
+
+def test_a_series_of_one_point_has_one_figure() -> None:
+    latencies, throughputs = curve_sentences([point(1, 10.0, 2), point(1, 20.0, 1), point(4, 50.0, 1)])
+    assert latencies == "2 threads, batch 1: 10.00 ms; 1 thread: 20.00 to 50.00 ms"
+    assert throughputs == "2 threads, batch 1: 100.0 per second; 1 thread: 50.00 to 80.00 per second"

@@ -103,6 +103,8 @@ def test_the_selected_span_differs_in_shape() -> None:
     assert drawn(times, Window(0, 10), 22, selected=0) == "█span 0 ════▌───    ▓ "
     # It has no cell of its own.
     assert drawn(times, Window(0, 10), 22, selected=3) == "▌span 0 ────▌───    ● "
+    # A block would look like narrow spans.
+    assert drawn(times_of([(0, 10), (10, 10)]), Window(0, 10), 2, selected=0) == "●▌"
     inks = [it.ink for it in pieces(times.runs(Window(0, 10), 22), str, 1)]
     assert inks == [Ink.ONE, Ink.SELECTED, Ink.NOTHING, Ink.MERGED, Ink.NOTHING]
 

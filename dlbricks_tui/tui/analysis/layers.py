@@ -23,6 +23,8 @@ _MS, _SLOWER, _FASTEST = 9, 9, 24
 _LEAST_FASTEST = 16
 # A layer that is slower by less is as fast as the best.
 _SLOWER_FROM = 0.05
+# From here on a percentage needs no decimals, and has no room for them.
+_MANY_TIMES = 9.0
 
 
 class LayersPanel(ItemPanel["GroupTimes"]):
@@ -86,7 +88,7 @@ class LayersPanel(ItemPanel["GroupTimes"]):
             Span(more, "muted"),
             number_column(milliseconds(from_picoseconds(here)), _MS, "strong"),
             number_column(milliseconds(from_picoseconds(it.best_ps)), _MS),
-            number_column("-" if slower is None else signed_percent(slower), _SLOWER, "bad" if is_slower else "muted"),
+            number_column(_slower_text(slower), _SLOWER, "bad" if is_slower else "muted"),
             column("  " + " + ".join(dict.fromkeys(map(short_name, it.fastest))), fastest, "muted"),
         )
 
@@ -96,3 +98,9 @@ def _widths(width: int) -> tuple[int, int]:
     left = width - 2 * _MS - _SLOWER
     fastest = max(_LEAST_FASTEST, min(_FASTEST, left // 2)) if left < 2 * _FASTEST + 8 else left // 2
     return max(4, left - fastest), fastest
+
+
+def _slower_text(slower: float | None) -> str:
+    if slower is None:
+        return "-"
+    return f"{100 * slower:+,.0f} %" if slower >= _MANY_TIMES else signed_percent(slower)
