@@ -8,6 +8,8 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import USUAL_VARIANT, Variant
 
+_MICROSECONDS = 1e6
+
 
 class Way(NamedTuple):
     """A way of measuring: only results of one way are combined."""
@@ -40,6 +42,12 @@ class SystemEstimate:
         if not self.sequential_ms or self.estimate.is_partial:
             return None
         return self.variant.batch_size / self.sequential_ms * 1000
+
+    @property
+    def measured_between(self) -> tuple[float, float] | None:
+        """The times of its oldest and its newest measurement, in seconds since 1970; None if nothing was measured."""
+        moments = [it.measured.when for it in self.estimate.parts if it.measured is not None and it.measured.when]
+        return (min(moments) / _MICROSECONDS, max(moments) / _MICROSECONDS) if moments else None
 
     @property
     def sequential_ms(self) -> float | None:

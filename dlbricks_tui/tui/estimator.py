@@ -184,18 +184,27 @@ class LatencyCache:
         self._lock = Lock()
         self._state = ""
         self._known: dict[str, KnownLatency] = {}
+        # Those of the state before, which new results have made older.
+        self._older: dict[str, KnownLatency] = {}
 
     def begin(self, *state: str) -> None:
-        """Use the cache of this state; drop that of any other."""
+        """Use the cache of this state; that of the state before stays as the older one."""
         now = repr((__version__, _FIELDS, state, self._settings_files()))
         with self._lock:
             if now != self._state:
-                self._state, self._known = now, self._read(now)
+                before, self._state = self._known, now
+                self._known, kept = self._read(now)
+                self._older = {**self._older, **(before or kept)}
 
     def of(self, spec: ModelSpec, choices: Choices) -> KnownLatency | None:
         """Return the cached estimate of a model; None if there is none or the file has changed."""
         with self._lock:
             return self._known.get(_key(spec, choices))
+
+    def older(self, spec: ModelSpec, choices: Choices) -> KnownLatency | None:
+        """Return the estimate of a model from before the last new results; None if there is none."""
+        with self._lock:
+            return self._older.get(_key(spec, choices))
 
     def keep(self, spec: ModelSpec, choices: Choices, latency: KnownLatency) -> None:
         """Cache an estimate until the next `save`."""
@@ -210,14 +219,14 @@ class LatencyCache:
             with suppress(OSError):
                 write_atomically(self._file, json.dumps({"state": self._state, "known": known}))
 
-    def _read(self, state: str) -> dict[str, KnownLatency]:
+    def _read(self, state: str) -> tuple[dict[str, KnownLatency], dict[str, KnownLatency]]:
+        """Return the estimates of this state in the file, and those of another one."""
         try:
             document = json.loads(self._file.read_bytes())
-            if document["state"] != state:
-                return {}
-            return {str(key): KnownLatency(**values) for key, values in document["known"].items()}
+            found = {str(key): KnownLatency(**values) for key, values in document["known"].items()}
+            return (found, {}) if document["state"] == state else ({}, found)
         except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-            return {}
+            return {}, {}
 
     def _settings_files(self) -> list[tuple[str, int, int]]:
         """Return the files with runtimes and input shapes, with their times of change and sizes."""

@@ -237,10 +237,12 @@ def fact_lines(facts: Facts) -> Iterator[Line]:
 
 def sample_lines(result: Result, width: int) -> Iterator[Line]:
     """Yield a histogram of the samples, and their statistics."""
+    from dlbricks_tui.tui.ages import ago
     from dlbricks_tui.wording.histogram import bins
 
     statistics = result.statistics
     yield line(Span(f"{counted(statistics.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC", "heading"))
+    yield line(Span(f"measured {ago(result.when)}", "muted"))
     found = bins(result.samples_ms)
     tallest = max((each.samples for each in found), default=1)
     room = max(4, min(_BAR, width - 18))

@@ -20,11 +20,12 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import drawing, rows
 from dlbricks_tui.tui.workbench import work
-from tests.tui.application import draw, small_library
+from tests.tui.application import NOW, draw, small_library
 from tests.tui.results import NoFramework, store_run
 from tests.tui.stored_results import store_results
 
@@ -39,11 +40,18 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("textual.pilot.wait_for_idle", go_on)
     monkeypatch.setattr(work, "SETTLED_SECONDS", 0.0)
     monkeypatch.setattr(work, "BREATH_SECONDS", 0.0)
+    monkeypatch.setattr(work, "SHARE_WHILE_MEASURING", 1.0)
     monkeypatch.setattr(rows, "SETTLE_SECONDS", 0.001)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.05)
     # The runs of tests stay silent.
     monkeypatch.setattr(follower, "COUNTDOWN_AFTER_SECONDS", math.inf)
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_IDLE_LOOKS", 0.05)
+
+
+@pytest.fixture(autouse=True)
+def _a_moment_after_all_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Ages on screens would change from day to day.
+    monkeypatch.setattr(ages, "now", lambda: NOW)
 
 
 @pytest.fixture(autouse=True, scope="session")

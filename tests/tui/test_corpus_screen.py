@@ -151,7 +151,7 @@ async def test_speed_up_and_accuracy_come_from_the_store(measured: DataFolder) -
         assert "x" in row
 
 
-async def test_models_are_not_read_during_a_run_unless_the_user_asks(new: DataFolder) -> None:
+async def test_models_are_read_during_a_run_too(new: DataFolder) -> None:
     app = app_on(new)
     async with running(app, WIDE) as pilot:
         await press(pilot, "escape")
@@ -160,8 +160,6 @@ async def test_models_are_not_read_during_a_run_unless_the_user_asks(new: DataFo
         specs = workbench._library.specs
         await app.push_screen(CorpusScreen(workbench.session, specs, WRITTEN, measuring=True))
         await settled(pilot)
-        assert "A run is measuring" in screen_text(pilot)
-        await press(pilot, "r")
         assert f"{len(LIBRARY)} models, " in screen_text(pilot)
 
 

@@ -9,7 +9,6 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
-from dlbricks_tui.tui.marks import screen as marks_screen
 from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
 from dlbricks_tui.tui.marks.screen import CircumstancesPanel, MarkedScreen, PartsPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
@@ -26,8 +25,6 @@ from tests.tui.test_variants_screen import screen
 from tests.wording.test_ranking import MIXED
 
 MARK, COMPARE, UNMARK = "asterisk", "V", "U"
-# A quarter of a day after the results of the store.
-NOW = 1_795_269_600.0
 
 
 def row(name: str, kind: Kind = Kind.RUN) -> ComparableRow:
@@ -133,7 +130,6 @@ async def test_two_marks_are_needed_to_compare_and_rows_to_mark(measured: DataFo
 def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems_work, "fingerprint", lambda: system(HERE))
     monkeypatch.setattr(systems_work, "findings", tuple)
-    monkeypatch.setattr(marks_screen, "time", lambda: NOW)
 
 
 async def test_two_systems_match_their_snapshot(stored: DataFolder, _one_host_for_all: None) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.parts import Part
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
-_MICROSECONDS = 1e6
 # Bricks are compared where they make up this share of the time of both, else kinds of layers.
 _IN_COMMON = 0.5
 _MEASURED, _ESTIMATED, _PREDICTED = "measured", "estimated", "estimated, partly predicted"
@@ -108,8 +107,8 @@ def _side(side: EstimatedSide, timing: Timing, *, by_measured: bool) -> Compared
     found = side.found
     measured = found.end_to_end is not None and (by_measured or _estimate_of(found) is None)
     how = _MEASURED if measured else _PREDICTED if found.estimate.coverage.predicted else _ESTIMATED
-    moments = [part.measured.when for part in found.estimate.parts if part.measured is not None and part.measured.when]
-    since = datetime.fromtimestamp(min(moments) / _MICROSECONDS, timezone.utc).isoformat() if moments else ""
+    between = found.measured_between
+    since = "" if between is None else datetime.fromtimestamp(between[0], timezone.utc).isoformat()
     return ComparedSide(side.name, how, timing.value_ms, (timing.low_ms, timing.high_ms), since)
 
 
@@ -222,8 +221,7 @@ def _call(found: SystemEstimate) -> str:
 
 
 def _days(found: SystemEstimate) -> str:
-    moments = [it.measured.when for it in found.estimate.parts if it.measured is not None and it.measured.when]
-    if not moments:
+    if found.measured_between is None:
         return "not at all"
-    days = [datetime.fromtimestamp(it / _MICROSECONDS, timezone.utc).date().isoformat() for it in moments]
-    return min(days) if min(days) == max(days) else f"{min(days)} to {max(days)}"
+    first, last = (datetime.fromtimestamp(it, timezone.utc).date().isoformat() for it in found.measured_between)
+    return first if first == last else f"{first} to {last}"

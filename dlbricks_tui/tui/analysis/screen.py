@@ -10,6 +10,7 @@ from textual import on
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.analysis import actions, work
 from dlbricks_tui.tui.analysis.bounds import BoundsPanel
 from dlbricks_tui.tui.analysis.layers import LayersPanel
@@ -73,6 +74,7 @@ class AnalysisScreen(AnsweringScreen[None]):
         self._run = run
         # True if there are results that the analysis does not have yet.
         self._is_outdated = True
+        self._has_looked = False
         self._said: Line = (Span(" Reading the model as each runtime has it.", "muted"),)
         self._bounds = BoundsPanel()
         self._what_ifs = WhatIfsPanel()
@@ -122,14 +124,10 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     @on(messages.NewResults)
     def _look_unless_measuring(self) -> None:
-        """Analyse the model; while a run measures, only if the user asks for it."""
+        """Analyse the model; while a run measures once, and again only if the user asks for it."""
         self._is_outdated = True
-        if not self._measuring and self._proving is None:
+        if self._proving is None and not (self._measuring and self._has_looked):
             self.action_look_again()
-        elif self._view is None:
-            self._say(
-                line("A run is measuring; an analysis would disturb it."), Hint("{analysis.look_again} analyses now.")
-            )
 
     @on(WhatIfsPanel.Selected)
     def _what_if_selected(self, event: WhatIfsPanel.Selected) -> None:
@@ -143,7 +141,8 @@ class AnalysisScreen(AnsweringScreen[None]):
         if self._proving is not None:
             self._say_proving()
             return
-        self._is_outdated = False
+        self._is_outdated = self._measuring
+        self._has_looked = True
         if self._view is None:
             self._say(line(Span("Reading the model as each runtime has it.", "muted")))
         self.run_in_thread(self._analyse, "analysis", self._analysed)
@@ -340,4 +339,6 @@ class AnalysisScreen(AnsweringScreen[None]):
         run = self._run_line()
         if run or self._view is None:
             return run
-        return line(Span(f" {execution_line(self._view.found.baseline)}", "muted"))
+        baseline = self._view.found.baseline
+        told = [execution_line(baseline), measured_ago([baseline.found])]
+        return line(Span(f" {', '.join(filter(None, told))}", "muted"))

@@ -234,7 +234,7 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
         self.show_title()
 
     def _row(self, index: int, width: int) -> Line:
-        group, found = self.found[index]
+        group, found, measured = self.found[index]
         most = max(it.accuracy.speedup or 0.0 for it in self.found)
         speedup = "-" if found.speedup is None else f"{found.speedup:.2f}x"
         return (
@@ -245,7 +245,7 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
             number_column(percent(found.mean_absolute_error, 1), _FIGURE, "strong"),
             number_column(signed_percent(found.worst_error), _FIGURE),
             number_column(f"{found.models}", _FIGURE),
-            Span(f"  {group.way.system}, {group.way.level.value}", "muted"),
+            Span(f"  {', '.join(filter(None, (group.way.system, group.way.level.value, measured)))}", "muted"),
         )
 
 

@@ -37,6 +37,7 @@ class CorpusScreen(AnsweringScreen[None]):
     scope = actions.CORPUS
     CSS_PATH = "corpus.tcss"
     WANTS_NEW_RESULTS = True
+    WAITS_FOR_RUN = True
     ABOUT = (
         "The marked models of the workbench, or the whole library. Reading a model for the first time at this level "
         "takes the framework a moment; {corpus.read_all} reads those models too."
@@ -63,21 +64,19 @@ class CorpusScreen(AnsweringScreen[None]):
         return (self._uniqueness, self._kinds, self._likeness, self._granularities)
 
     def on_mount(self) -> None:
-        if self._measuring:
-            # Reading models would disturb the run that measures now.
-            self._say(
-                line("A run is measuring; reading models would disturb it."),
-                Hint("{corpus.read_all} reads the models now."),
-            )
-        else:
-            self._start_reading()
-            self._update_estimate()
+        self._start_reading()
+        self._update_estimate()
 
     @on(messages.NewResults)
+    def _new_results(self) -> None:
+        # They arrive once no run measures any more.
+        self._measuring = False
+        self._update_estimate()
+
     def _update_estimate(self) -> None:
-        if not self._measuring:
-            find = partial(work.find_accuracies, self._session, self._specs_for(self._choices))
-            self.run_in_thread(find, "accuracy", self._granularities.show)
+        specs = self._specs_for(self._choices)
+        find = partial(work.find_accuracies, self._session, specs, measuring=self._measuring)
+        self.run_in_thread(find, "accuracy", self._granularities.show)
 
     @on(UniquenessPanel.Chosen)
     def _model_chosen(self, event: UniquenessPanel.Chosen) -> None:
@@ -107,14 +106,16 @@ class CorpusScreen(AnsweringScreen[None]):
         self._say(line(Span("Reading the models.", "muted")))
         self._show(None, "reading the models")
         specs = self._specs_for(self._choices)
-        compare = partial(work.compare_models, self._session.reader, specs, self._read_all)
+        reader, measuring = self._session.reader, self._measuring
+        compare = partial(work.compare_models, reader, specs, self._read_all, measuring=measuring)
         self.run_steps_in_thread(compare, "compare", partial(self._models_compared, len(specs)))
 
     def _models_compared(self, total: int, compared: work.ComparedModels) -> None:
         reading = compared.tried < total
         if not reading and not compared.corpus.models:
             self._say(line("None of these models was read at this level yet."), Hint("{corpus.read_all} reads them."))
-        self._show(compared, f"reading, {compared.tried} of {counted(total, 'model')}" if reading else "")
+        slowly = " slowly, as a run measures" if self._measuring else ""
+        self._show(compared, f"reading{slowly}, {compared.tried} of {counted(total, 'model')}" if reading else "")
 
     def _say(self, *lines: Line | Hint) -> None:
         for panel in (self._uniqueness, self._kinds, self._likeness):

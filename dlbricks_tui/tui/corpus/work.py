@@ -15,6 +15,7 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.workbench import work
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class GroupAccuracy(NamedTuple):
 
     group: SharedSettings
     accuracy: Accuracy
+    # How long ago its results were measured.
+    measured: str = ""
 
 
 # Often enough to show progress, seldom enough that comparing and drawing take little of the time.
@@ -57,8 +60,13 @@ SECONDS_BETWEEN_TELLING = 0.3
 _BREATH_SECONDS = 0.002
 
 
-def compare_models(reader: ModelReader, specs: Sequence[ModelSpec], read_all: bool) -> Iterator[ComparedModels]:
-    """Read and compare models; `read_all` includes those that were never read before."""
+def compare_models(
+    reader: ModelReader, specs: Sequence[ModelSpec], read_all: bool, *, measuring: bool = False
+) -> Iterator[ComparedModels]:
+    """Read and compare models; `read_all` includes those that were never read before.
+
+    While a run measures, it goes slowly, so that it does not disturb the run.
+    """
     worker = get_current_worker()
     found: list[ModelBricks] = []
     refused: list[str] = []
@@ -66,6 +74,7 @@ def compare_models(reader: ModelReader, specs: Sequence[ModelSpec], read_all: bo
     for done, spec in enumerate(specs, 1):
         if worker.is_cancelled:
             return
+        began = time.monotonic()
         try:
             decomposition = reader.decompose_model(spec) if read_all else reader.decompose_cached(spec)
         except UNLOADABLE as error:
@@ -77,11 +86,16 @@ def compare_models(reader: ModelReader, specs: Sequence[ModelSpec], read_all: bo
             yield ComparedModels(compare(found), done, tuple(refused))
             # Comparing takes longer the more models there are, so the interval starts after it.
             told = time.monotonic()
-        time.sleep(_BREATH_SECONDS)
+        if measuring:
+            work.pause_after(time.monotonic() - began, measuring=True)
+        else:
+            time.sleep(_BREATH_SECONDS)
     yield ComparedModels(compare(found), len(specs), tuple(refused))
 
 
-def find_accuracies(session: Session, specs: Sequence[ModelSpec]) -> tuple[GroupAccuracy, ...]:
+def find_accuracies(
+    session: Session, specs: Sequence[ModelSpec], *, measuring: bool = False
+) -> tuple[GroupAccuracy, ...]:
     """Return how accurate the estimates of models measured end to end are, at each granularity that was run."""
     worker = get_current_worker()
     with session.store.held() as store:
@@ -95,11 +109,14 @@ def find_accuracies(session: Session, specs: Sequence[ModelSpec]) -> tuple[Group
         for spec in known:
             if worker.is_cancelled:
                 return ()
+            began = time.monotonic()
             estimates += _estimates(session, spec, granularity, level)
-            time.sleep(work.BREATH_SECONDS)
+            work.pause_after(time.monotonic() - began, measuring=measuring)
     groups = by_group(estimates)
     accuracies = [
-        GroupAccuracy(group, found) for group, each in groups.items() if (found := accuracy(each)) is not None
+        GroupAccuracy(group, found, measured_ago(each))
+        for group, each in groups.items()
+        if (found := accuracy(each)) is not None
     ]
     accuracies.sort(key=lambda it: (it.group.way, it.group.granularity, it.group.cut.value))
     return tuple(accuracies)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.fleet.events import HostState
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.run.words import STATE_STYLES
@@ -43,7 +44,10 @@ def state_line(view: FleetView | None) -> Line:
     if view is None:
         return ()
     state = view.state.state
-    return line(Span(f" {state.value}", STATE_STYLES.get(state, "text")), Span(f"  {view.state.run}", "muted"))
+    return line(
+        Span(f" {state.value}", STATE_STYLES.get(state, "text")),
+        Span(f"  {view.state.run}, begun {ago(view.state.started)}", "muted"),
+    )
 
 
 def answer_line(view: FleetView | None) -> Line:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from time import time
 from typing import TYPE_CHECKING
 
 from textual import on
@@ -19,7 +18,7 @@ from dlbricks_tui.answers.pairs.words import (
     verdict_of,
 )
 from dlbricks_tui.evaluations.change import Verdict
-from dlbricks_tui.tui import messages
+from dlbricks_tui.tui import ages, messages
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, number_column, titles
 from dlbricks_tui.tui.marks import actions, work
 from dlbricks_tui.tui.marks.pictures import latencies_picture
@@ -126,7 +125,7 @@ class CircumstancesPanel(Panel):
             return
         for letter, side in zip(LETTERS, (found.a, found.b), strict=True):
             yield line(Span(f"{letter} ", "accent"), Span(side.name, "strong"))
-            yield line(Span("  "), side_of(side, time()))
+            yield line(Span("  "), side_of(side, ages.now()))
         yield BLANK
         yield line(Span("They differ in", "heading"))
         for text in difference_lines(found, width):
@@ -142,6 +141,7 @@ class MarkedScreen(AnsweringScreen[None]):
     scope = actions.MARKED
     CSS_PATH = "marks.tcss"
     WANTS_NEW_RESULTS = True
+    WAITS_FOR_RUN = True
     ABOUT = (
         "The two marked rows, A and B. Models and variants are compared by their end-to-end latencies where both have "
         "one, else by their estimates; systems and runs by the models and bricks that both have measured. A difference "

@@ -7,12 +7,12 @@ import threading
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 from textual.screen import ModalScreen
 
 from dlbricks_tui.tui.messages import Failed, NewResults, ResultsStored, RunSeen
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
-from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -244,7 +244,9 @@ class RunUpdates:
         self._app = app
         self._watch = RunWatch(data, app.post_message, poll_factor=poll_factor)
         self._run: RunSnapshot | None = None
-        self._grown = False
+        # Counts the messages about new results, and which of them each screen knows.
+        self._news = 0
+        self._known: WeakKeyDictionary[Screen[object], int] = WeakKeyDictionary()
 
     @property
     def run(self) -> RunSnapshot | None:
@@ -274,12 +276,13 @@ class RunUpdates:
 
     def take_results(self) -> None:
         """Note that there are new results, and tell the screen in front if it shows estimates."""
-        self._grown = True
+        self._news += 1
         self._tell_of_results(self._in_front)
 
     def catch_up(self, screen: Screen[object]) -> None:
-        """Update a screen that has come to the front."""
+        """Update a screen that has come to the front; a new one has just read the store."""
         self._show(screen)
+        self._known.setdefault(screen, self._news)
         self._tell_of_results(screen)
 
     @property
@@ -301,7 +304,10 @@ class RunUpdates:
             screen.show_run(self._run)
 
     def _tell_of_results(self, screen: Screen[object] | None) -> None:
-        if self._grown and isinstance(screen, ThreadedScreen) and screen.WANTS_NEW_RESULTS:
-            # Other screens keep the note for the workbench.
-            self._grown = not isinstance(screen, WorkbenchScreen)
+        if not isinstance(screen, ThreadedScreen) or not screen.WANTS_NEW_RESULTS:
+            return
+        # Reading them over and over would disturb the run.
+        has_to_wait = screen.WAITS_FOR_RUN and self._run is not None and self._run.measures
+        if self._known.get(screen, 0) < self._news and not has_to_wait:
+            self._known[screen] = self._news
             screen.post_message(NewResults())

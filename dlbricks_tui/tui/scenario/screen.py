@@ -40,6 +40,7 @@ class ScenarioScreen(AnsweringScreen[None]):
     scope = actions.SCENARIO
     CSS_PATH = "scenario.tcss"
     WANTS_NEW_RESULTS = True
+    WAITS_FOR_RUN = True
     ABOUT = (
         "How much load the open model can serve. The prediction comes from stored results and a simulated queue; "
         "{scenario.measure} measures the same scenario with MLPerf LoadGen. {scenario.pause} pauses so that others can "

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.wording.numbers import PREDICTED
@@ -61,7 +62,8 @@ def state_line(view: ScenarioView | None, measuring: Measuring | None, failure: 
         return line(Span(" "))
     execution = view.answer.execution
     runtime = "" if execution is None else f"; {execution.runtime.identity}, {execution.level.value} layers"
-    return line(Span(f" {scenario_line(view.answer.scenario)}{runtime}", "muted"))
+    measured = measured_ago(view.results)
+    return line(Span(f" {scenario_line(view.answer.scenario)}{runtime}{f', {measured}' if measured else ''}", "muted"))
 
 
 def _state_of(measuring: Measuring) -> Line:

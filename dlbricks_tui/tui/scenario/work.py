@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Estimator
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.scenarios.outcome import MeasuredLoad
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
@@ -34,6 +35,8 @@ class ScenarioView(NamedTuple):
     answer: ScenarioAnswer
     # The predicted latency of the percentile at rates of a server.
     curve: tuple[LoadPoint, ...]
+    # What is known of the model by itself, on which the prediction rests.
+    results: tuple[SystemEstimate, ...] = ()
 
     @property
     def tests(self) -> tuple[LoadTest, ...]:
@@ -62,9 +65,11 @@ def predict_scenario(
         # A store of its own: reading models takes long, and other panels estimate meanwhile.
         with open_estimator(options, session.data, silent) as estimator:
             found = scenario_answer(estimator, spec.source, _options_for(estimator, spec, settings))
+            scope = estimator.scope_of([spec.source])
+            results = tuple(it.found for it in estimator.estimates([spec.source], scope))
             if found.scenario.kind is not Kind.SERVER:
-                return ScenarioView(found, ())
-            return ScenarioView(found, tuple((it.rate, it.latency_ms.value) for it in found.curve()))
+                return ScenarioView(found, (), results)
+            return ScenarioView(found, tuple((it.rate, it.latency_ms.value) for it in found.curve()), results)
     except UserError as error:
         return str(error)
 

@@ -33,6 +33,7 @@ class SystemsScreen(PanelledScreen[tuple[str, Level]]):
     CSS_PATH = "systems.tcss"
     AUTO_FOCUS = "#systems RowsView"
     WANTS_NEW_RESULTS = True
+    WAITS_FOR_RUN = True
     ABOUT = (
         "The systems with measurements, the quickest and the cheapest of them for the open model, and what disturbs "
         "this host."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import (
     BLANK,
@@ -161,6 +162,8 @@ def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[
         yield BLANK
         yield line("Nothing was measured on it yet.")
         yield Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted").line
+    if known.newest:
+        yield fact("measured", f"last {ago(known.newest)}")
     for way in known.ways:
         runtime = runtimes.get(way.runtime)
         yield BLANK

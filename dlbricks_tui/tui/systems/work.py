@@ -14,7 +14,8 @@ from dlbricks_tui.estimate.selection import preferred_level
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings
-from dlbricks_tui.store.selections import by_id, combinations
+from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,8 @@ class KnownSystem:
     dollars_per_hour: float | None
     ways: tuple[Combination, ...]
     peaks: tuple[Peaks, ...] = ()
+    # The time of its newest result; empty without any.
+    newest: str = ""
 
     @property
     def bricks(self) -> int:
@@ -64,6 +67,7 @@ def list_systems(session: Session) -> Systems:
         known = {host.id: host, **by_id(store.systems())}
         ways, runtimes = combinations(store.select(order=())), by_id(store.runtimes())
         peaks = store.peaks()
+        newest = {it: found[-1].when for it in known if (found := store.select(equal(system=it), order=OLDEST_FIRST))}
     listed = (
         KnownSystem(
             system,
@@ -71,6 +75,7 @@ def list_systems(session: Session) -> Systems:
             prices.of(names_of(system.id, known)),
             tuple(way for way in ways if way.system == system.id),
             tuple(each for each in peaks if each.system == system.id),
+            newest.get(system.id, ""),
         )
         for system in known.values()
     )

@@ -11,6 +11,7 @@ from textual import on
 
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.variants import actions
@@ -20,7 +21,7 @@ from dlbricks_tui.wording.curves import curve_answer, variants_question
 from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.tui.widgets.panel import Panel
@@ -55,6 +56,7 @@ class VariantsScreen(AnsweringScreen[bool]):
     scope = actions.VARIANTS
     CSS_PATH = "variants.tcss"
     WANTS_NEW_RESULTS = True
+    WAITS_FOR_RUN = True
     ABOUT = (
         "The open model in several variants. {variants.other_axis} shows the batch sizes on the system and runtime of "
         "the estimate, its numbers of threads, or all combinations of runtime, threads, batch size and precision that "
@@ -184,10 +186,18 @@ class VariantsScreen(AnsweringScreen[bool]):
             return (
                 ()
                 if ranking is None or isinstance(ranking, str)
-                else line(Span(f" {ranking_heading(ranking)}", "muted"))
+                else _told(ranking_heading(ranking), [it.point for it in ranking.combinations])
             )
         curve = self._curves.get(self._by)
-        return line(Span(f" {curve.refusal}", "warn")) if curve is not None and curve.refusal else ()
+        if curve is None:
+            return ()
+        return line(Span(f" {curve.refusal}", "warn")) if curve.refusal else _told("", curve.points)
+
+
+def _told(heading: str, points: Sequence[Point]) -> Line:
+    """Return what the variants have in common, and how old their measurements are."""
+    parts = [it for it in (heading, measured_ago([it.found for it in points])) if it]
+    return line(Span(f" {'; '.join(parts)}", "muted")) if parts else ()
 
 
 def _was_measured(curve: VariantCurve) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic
 from textual.containers import Container
 
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
+from dlbricks_tui.tui.messages import RunStateNeeded
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen, Result
 from dlbricks_tui.tui.widgets.text import TextLines
 
@@ -15,7 +16,11 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.widgets.panel import Panel
+
+# What a screen says while its results have to wait.
+NOT_YET = "A run measures now: what it stores is shown here once it has ended."
 
 
 class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
@@ -23,6 +28,7 @@ class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._waits = False
         self._head = TextLines(self._head_lines, classes="answer-head")
 
     def compose(self) -> ComposeResult:
@@ -47,11 +53,20 @@ class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
         """Return what is in progress, or what the answer is about; it is cut off where it is too long."""
         return ()
 
+    def on_screen_resume(self) -> None:
+        self.post_message(RunStateNeeded())
+
+    def show_run(self, run: RunSnapshot) -> None:
+        """Take the state of the followed run: new results have to wait for its end."""
+        if self.WAITS_FOR_RUN and run.measures is not self._waits:
+            self._waits = run.measures
+            self.head_changed()
+
     def head_changed(self) -> None:
         """Show the question and the answer anew."""
         self._head.refresh(layout=True)
 
     def _head_lines(self, width: int) -> tuple[Line, ...]:
         asked = line(Span(f" {self.question()}", "heading"))
-        below = self.state()
+        below = line(Span(f" {NOT_YET}", "warn")) if self._waits else self.state()
         return (*wrapped_lines([asked, *self.answer()], width), *([below] if below else []))

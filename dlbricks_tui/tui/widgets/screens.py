@@ -29,6 +29,8 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
 
     # True if the screen wants `NewResults` messages.
     WANTS_NEW_RESULTS: ClassVar[bool] = False
+    # True if reading them takes long: the screen gets the message once the run that measures has ended.
+    WAITS_FOR_RUN: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
+from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import (
@@ -297,6 +298,8 @@ def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
     yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
     if system_estimate.way.protocol:
         yield line(Span("by ", "muted"), Span(system_estimate.way.runtime, "muted"))
+    if told := measured_ago([system_estimate]):
+        yield line(Span(told, "muted"))
     if coverage.own_carrier:
         yield line(Span(f"{counted(coverage.own_carrier, 'layer')} timed in this model itself", "muted"))
     if coverage.missing:

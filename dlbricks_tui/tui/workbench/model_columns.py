@@ -18,7 +18,6 @@ UNKNOWN = "·"
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
 LEAST_NAME, _GOOD_NAME = 16, 24
 _GAP = 1
-_MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class KnownLatency:
 def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
     """Return an estimate as the list shows it."""
     found, timed = system_estimate.estimate, system_estimate.end_to_end
-    moments = [part.measured.when for part in found.parts if part.measured is not None and part.measured.when]
+    between = system_estimate.measured_between
     return KnownLatency(
         system_estimate.sequential_ms,
         found.coverage.measured,
@@ -58,7 +57,7 @@ def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
         None if timed is None else timed.value_ms,
         system_estimate.per_second,
         system_estimate.way.runtime,
-        min(moments) / _MICROSECONDS if moments else None,
+        None if between is None else between[0],
     )
 
 

@@ -281,13 +281,13 @@ class WorkbenchScreen(ViewsScreen):
         self._list_choices()
         self._look_for_bricks()
 
-    # Scans of the library use the processor and wait for the end of a run.
+    # Scans of the library use the processor: while a run measures, they go slowly.
 
     def _look_for_results(self) -> None:
         """Estimate the models of the library, if there are any results."""
-        if self._has_results and not self.measuring:
+        if self._has_results:
             choices, specs = self.choices, self._library.specs(self.choices)
-            scan = partial(work.estimate_library, self.session, specs, choices)
+            scan = partial(work.estimate_library, self.session, specs, choices, measuring=self.measuring)
             self.run_steps_in_thread(scan, "latencies", partial(self._latency_found, choices))
 
     def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
@@ -298,9 +298,10 @@ class WorkbenchScreen(ViewsScreen):
     def _look_for_bricks(self) -> None:
         """Index the bricks of the library, unless the index is up to date."""
         cut_at = self.choices.cut_at
-        if self._opened is not None and not self.measuring and cut_at != self._indexed_cut:
+        if self._opened is not None and cut_at != self._indexed_cut:
             self._index, self._indexed_cut = None, cut_at
-            scan = partial(work.index_bricks, self.session.reader, self._library.specs(self.choices))
+            specs = self._library.specs(self.choices)
+            scan = partial(work.index_bricks, self.session.reader, specs, measuring=self.measuring)
             self.run_steps_in_thread(scan, "index", partial(self._bricks_indexed, cut_at))
 
     def _bricks_indexed(self, cut_at: CutAt, index: work.BrickIndex) -> None:

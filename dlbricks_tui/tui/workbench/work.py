@@ -39,8 +39,17 @@ if TYPE_CHECKING:
 SETTLED_SECONDS = 0.15
 # Yields the interpreter to the user interface during scans.
 BREATH_SECONDS = 0.02
+# While a run measures, scans compute for this share of the time, and never pause for longer.
+SHARE_WHILE_MEASURING = 0.1
+_LONGEST_PAUSE_SECONDS = 2.0
 _SHOW_AS_WRITTEN = "Press {workbench.other_level} for layers as written."
 _WITH_OTHER_BATCH = "{workbench.show_settings} goes to the settings: choose another batch there."
+
+
+def pause_after(seconds: float, *, measuring: bool) -> None:
+    """Pause a scan that has computed for so long; while a run measures, long enough not to disturb it."""
+    wanted = seconds * (1.0 / SHARE_WHILE_MEASURING - 1.0) if measuring else 0.0
+    time.sleep(min(max(BREATH_SECONDS, wanted), _LONGEST_PAUSE_SECONDS))
 
 
 class Listing(NamedTuple):
@@ -202,7 +211,7 @@ def read_scores(session: Session, specs: Sequence[ModelSpec], choices: Choices) 
 BrickIndex = dict[str, dict[str, None]]
 
 
-def index_bricks(reader: ModelReader, specs: Sequence[ModelSpec]) -> Iterator[BrickIndex]:
+def index_bricks(reader: ModelReader, specs: Sequence[ModelSpec], *, measuring: bool = False) -> Iterator[BrickIndex]:
     """Index the bricks of the models whose tensor types are in the cache: they are read without a framework."""
     worker = get_current_worker()
     time.sleep(SETTLED_SECONDS)
@@ -210,34 +219,39 @@ def index_bricks(reader: ModelReader, specs: Sequence[ModelSpec]) -> Iterator[Br
     for spec in specs:
         if worker.is_cancelled:
             return
+        began = time.monotonic()
         decomposition = reader.decompose_cached(spec)
         if decomposition is not None:
             for brick in decomposition.bricks:
                 index[brick][decomposition.graph.name] = None
-        time.sleep(BREATH_SECONDS)
+        pause_after(time.monotonic() - began, measuring=measuring)
     yield index
 
 
 def estimate_library(
-    session: Session, specs: Sequence[ModelSpec], choices: Choices
+    session: Session, specs: Sequence[ModelSpec], choices: Choices, *, measuring: bool = False
 ) -> Iterator[tuple[ModelSource, KnownLatency | None]]:
-    """Estimate the models whose tensor types are in the cache, so without a framework; cached estimates come first."""
+    """Estimate the models whose tensor types are in the cache, so without a framework; cached estimates come first.
+
+    While a run measures, the estimates of before stay: each of its results would change all of them.
+    """
     cache = session.latencies
     time.sleep(SETTLED_SECONDS)
     cache.begin(session.estimator.state(), *session.reader.frameworks)
     unknown: list[ModelSpec] = []
     for spec in specs:
-        latency = cache.of(spec, choices)
+        latency = cache.of(spec, choices) or (cache.older(spec, choices) if measuring else None)
         if latency is None:
             unknown.append(spec)
         else:
             yield spec.source, latency
     for spec in unknown:
+        began = time.monotonic()
         decomposition, latency = session.reader.decompose_cached(spec), None
         if decomposition is not None:
             latency = known_latency(session.estimator.estimate(decomposition, choices))
             cache.keep(spec, choices, latency)
         yield spec.source, latency
-        time.sleep(BREATH_SECONDS)
+        pause_after(time.monotonic() - began, measuring=measuring)
     if unknown:
         cache.save()
