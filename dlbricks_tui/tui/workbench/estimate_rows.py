@@ -298,8 +298,8 @@ def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
     yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
     if system_estimate.way.protocol:
         yield line(Span("by ", "muted"), Span(system_estimate.way.runtime, "muted"))
-    if told := measured_ago([system_estimate]):
-        yield line(Span(told, "muted"))
+    if ages := measured_ago([system_estimate]):
+        yield line(Span(ages, "muted"))
     if coverage.own_carrier:
         yield line(Span(f"{counted(coverage.own_carrier, 'layer')} timed in this model itself", "muted"))
     if coverage.missing:

@@ -1,0 +1,91 @@
+"""Every screen works while a run measures, at a pace that does not disturb it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.corpus.screen import CorpusScreen
+from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.run.updates import RunUpdates
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.variants.screen import VariantsScreen
+from dlbricks_tui.tui.widgets.answering import NOT_YET
+from dlbricks_tui.tui.workbench import work
+from tests.runs.live_runs import in_the_middle, put_run
+from tests.tui import results
+from tests.tui.application import WRITTEN, app_on, press, running, screen_text, settled, showing
+from tests.tui.test_analysis_screen import RUNNING
+from tests.tui.test_run_screens import shows
+from tests.tui.test_variants_screen import screen
+
+
+async def test_the_list_of_models_shows_earlier_estimates_while_a_run_measures(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        before = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
+    put_run(measured, in_the_middle())
+    # Results of the run, which make the cached estimates older.
+    results.store_run(measured, ["alexnet"], share=0.3, end_to_end=False)
+    session = Session(measured, measured.path / "samples")
+    specs = [spec for spec in _specs(session) if spec.source.name == "resnet18_v1"]
+    (found,) = work.estimate_library(session, specs, WRITTEN, measuring=True)
+    session.close()
+    assert found[1] is not None and found[1].sequential_ms is not None
+    assert f"{found[1].sequential_ms:.2f}" in before
+
+
+def _specs(session: Session) -> list[ModelSpec]:
+    sources = work.list_models(session.reader).sources
+    return [ModelSpec(it, WRITTEN.level, WRITTEN.cutting) for it in sources]
+
+
+async def test_the_corpus_is_read_while_a_run_measures(measured: DataFolder) -> None:
+    async with running(app_on(measured)) as pilot:
+        put_run(measured, in_the_middle())
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "7")
+        assert isinstance(pilot.app.screen, CorpusScreen)
+        shown = screen_text(pilot)
+        assert "7 models, " in shown and "squeezenet1.1" in shown
+        assert "Nothing was measured both" not in shown and "Reading the store" not in shown
+
+
+async def test_a_screen_that_takes_long_to_read_is_told_of_results_once_the_run_has_ended(new: DataFolder) -> None:
+    async with showing(new, lambda _: screen()) as pilot:
+        shown, told = pilot.app.screen, list[object]()
+        assert isinstance(shown, VariantsScreen)
+        updates = RunUpdates(pilot.app, new, 1.0)
+        original = shown.post_message
+
+        def post(message: object) -> bool:
+            told.extend([message] if isinstance(message, NewResults) else [])
+            return original(message)  # type: ignore[arg-type]
+
+        shown.post_message = post  # type: ignore[method-assign]
+        updates.take(RUNNING)
+        updates.take_results()
+        await settled(pilot)
+        assert not told and NOT_YET in screen_text(pilot)
+        updates.take(replace(RUNNING, state=State.FINISHED))
+        updates.take_results()
+        await settled(pilot)
+        assert len(told) == 1 and NOT_YET not in screen_text(pilot)
+        # The same results are told once, however often the screen comes to the front.
+        updates.catch_up(pilot.app.screen)
+        assert len(told) == 1
+
+
+def test_scans_pause_for_most_of_the_time_while_a_run_measures(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(work, "SHARE_WHILE_MEASURING", 0.1)
+    monkeypatch.setattr(work, "BREATH_SECONDS", 0.02)
+    work.pause_after(0.05, measuring=True)
+    work.pause_after(0.05, measuring=False)
+    work.pause_after(60.0, measuring=True)
+    assert pauses == [pytest.approx(0.45), 0.02, 2.0]
