@@ -44,7 +44,7 @@ class Gain:
 
 
 class Doubt(Enum):
-    """A reason not to trust a prediction without a proof, as proofs have shown: see docs/proofs.md."""
+    """A reason not to trust a prediction without a proof, as proofs have shown: see docs/how-it-works/analysis.md."""
 
     # Operators side by side never saved time, and cost more than predicted.
     PARALLEL = "parallel"
