@@ -6,16 +6,16 @@ demonstration's data folder. `python -m docs.sessions NAME` records a session.
 """
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.answers.demonstration import open_demonstration
-from dlbricks_tui.cli.main import COMMANDS, command_parser, main
-from dlbricks_tui.cli.parser import UsageError, with_hyphens_joined
-from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.cli.main import command_parser, main
+from dlbricks_tui.cli.parser import Parser, UsageError, with_hyphens_joined
 from docs.sessions import (
     ROOT,
     SESSIONS,
@@ -54,17 +54,26 @@ def recorded(page: Path) -> dict[str, tuple[str, ...]]:
 
 
 @pytest.fixture(scope="module")
-def demonstration() -> Iterator[DataFolder]:
+def printed() -> Iterator[Callable[[str], tuple[str, ...]]]:
+    """Return what a command prints about the demonstration in this process, on both streams."""
     with open_demonstration() as found:
-        yield found.data
+        data = found.data.path
+
+        # Several pages show the same commands, which only read.
+        @cache
+        def run(command: str) -> tuple[str, ...]:
+            text = io.StringIO()
+            with redirect_stdout(text), redirect_stderr(text):
+                main(["--data-dir", str(data), *words_of(command)])
+            return printed_lines(text.getvalue(), data)
+
+        yield run
 
 
-def printed(command: str, data: DataFolder) -> tuple[str, ...]:
-    """Return what a command prints in this process, on both streams."""
-    text = io.StringIO()
-    with redirect_stdout(text), redirect_stderr(text):
-        main(["--data-dir", str(data.path), *words_of(command)])
-    return printed_lines(text.getvalue(), data.path)
+@cache
+def parser() -> Parser:
+    """Return the parser of all commands: each adds its options at its first use."""
+    return command_parser()
 
 
 def complaint(command: str) -> str | None:
@@ -74,7 +83,7 @@ def complaint(command: str) -> str | None:
     if words[:1] and words[0].endswith(".onnx"):
         return None
     try:
-        command_parser(COMMANDS).parse_args(with_hyphens_joined(words))
+        parser().parse_args(with_hyphens_joined(words))
     except UsageError as error:
         return str(error)
     except SystemExit:
@@ -90,7 +99,7 @@ def test_commands_of_a_page_are_commands_of_this_version(page: Path, capsys: pyt
 
 
 @pytest.mark.parametrize("page", WITH_OUTPUT, ids=name_of)
-def test_a_page_shows_what_its_commands_print(page: Path, demonstration: DataFolder) -> None:
+def test_a_page_shows_what_its_commands_print(page: Path, printed: Callable[[str], tuple[str, ...]]) -> None:
     known = recorded(page)
     for command in shown_commands(page.read_text(encoding="utf-8")):
         if not command.output:
@@ -99,7 +108,7 @@ def test_a_page_shows_what_its_commands_print(page: Path, demonstration: DataFol
             stray = stray_line(command.output, known[command.text], equal)
         else:
             assert command.text.startswith("dlbricks "), f"record `{command.text}`: python -m docs.sessions {page.stem}"
-            stray = stray_line(command.output, printed(command.text, demonstration), alike)
+            stray = stray_line(command.output, printed(command.text), alike)
         assert stray is None, f"`{command.text}` does not print this there: {stray}"
 
 
