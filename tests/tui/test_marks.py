@@ -7,6 +7,7 @@ from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.runtime.variant import threads_in_words
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.marks.marks import ComparableRow, Marks
@@ -218,4 +219,6 @@ async def test_two_variants_of_a_model_are_compared(new: DataFolder) -> None:
         first, second = pilot.app.marks.rows  # type: ignore[attr-defined]
         assert (first.kind, second.kind) == (Kind.VARIANT, Kind.VARIANT) and first.name != second.name
         assert isinstance(first.subject, EstimatedSide) and first.subject.found is MIXED.combinations[0].point.found
+        # Variants are told apart by what differs, such as the number of threads that was asked for.
+        assert threads_in_words(MIXED.combinations[0].point.threads) in first.name
         assert second.subject.found is MIXED.combinations[1].point.found

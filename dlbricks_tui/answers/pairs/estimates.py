@@ -20,7 +20,7 @@ from dlbricks_tui.answers.pairs.compared import (
 from dlbricks_tui.estimate.compositions import milliseconds as in_milliseconds
 from dlbricks_tui.evaluations.change import Timing, compared, corrected
 from dlbricks_tui.printable import printable
-from dlbricks_tui.runtime.variant import kernels_in_words, threads_in_words
+from dlbricks_tui.runtime.variant import kernels_in_words, stated_threads, threads_in_words
 from dlbricks_tui.store.labels import kind_of_label, label_of
 from dlbricks_tui.wording.numbers import counted
 
@@ -205,7 +205,7 @@ def _facts(found: SystemEstimate) -> Iterator[tuple[str, str]]:
     variant, estimate, way = found.variant, found.estimate, found.way
     yield "system", way.system
     yield "runtime", way.runtime.partition(" ")[0] or "none"
-    yield "threads", threads_in_words(variant.threads)
+    yield "threads", threads_in_words(stated_threads(way.runtime))
     yield "batch size", str(variant.batch_size)
     yield "precision", variant.precision.value
     yield "kernels", ", ".join(kernels_in_words(variant.kernels))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -137,7 +138,8 @@ def _ranking_lines(found: Ranking, width: int) -> Iterator[_Owned]:
 
 
 def _variant_name(point: Point) -> str:
-    variant = point.found.variant
+    # The usual number of threads may be that of another row.
+    variant = replace(point.found.variant, threads=point.threads)
     framework = point.runtime or point.found.way.runtime.partition("-")[0]
     return combination_words(framework, variant, point.found.estimate.level)
 
