@@ -40,6 +40,7 @@ _CODE = re.compile(
     r"^```(?P<language>\w*)[^\n]*\n(?P<text>.*?)^```$|(?P<indented>(?:^ {4}[^\n]*\n)+)", re.MULTILINE | re.DOTALL
 )
 _PROGRAM = re.compile(r"(?:\.venv/bin/|\$ )*dlbricks(?= |$)")
+_MENTIONED = re.compile(r"`(dlbricks (?!COMMAND)[^`\n]+)`")
 # Names that differ between hosts and runs: systems, runs, keys, days and times.
 _IDS = re.compile(
     r"\b[a-z]\w*(?:-\w+)*-\d+c-[0-9a-f]{8}\b|\b\d{8}-\d{6}-[0-9a-f]{4}\b|\b(?=[a-f]*\d)[0-9a-f]{8}\b"
@@ -72,6 +73,11 @@ def written_commands(page: str) -> Iterator[str]:
             for line in text.replace("\\\n", " ").splitlines():
                 if (found := _PROGRAM.match(line.strip())) is not None:
                     yield "dlbricks" + line.strip()[found.end() :]
+
+
+def mentioned_commands(page: str) -> Iterator[str]:
+    """Yield each command of dlbricks in the sentences and tables of a page; they may lack arguments."""
+    yield from (found.replace("\\|", "|") for found in _MENTIONED.findall(_CODE.sub("", page)))
 
 
 def session(text: str, *, comments: bool = False) -> tuple[Command, ...]:

@@ -24,6 +24,7 @@ from docs.sessions import (
     equal,
     execute,
     form,
+    mentioned_commands,
     printed_lines,
     session,
     shown_commands,
@@ -98,6 +99,14 @@ def test_commands_of_a_page_are_commands_of_this_version(page: Path, capsys: pyt
     assert {command: said for command, said in found.items() if said is not None} == {}
 
 
+@pytest.mark.parametrize("page", PRESENT, ids=name_of)
+def test_sentences_name_commands_and_options_of_this_version(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Values may stand for others (`--threads N`), and arguments may be missing.
+    unknown = ("unrecognized arguments", "invalid choice")
+    found = {command: complaint(command) or "" for command in mentioned_commands(page.read_text(encoding="utf-8"))}
+    assert {command: said for command, said in found.items() if any(it in said for it in unknown)} == {}
+
+
 @pytest.mark.parametrize("page", WITH_OUTPUT, ids=name_of)
 def test_a_page_shows_what_its_commands_print(page: Path, printed: Callable[[str], tuple[str, ...]]) -> None:
     known = recorded(page)
@@ -159,6 +168,12 @@ def test_commands_are_read_from_code_with_their_output() -> None:
         ["models", "--json"],
         ["estimate", "vgg16", "--quick"],
     ]
+
+
+def test_commands_in_sentences_are_read_too() -> None:
+    assert list(mentioned_commands(PAGE)) == ["dlbricks no-command"]
+    assert "invalid choice" in (complaint("dlbricks no-command") or "")
+    assert "unrecognized" in (complaint("dlbricks estimate vgg16 --guess") or "")
 
 
 def test_unknown_commands_and_options_are_found() -> None:
