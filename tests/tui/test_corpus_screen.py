@@ -180,7 +180,7 @@ async def test_names_that_begin_alike_differ_in_the_list_and_in_the_grid(
 ) -> None:
     bricks = model_bricks(decompose(graph_of("squeezenet1.1")))
     compared = work.ComparedModels(compare([replace(bricks, name=name) for name in ALIKE]), len(ALIKE), ())
-    monkeypatch.setattr(work, "compare_models", lambda *_: iter([compared]))
+    monkeypatch.setattr(work, "compare_models", lambda *_, **__: iter([compared]))
 
     def corpus(session: Session) -> CorpusScreen:
         return CorpusScreen(session, lambda _: [], WRITTEN, measuring=False)
