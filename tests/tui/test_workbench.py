@@ -637,3 +637,15 @@ async def test_next_steps_follow_the_first_answer_and_stay_hidden_once_they_are(
         assert "What next?" not in screen_text(pilot)
         await press(pilot, "x")
         assert "What next?" in screen_text(pilot)
+
+
+async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: DataFolder) -> None:
+    async with running(app_on(measured), (80, 24)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter", "4")
+        assert "It takes 14.56 ms here (measured)." in screen_text(pilot)
+        await press(pilot, "j")
+        rows = pilot.app.screen.query_one(EstimateRows)
+        # The cursor is in view.
+        assert rows.scroll_offset.y <= rows.cursor < rows.scroll_offset.y + rows.size.height
+        await press(pilot, "k", "k")
+        assert "It takes 14.56 ms here (measured)." in screen_text(pilot)

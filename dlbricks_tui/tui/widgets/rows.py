@@ -152,7 +152,7 @@ class RowsView(LineWidget, ScrollView, can_focus=True, inherit_bindings=False):
         before = self.cursor
         self.move_to(before - 1)
         if self.cursor == before:
-            self.scroll_home(animate=False)
+            self.scroll_to(y=0, animate=False, force=True, immediate=True)
 
     def action_page_down(self) -> None:
         self.move_to(self.cursor + max(1, self.size.height - 1))

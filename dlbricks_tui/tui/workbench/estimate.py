@@ -111,7 +111,7 @@ class EstimateRows(RowsView, NamesKeys):
     def scroll_to_cursor(self) -> None:
         if self._on is None:
             # The answer is at the top, and the user has not gone further.
-            self.scroll_home(animate=False)
+            self.scroll_to(y=0, animate=False, force=True, immediate=True)
         else:
             super().scroll_to_cursor()
 
