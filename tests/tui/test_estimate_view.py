@@ -268,6 +268,12 @@ def test_other_systems_with_results_are_named_if_this_one_has_none(measured: Dat
     assert "c5.xlarge, 4 cores has results: select it as the system" in shown_rows
 
 
+def test_the_answer_of_another_system_does_not_say_here(measured: DataFolder) -> None:
+    there = replace(WRITTEN, system=OTHER_SYSTEM.id)
+    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1", there), there, AVAILABLE, 60))
+    assert re.fullmatch(r"It takes ~?[\d.]+ ms there \(\w+\)\.", shown_rows[0])
+
+
 def test_the_runtime_of_the_measurements_is_named(measured: DataFolder) -> None:
     assert f"by {RUNTIME.id}" in texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
 

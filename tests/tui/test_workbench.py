@@ -26,6 +26,7 @@ from dlbricks_tui.tui.workbench.model_order import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.work import Refusal
 from tests.store.samples import measurement
 from tests.tui.application import (
     LIBRARY,
@@ -162,7 +163,7 @@ async def test_enter_opens_a_model_and_shows_its_estimate(measured: DataFolder) 
 
 async def test_a_partly_measured_model_shows_what_is_missing(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
-        await press(pilot, "slash", '"squeeze"', "enter", "enter", "4")
+        await press(pilot, "slash", '"squeeze"', "enter", "enter", "4", "j")
         shown = screen_text(pilot)
         assert "26 layers not measured yet" in shown and "not end to end yet" in shown
         assert "26 layers predicted from other results" in shown
@@ -206,7 +207,7 @@ async def test_keys_change_the_settings(keys: tuple[str, ...], says: str, measur
 
 async def test_enter_on_a_slow_layer_goes_to_it_in_the_decomposition(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"resnet18"', "enter", "enter", "4")
+        await press(pilot, "slash", '"resnet18"', "enter", "enter", "4", "j")
         rows = pilot.app.screen.query_one(EstimateRows)
         slowest = rows.slow_layer
         await press(pilot, "j")
@@ -458,6 +459,22 @@ async def test_the_welcome_box_starts_the_first_run(new: DataFolder, monkeypatch
         assert panel_with_focus(pilot) == "estimate"
 
 
+async def test_the_sample_is_read_ahead_while_the_welcome_box_is_shown(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def read_model(_: ModelReader, spec: ModelSpec) -> Refusal:
+        read.append(spec.source.name)
+        return Refusal("not in this test")
+
+    monkeypatch.setattr("dlbricks_tui.tui.workbench.work.read_model", read_model)
+    async with running(app_on(new)) as pilot:
+        assert "Welcome" in screen_text(pilot) and read == ["squeezenet1.1"]
+        await press(pilot, "escape")
+        assert read == ["squeezenet1.1"] and "not in this test" not in screen_text(pilot)
+
+
 @pytest.mark.usefixtures("without_mxnet")
 async def test_without_mxnet_the_welcome_box_starts_a_run_by_onnx_runtime(
     new: DataFolder, monkeypatch: pytest.MonkeyPatch
@@ -595,8 +612,9 @@ async def test_layers_are_sorted_by_time_and_shown_as_a_tree_again(measured: Dat
         tree = pilot.app.screen.query_one(TreePanel)
         slowest = tree.selected_layer
         assert "2 Decomposition 68 of 68, by time" in screen_text(pilot)
+        await press(pilot, "4", "j")
         assert slowest == pilot.app.screen.query_one(EstimateRows).slow_layer
-        await press(pilot, "S")
+        await press(pilot, "2", "S")
         assert "by time" not in screen_text(pilot) and tree.selected_layer == slowest
 
 
@@ -643,8 +661,11 @@ async def test_the_answer_stays_in_view_until_the_user_goes_further(measured: Da
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter", "4")
         assert "It takes 14.56 ms here (measured)." in screen_text(pilot)
-        await press(pilot, "j")
         rows = pilot.app.screen.query_one(EstimateRows)
+        first = rows.cursor
+        assert not rows.has_cursor and rows.setting is None and rows.slow_layer is None
+        await press(pilot, "j")
+        assert rows.has_cursor and rows.cursor == first
         # The cursor is in view.
         assert rows.scroll_offset.y <= rows.cursor < rows.scroll_offset.y + rows.size.height
         await press(pilot, "k", "k")

@@ -102,7 +102,7 @@ def so_far_lines(under_way: UnderWay, width: int) -> Iterator[Line]:
         yield line(Span(f"{_interval(estimate)} so far; more samples narrow it.", "muted"))
 
 
-def answer_lines(found: SystemEstimate, width: int) -> Iterator[Line]:
+def answer_lines(found: SystemEstimate, width: int, *, is_here: bool) -> Iterator[Line]:
     """Yield the answer in a sentence, the picture, and how the estimate and the measurement agree.
 
     There is none for an estimate that lacks layers.
@@ -117,8 +117,9 @@ def answer_lines(found: SystemEstimate, width: int) -> Iterator[Line]:
     by = "estimated" if best is interval else "measured"
     if is_predicted and best is interval:
         by = "predicted"
+    place = "here" if is_here else "there"
     took = f"{sign if best is interval else ''}{milliseconds(best.value_ms)} ms"
-    yield line(Span(f"It takes {took} here ({by}).", "strong"))
+    yield line(Span(f"It takes {took} {place} ({by}).", "strong"))
     yield from _bars(interval, whole, width, sign)
     yield line(Span(_agreement(interval, whole, is_predicted=is_predicted), "muted"))
 

@@ -75,7 +75,22 @@ class EstimateRows(RowsView, NamesKeys):
 
     @property
     def has_cursor(self) -> bool:
-        return self._on is None or self._stop_here == self._on
+        # A key must not change a setting that is out of view.
+        return self._is_in_view if self._on is None else self._stop_here == self._on
+
+    @property
+    def _is_in_view(self) -> bool:
+        top = self.scroll_offset.y
+        return top <= self.cursor < top + self.size.height
+
+    def action_down(self) -> None:
+        if self._on is None and not self._is_in_view:
+            # The first row where the cursor may stop is below those in view.
+            self._stay_here()
+            self.scroll_to_cursor()
+            self.refresh()
+        else:
+            super().action_down()
 
     def remake(self) -> None:
         """Remake the rows; the cursor stays on its setting or line."""

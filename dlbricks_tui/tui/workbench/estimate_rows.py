@@ -152,7 +152,10 @@ def estimate_rows(
         hint = Hint("{workbench.show_run} shows the run", "muted").line
         return (*_plain((*so_far_lines(under_way, width), hint), width), EstimateRow(BLANK), *settings)
     steps = step_hints(content.steps) if shown.next_steps and _is_answered(content, under_way) else ()
-    answer = (*answer_lines(content.system_estimate, width), *(hint.line for hint in steps))
+    answer = (
+        *answer_lines(content.system_estimate, width, is_here=choices.system is None),
+        *(hint.line for hint in steps),
+    )
     coverage = *_plain(_coverage(content.system_estimate, width), width), EstimateRow(BLANK)
     slow = _slowest(content, width)
     return (
