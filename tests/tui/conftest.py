@@ -25,9 +25,13 @@ from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import drawing, rows
 from dlbricks_tui.tui.workbench import work
+from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library
 from tests.tui.results import NoFramework, store_run
 from tests.tui.stored_results import store_results
+
+# The actions of `actions_run.txt` by the test that runs them.
+LISTED = actions_run.listed()
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +100,14 @@ def _style_sheets_parsed_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Stylesheet, "_parse_rules", parsed)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _actions_as_listed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    ran = actions_run.record(monkeypatch)
+    yield
+    missing = {*LISTED.get(request.node.nodeid, ())} - ran
+    assert not missing, f"{actions_run.FILE.name} lists actions that this test did not run: {sorted(missing)}"
 
 
 @pytest.fixture(scope="session")

@@ -74,9 +74,11 @@ async def test_models_are_shown_as_they_are_read_with_their_count(
         assert "reading" not in screen_text(pilot) and f"{len(LIBRARY)} models, " in screen_text(pilot)
 
 
-async def test_marked_models_form_the_corpus(new: DataFolder) -> None:
+async def test_marked_models_form_the_corpus_and_are_read_again(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
         await press(pilot, "escape", "space", "space", "7")
+        assert "2 models, " in screen_text(pilot)
+        await press(pilot, "r")
         assert "2 models, " in screen_text(pilot)
 
 

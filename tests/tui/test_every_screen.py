@@ -1,4 +1,4 @@
-"""Every screen has a snapshot and, unless it is a box, a picture in the docs."""
+"""Every screen has a snapshot and, unless it is a box, a picture in the docs; every action is run by a test."""
 
 import ast
 import importlib
@@ -12,11 +12,14 @@ import pytest
 from textual.screen import Screen
 
 import dlbricks_tui.tui
+from dlbricks_tui.tui.keys.registry import ACTIONS
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from docs import pictures
-from tests.tui import snapshots
+from tests.tui import actions_run, snapshots
 
 TESTS = Path(__file__).parent
+# The number of actions whose test is not known yet: lower it with each that is named.
+MOST_UNKNOWN = 38
 
 
 def _screens() -> Iterator[type[Screen[Any]]]:
@@ -61,3 +64,18 @@ def test_every_screen_has_a_picture_in_the_docs(screen: type[Screen[Any]]) -> No
     found = [it.name for it in pictures.PICTURES if it.screen == screen.__name__]
     assert found, "add it to docs/pictures.py"
     assert all((pictures.FOLDER / f"{name}.svg").is_file() for name in found), "make screenshots takes them"
+
+
+def test_every_action_is_run_by_a_test_that_exists() -> None:
+    # `conftest.py` checks that each listed test runs its actions.
+    listed = dict(actions_run.listed())
+    actions = [action for ran in listed.values() for action in ran]
+    assert sorted(actions) == sorted(it.id for it in ACTIONS), f"{actions_run.FILE.name} names one test of each"
+    assert len(listed.pop(actions_run.UNKNOWN, [])) <= MOST_UNKNOWN, "name the test that runs the new action"
+    tests: dict[str, set[str]] = {}
+    for test in listed:
+        path, _, name = test.partition("::")
+        if path not in tests:
+            tree = ast.parse((TESTS.parents[1] / path).read_text(encoding="utf-8"))
+            tests[path] = {it.name for it in tree.body if isinstance(it, ast.AsyncFunctionDef | ast.FunctionDef)}
+        assert name.partition("[")[0] in tests[path], f"{actions_run.FILE.name} names {test}, which is not there"

@@ -13,9 +13,15 @@ from dlbricks_tui.fleet.events import (
 from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.fleet.boxes import CancelFleetScreen, FleetSettings, HostsFileScreen, StartFleetScreen
+from dlbricks_tui.tui.fleet.boxes import (
+    AllFleetsScreen,
+    CancelFleetScreen,
+    FleetSettings,
+    HostsFileScreen,
+    StartFleetScreen,
+)
 from dlbricks_tui.tui.fleet.fleets import Fleets
-from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel
+from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
 from dlbricks_tui.tui.fleet.screen import FleetScreen
 from tests.fleet.sample_fleet import changed, progress, sample_fleet, tell
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, showing
@@ -133,6 +139,20 @@ async def test_a_broken_hosts_file_is_refused_in_one_message(new: DataFolder, tm
         await settled(pilot)
         assert isinstance(pilot.app.screen, ErrorScreen)
         assert "this host has no name" in screen_text(pilot)
+
+
+async def test_keys_lead_through_the_panels_to_all_fleet_runs_and_back(new: DataFolder, fleet: FleetFolder) -> None:
+    async with fleet_screen(new) as pilot:
+        screen = pilot.app.screen
+        for pressed, panel in (("tab", FleetModelsPanel), ("shift+tab", HostsPanel), ("3", RankingPanel)):
+            await press(pilot, pressed)
+            assert screen.query_one(panel).has_class("-current")
+        await press(pilot, "R")
+        assert isinstance(pilot.app.screen, AllFleetsScreen)
+        await press(pilot, "enter")
+        assert pilot.app.screen is screen
+        await press(pilot, "escape")
+        assert pilot.app.screen is not screen
 
 
 async def test_the_screen_fits_80_columns(new: DataFolder, fleet: FleetFolder) -> None:

@@ -1,0 +1,49 @@
+"""The actions that tests run the way a user does: by a key, or by a command of the palette.
+
+`actions_run.txt` names one test for each action. `conftest.py` checks that this test really runs it. `-` stands for an
+action whose test is not known yet; no new action may have it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.app import App
+from textual.dom import DOMNode
+
+FILE = Path(__file__).parent / "actions_run.txt"
+UNKNOWN = "-"
+
+
+def listed() -> Mapping[str, list[str]]:
+    """Return the actions that each test is listed for."""
+    found = defaultdict[str, list[str]](list)
+    for entry in FILE.read_text(encoding="utf-8").splitlines():
+        action, test = entry.split(maxsplit=1)
+        found[test].append(action)
+    return found
+
+
+def record(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Return a set that gets the id of each action that Textual runs from now on."""
+    found = set[str]()
+    dispatch: Callable[..., Any] = App._dispatch_action
+
+    async def recorded(app: App[None], node: DOMNode, name: str, parameters: Any) -> bool:
+        is_done: bool = await dispatch(app, node, name, parameters)
+        if is_done:
+            found.update(_ids(node, name, parameters))
+        return is_done
+
+    monkeypatch.setattr(App, "_dispatch_action", recorded)
+    return found
+
+
+def _ids(node: DOMNode, name: str, parameters: Any) -> set[str]:
+    # All actions that go to a panel share a method.
+    if parameters:
+        return {str(parameters[0])}
+    bindings = (each for kept in node._bindings.key_to_bindings.values() for each in kept)
+    return {it.id for it in bindings if it.id is not None and it.action == name}
