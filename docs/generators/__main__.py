@@ -5,7 +5,19 @@ usage: python -m docs.generators [PAGE ...]
 
 import sys
 
-from docs.generators import api, benchmarks, commands, evaluation_file, files, json_documents, keys, settings, traits
+from docs.generators import (
+    api,
+    benchmarks,
+    commands,
+    evaluation_file,
+    files,
+    json_documents,
+    keys,
+    operators,
+    settings,
+    table1,
+    traits,
+)
 from docs.generators.markdown import REFERENCE
 
 PAGES = {
@@ -16,7 +28,9 @@ PAGES = {
     "files": files.page,
     "json": json_documents.page,
     "keys": keys.page,
+    "operators": operators.page,
     "settings": settings.page,
+    "table1": table1.page,
     "traits": traits.page,
 }
 

@@ -26,14 +26,8 @@ OPERATORS = rows("Neutral operators")
 
 
 def parameters_of(cell: str) -> dict[str, str]:
-    """Return the parameters of a row with their defaults as written, including those of the row that it refers to."""
-    found = dict(PARAMETER.findall(cell))
-    if cell.startswith("as "):
-        base = next(iter(found))
-        del found[base]
-        (other,) = (row[2] for row in OPERATORS if row[0] == f"`{base}`")
-        found = parameters_of(other) | found
-    return found
+    """Return the parameters of a row with their defaults as written."""
+    return dict(PARAMETER.findall(cell))
 
 
 def written(default: ParamValue) -> str:
