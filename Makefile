@@ -15,6 +15,8 @@ ifeq ($(wildcard $(VENV)/lib/python$(VERSION)),)
 CLEAR := --clear
 .PHONY: $(INSTALLED)
 endif
+# Python keeps what it compiled: the tests start hundreds of processes, each of which would compile this package anew.
+unexport PYTHONDONTWRITEBYTECODE
 # Where `make tour` measures: what it prints is what it has just measured.
 TOUR := build/tour
 # What people wait for; the other benchmarks take longer, or ask for a quiet host.
