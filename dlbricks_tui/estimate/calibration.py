@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from statistics import median
 
-import numpy as np
-
 from dlbricks_tui.estimate.errors import CalibrationError
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, Traits
 
@@ -202,6 +200,9 @@ def _constants(examples: Sequence[Example], names: Sequence[str]) -> tuple[float
 
     That sum is least where as many examples come out right as there are constants other than zero: try all of these.
     """
+    # Only fitting needs it; estimates are not to wait for it.
+    import numpy as np
+
     terms = np.array([it.terms for it in examples])
     measured_ms = np.array([it.measured_ms for it in examples])
     missing_ms = measured_ms - np.array([it.composed_ms + it.call_ms for it in examples])

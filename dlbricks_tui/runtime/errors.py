@@ -1,7 +1,13 @@
 """Errors of workers and of the list of runtimes, each with a one-line message."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.runtime.protocol import Reason
+
+if TYPE_CHECKING:
+    from dlbricks_tui.runtime.protocol import Reason
 
 
 class WorkerError(UserError):

@@ -8,7 +8,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.errors import RegistryError
@@ -26,6 +25,7 @@ from dlbricks_tui.runtime.variant import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from dlbricks_tui.bricks.decomposition import Cutting
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.runtime.traits import Format
@@ -68,6 +68,8 @@ class Choices:
 
     @property
     def cutting(self) -> Cutting:
+        from dlbricks_tui.bricks.decomposition import Cutting
+
         return Cutting(self.granularity, self.cut, self.order)
 
     @property

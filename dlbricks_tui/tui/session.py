@@ -9,9 +9,9 @@ from threading import Lock
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.store.database import ResultsDatabase
 
 if TYPE_CHECKING:
+    from dlbricks_tui.store.database import ResultsDatabase
     from dlbricks_tui.tui.estimator import LatencyCache, ThreadSafeEstimator
     from dlbricks_tui.tui.model_reader import ModelReader
     from dlbricks_tui.tui.run.runs import Runs
@@ -30,6 +30,8 @@ class SharedStore:
         """Lock and return the store."""
         with self._lock:
             if self._store is None:
+                from dlbricks_tui.store.database import ResultsDatabase
+
                 self._store = ResultsDatabase(self.folder)
             yield self._store
 

@@ -1,11 +1,16 @@
 """Numbers with their units, and lists of names, for the command line and the TUI."""
 
+from __future__ import annotations
+
 import math
 import re
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.records import Peaks
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.records import Peaks
 
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
 PARTLY = "…"

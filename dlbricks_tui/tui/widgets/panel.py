@@ -1,7 +1,9 @@
 """The bases of all panels: a titled frame around one list, with a search line at its foot."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from rich.text import Text
 from textual import on
@@ -15,13 +17,14 @@ from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
 from dlbricks_tui.tui.lines import Line, Span, contains_all
-from dlbricks_tui.tui.widgets.pictures import Picture
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
-from dlbricks_tui.tui.widgets.texts import WIDTH, columns_as_texts, lines_as_texts
-from dlbricks_tui.wording.text_tables import TextTable
+
+if TYPE_CHECKING:
+    from dlbricks_tui.tui.widgets.pictures import Picture
+    from dlbricks_tui.wording.text_tables import TextTable
 
 
 class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
@@ -86,6 +89,8 @@ class Panel(HelpPlace, Vertical, NamesKeys, can_focus=False):
 
     def as_texts(self) -> TextTable:
         """Return all rows of the list as texts, with the titles of their columns."""
+        from dlbricks_tui.tui.widgets.texts import WIDTH, columns_as_texts, lines_as_texts
+
         rows, heading = self.rows.all_rows(WIDTH - 1), self.copied_heading(WIDTH)
         # The heading leaves room for the sign of the cursor.
         return columns_as_texts(heading, ((Span(" "), *row) for row in rows)) if heading else lines_as_texts(rows)

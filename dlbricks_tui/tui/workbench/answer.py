@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.tui.lines import Line, Span, column, line, number_column
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
@@ -14,6 +13,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dlbricks_tui.estimate.knowledge import Latency
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 
@@ -63,12 +63,16 @@ def under_way(run: RunSnapshot, model: str) -> UnderWay:
 
 
 def _estimate_so_far(model: RunModel) -> Latency | None:
+    from dlbricks_tui.estimate.knowledge import Latency
+
     if model.is_partial or not model.sequential_ms or model.low_ms is None or model.high_ms is None:
         return None
     return Latency(model.sequential_ms, model.low_ms, model.high_ms)
 
 
 def _timed(whole: RunBrick) -> Latency | None:
+    from dlbricks_tui.estimate.knowledge import Latency
+
     if len(whole.samples_ms) >= _ENOUGH_SAMPLES:
         # Loaded here: the first screen needs no NumPy.
         from dlbricks_tui.store.statistics import trimmed_mean
@@ -110,6 +114,8 @@ def answer_lines(found: SystemEstimate, width: int, *, is_here: bool) -> Iterato
     composed, whole = found.estimate.composed, found.end_to_end
     if composed is None or found.estimate.is_partial or not composed.sequential_ms:
         return
+    from dlbricks_tui.estimate.knowledge import Latency
+
     interval = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
     is_predicted = found.estimate.coverage.predicted > 0
     sign = PREDICTED if is_predicted else ""

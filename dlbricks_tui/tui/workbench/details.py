@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.estimate.intervals import is_wide
-from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench import actions
-from dlbricks_tui.tui.workbench.parts import NO_KEY
+from dlbricks_tui.tui.workbench.tree import NO_KEY
 from dlbricks_tui.tui.workbench.tree_line import CRITICAL, WIDE, latency_text
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
@@ -76,6 +74,9 @@ def _latency(selected: PartDetails) -> Iterator[Line]:
 
 
 def _once(part: Part) -> Iterator[Line]:
+    from dlbricks_tui.estimate.intervals import is_wide
+    from dlbricks_tui.estimate.parts import Standing
+
     low, high = milliseconds(part.latency.low_ms), milliseconds(part.latency.high_ms)
     half_width_ms = (part.latency.high_ms - part.latency.low_ms) / 2
     yield fact("interval", Span(f"{low} to {high} ms" + (", each time" if part.times > 1 else "")))

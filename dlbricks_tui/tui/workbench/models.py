@@ -19,13 +19,13 @@ from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.model_columns import FIRST_COLUMNS, cells, columns_in, fitting, titles
 from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, in_order, list_rows
-from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency, ModelColumn
+    from dlbricks_tui.wording.text_tables import TextTable
 
 MARK = "●"
 _MARK_WIDTH = 2
@@ -188,6 +188,8 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         return (Span(" "), *heading_line(self.columns, self.sorted_by, width - 1))
 
     def as_texts(self) -> TextTable:
+        from dlbricks_tui.wording.text_tables import TextTable
+
         now = self._clock()
         rows = [
             [source.name, *(each.cell(source, self._latencies.get(id_of(source)), now)[0] for each in self.columns)]

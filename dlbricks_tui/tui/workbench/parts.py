@@ -157,9 +157,6 @@ class PartDetails:
         return self.occurrence.brick.key if self.occurrence else None
 
 
-NO_KEY = "Only a layer sequence has a key: select one in the decomposition."
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:
     """The stored samples of a brick in a context: the newest good ones, and all latencies, oldest first."""

@@ -13,8 +13,6 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.estimate_rows import CHOOSE_A_MODEL
-from dlbricks_tui.tui.workbench.outline import Outline
-from dlbricks_tui.tui.workbench.parts import NO_KEY, part_details
 from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
 from dlbricks_tui.wording.numbers import counted
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.open_model import ModelId, OpenModel
-    from dlbricks_tui.tui.workbench.outline import Node
+    from dlbricks_tui.tui.workbench.outline import Node, Outline
     from dlbricks_tui.tui.workbench.parts import PartDetails, PartLatencies
 
     _Graph: TypeAlias = tuple[ModelId, Level]
@@ -36,6 +34,7 @@ NOTHING_FOUND = (
 
 
 _NO_PATH = "There is no critical path yet: the model was not measured."
+NO_KEY = "Only a layer sequence has a key: select one in the decomposition."
 _NO_GAP = "Everything in the model has a latency."
 _SAID_SECONDS = 3.0
 
@@ -114,6 +113,8 @@ class TreePanel(Panel):
 
     def show(self, opened: OpenModel) -> None:
         """Show a model from its top, or from the selected layer if it was only cut anew."""
+        from dlbricks_tui.tui.workbench.outline import Outline
+
         left, outline = self._left, Outline(opened)
         self._list.outline, self._list.latencies = outline, None
         self._list.cursor = 0
@@ -123,6 +124,8 @@ class TreePanel(Panel):
     @property
     def selected_part(self) -> PartDetails | None:
         """The selected part with what is known of it."""
+        from dlbricks_tui.tui.workbench.parts import part_details
+
         outline, node = self._list.outline, self._list.node
         return part_details(node, outline, self._list.latencies) if outline and node else None
 

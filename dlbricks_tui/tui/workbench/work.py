@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
 from dlbricks_tui.tui.workbench.next_steps import next_steps
-from dlbricks_tui.tui.workbench.parts import PartLatencies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
+    from dlbricks_tui.tui.workbench.parts import PartLatencies
 
 # A user who holds a key in the settings starts one scan, not one per setting.
 SETTLED_SECONDS = 0.15
@@ -120,6 +120,8 @@ def estimate_model(
     session: Session, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
 ) -> OpenModelEstimate:
     """Estimate the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
+    from dlbricks_tui.tui.workbench.parts import PartLatencies
+
     if refresh:
         session.estimator.refresh()
     view = session.estimator.explain(opened.decomposition, choices)
@@ -173,6 +175,8 @@ def read_thread_curve(session: Session, spec: ModelSpec, choices: Choices) -> Va
 
 
 def _point(found: SystemEstimate, threads: int | None, variant: str) -> Point:
+    from dlbricks_tui.estimate.curve import Point
+
     cure = f"{key('workbench.start_run')} runs it, with {variant}" if found.estimate.remaining.pairs else ""
     return Point("", threads, found, cure)
 
