@@ -12,7 +12,6 @@ from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.store.records import utc_now
 
 _PROC = Path("/proc")
 # In /proc/PID/stat, counted from behind the name of the program, which may hold anything.
@@ -103,6 +102,9 @@ class HostLock:
         if file is None:
             return False
         self._file = file
+        # The first screen needs the states of runs, but no records of the store.
+        from dlbricks_tui.store.records import utc_now
+
         self._write(json.dumps(asdict(Holder(this_process().pid, _user(), str(data_folder), run, utc_now()))))
         return True
 

@@ -16,7 +16,6 @@ from typing import Any, Generic, TypeVar
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.store.records import utc_now
 
 
 class State(str, Enum):
@@ -110,6 +109,9 @@ class RunFolder:
         return found
 
     def set_state(self, state: RunState) -> None:
+        # The first screen needs the states of runs, but no records of the store.
+        from dlbricks_tui.store.records import utc_now
+
         with _writing(self._state_file):
             write_atomically(self._state_file, json.dumps(asdict(replace(state, changed=utc_now()))) + "\n")
 

@@ -112,7 +112,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
             self._runs.replay(self._replayed)
-        self._runs.open()
+        # What it loads would take the processor from the first picture.
+        self.call_after_refresh(self._runs.open)
         self._preferences.open()
 
     def _leave_if_hung_up(self) -> None:

@@ -234,3 +234,21 @@ def test_the_program_starts_without_the_library_of_pictures() -> None:
         "assert not any(name.endswith('widgets.drawing') for name in sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
+
+
+def test_the_first_screen_loads_neither_numpy_nor_the_store_nor_estimates() -> None:
+    late = [
+        "numpy",
+        "tinydb",
+        "dlbricks_tui.store.database",
+        "dlbricks_tui.store.records",
+        "dlbricks_tui.models.library",
+    ]
+    late += [
+        "dlbricks_tui.estimate",
+        "dlbricks_tui.measure",
+        "dlbricks_tui.tui.run.follower",
+        "dlbricks_tui.bricks.regions",
+    ]
+    code = f"import sys, dlbricks_tui.tui.app\nloaded = {{*sys.modules}} & {{*{late}}}\nassert not loaded, loaded"
+    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)

@@ -95,9 +95,9 @@ class WorkbenchScreen(ViewsScreen):
     def on_mount(self) -> None:
         self._estimate.show_choices(self.choices)
         self._show_parts()
+        # The threads would take the processor from the first picture.
+        self.call_after_refresh(self._read_all)
         if self._first_path is not None:
-            self._change_library(partial(work.add_first_path, path=self._first_path))
-            self._list_choices()
             return
         if self.session.is_new:
             from dlbricks_tui.tui.dialogs.notices import WelcomeScreen
@@ -108,7 +108,10 @@ class WorkbenchScreen(ViewsScreen):
             from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
 
             self.ask(DemonstrationScreen(recorded.origin), self._begin_with_sample)
-        self._change_library(work.list_models)
+
+    def _read_all(self) -> None:
+        path = self._first_path
+        self._change_library(work.list_models if path is None else partial(work.add_first_path, path=path))
         self._list_choices()
 
     def _begin_with_sample(self, _: bool) -> None:
