@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -22,6 +23,18 @@ from tests.store.samples import end_to_end, form, load_test, measurement, runtim
 HOSTILE = "n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
 SPELLED = r"n\x1b]0;owned\x07\x1b[2J\r\nforged\x9b2J\u202e\x7f"
 _TEXTS_OF_LOAD_TESTS = ("model", "name", "system", "runtime")
+_END = "the end of a command"
+# Runs each of some command lines as `python -m dlbricks_tui` does.
+_IN_TURN = f"""
+import contextlib, json, sys
+from dlbricks_tui.__main__ import main
+
+for line in json.loads(sys.argv[1]):
+    sys.argv = ["dlbricks", *line]
+    with contextlib.suppress(SystemExit):
+        main()
+    print("{_END}", flush=True)
+"""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -101,18 +114,18 @@ def control_codes(written: str) -> set[str]:
 
 
 def test_no_command_lets_a_name_control_a_terminal(place: Path) -> None:
-    shown = ""
-    for name, arguments in commands(place).items():
-        program = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(place / "data"), *arguments]
-        terminal = Terminal(program, (100, 30), {"TERM": "xterm-256color"})
-        terminal.wait(patience=120)
-        written = terminal.written.decode()
-        terminal.close()
+    # Starting a process for each would take most of the time.
+    lines = [["--data-dir", str(place / "data"), *arguments] for arguments in commands(place).values()]
+    terminal = Terminal([sys.executable, "-c", _IN_TURN, json.dumps(lines)], (100, 30), {"TERM": "xterm-256color"})
+    terminal.wait(patience=120)
+    *each, rest = terminal.written.decode().split(_END)
+    terminal.close()
+    assert rest.strip() == ""
+    for name, written in zip(commands(place), each, strict=True):
         assert written.strip() and "fault of dlbricks" not in written, (name, written)
         assert control_codes(written) == set(), (name, written)
         assert not any(line.startswith("forged") for line in written.splitlines()), (name, written)
-        shown += written
-    assert r"\x1b]0;owned" in shown
+    assert r"\x1b]0;owned" in "".join(each)
 
 
 def test_no_command_writes_control_codes_to_a_pipe(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,3 +1,5 @@
+from collections.abc import Iterator
+
 import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -12,12 +14,15 @@ CHAINS = {"2", "5", "17", "18", "38"}
 HALF = Cutting(2)
 
 
-def composed(graph: LayerGraph, cutting: Cutting, workers: int) -> Composed:
+def composed(graph: LayerGraph, cutting: Cutting, *workers: int) -> Iterator[Composed]:
+    """Return the estimate for each number of workers."""
     decomposition = decompose(graph, cutting)
-    found = estimate(decomposition, measured(decomposition), Options(workers))
-    assert found.coverage.complete
-    assert found.composed is not None
-    return found.composed
+    known = measured(decomposition)
+    for each in workers:
+        found = estimate(decomposition, known, Options(each))
+        assert found.coverage.complete
+        assert found.composed is not None
+        yield found.composed
 
 
 def test_all_fifty_models_are_estimated() -> None:
@@ -28,17 +33,19 @@ def test_all_fifty_models_are_estimated() -> None:
 @pytest.mark.parametrize("cutting", [Cutting(1), Cutting(4), Cutting(4, Cut.OVERLAP)], ids=["1", "4", "overlap"])
 def test_workers_lie_between_the_sum_and_the_critical_path(cutting: Cutting) -> None:
     for number, graph in table1().items():
-        found = {workers: composed(graph, cutting, workers) for workers in (1, 3, len(graph.layers))}
-        three = found[3]
+        one, three, as_many_as_layers = composed(graph, cutting, 1, 3, len(graph.layers))
         assert three.workers_ms is not None
         assert three.sequential_ms >= three.workers_ms >= three.parallel_ms, number
-        assert found[1].workers_ms == three.sequential_ms, number
-        assert found[len(graph.layers)].workers_ms == three.parallel_ms, number
+        assert one.workers_ms == three.sequential_ms, number
+        assert as_many_as_layers.workers_ms == three.parallel_ms, number
 
 
 def test_chains_gain_nothing_from_running_in_parallel_and_the_others_do() -> None:
     gains = {
-        number for number, graph in table1().items() if (it := composed(graph, HALF, 2)).parallel_ms < it.sequential_ms
+        number
+        for number, graph in table1().items()
+        for it in composed(graph, HALF, 2)
+        if it.parallel_ms < it.sequential_ms
     }
     assert not gains & CHAINS
     assert {"14", "22", "24", "42"} <= gains

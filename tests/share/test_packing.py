@@ -74,6 +74,14 @@ def arrive_unchanged(decomposition: Decomposition, framework: Framework) -> int:
     return count
 
 
+@pytest.fixture(scope="module")
+def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerFramework]:
+    """The real MXNet, started once."""
+    folder = tmp_path_factory.mktemp("framework")
+    with WorkerFramework(Registry(folder).default(), folder / "framework.log") as framework:
+        yield framework
+
+
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     path = tmp_path / "private-symbol.json"
@@ -94,27 +102,29 @@ def test_a_brick_arrives_unchanged_in_its_context_and_runs_the_same_program(
 @pytest.mark.mxnet
 @pytest.mark.parametrize("level", list(Level))
 @pytest.mark.parametrize("name", ["resnet18_v1", "mobilenetv2_0.25", "CapsNet Trained on MNIST Data"])
-def test_bricks_of_real_models_arrive_unchanged_with_mxnet(tmp_path: Path, name: str, level: Level) -> None:
-    travel_with_mxnet(tmp_path, [name], [level], [Cutting(1)])
+def test_bricks_of_real_models_arrive_unchanged_with_mxnet(
+    framework: WorkerFramework, tmp_path: Path, name: str, level: Level
+) -> None:
+    travel(framework, tmp_path, [name], [level], [Cutting(1)])
 
 
 @pytest.mark.soak
 @pytest.mark.mxnet
-def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(tmp_path: Path) -> None:
+def test_bricks_of_all_samples_arrive_unchanged_with_mxnet(framework: WorkerFramework, tmp_path: Path) -> None:
     names = [it.name for it in Library(SAMPLE_MODELS, tmp_path).samples() if it.format is Format.MXNET]
     cuttings = [Cutting(1), Cutting(4), Cutting(5, Cut.RUNNABLE, LayerOrder.PAPER)]
-    travel_with_mxnet(tmp_path, names, list(Level), cuttings)
+    travel(framework, tmp_path, names, list(Level), cuttings)
 
 
-def travel_with_mxnet(path: Path, names: Sequence[str], levels: Sequence[Level], cuttings: Sequence[Cutting]) -> None:
-    (path / "log").mkdir()
-    with WorkerFramework(Registry(path).default(), path / "log" / "framework.log") as framework:
-        loader = Loader(path / "cache", framework)
-        for source in Library(SAMPLE_MODELS, path).find_all(names):
-            for level in levels:
-                graph = loader.load(source, level)
-                for cutting in cuttings:
-                    assert arrive_unchanged(decompose(graph, cutting), framework)
+def travel(
+    framework: Framework, path: Path, names: Sequence[str], levels: Sequence[Level], cuttings: Sequence[Cutting]
+) -> None:
+    loader = Loader(path / "cache", framework)
+    for source in Library(SAMPLE_MODELS, path).find_all(names):
+        for level in levels:
+            graph = loader.load(source, level)
+            for cutting in cuttings:
+                assert arrive_unchanged(decompose(graph, cutting), framework)
 
 
 @pytest.mark.parametrize("times", [(1, 2), (2, 1), (4, 2)])
