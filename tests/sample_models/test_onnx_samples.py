@@ -41,7 +41,11 @@ def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -
     assert all(numpy.isfinite(output).all() for output in session.run(None, fed))
 
 
-@every_sample
+# GPT-2 takes as long as all the others.
+@pytest.mark.parametrize(
+    "sample",
+    [pytest.param(it, marks=pytest.mark.soak if it.name == "gpt2_step" else (), id=it.name) for it in SAMPLES],
+)
 def test_onnx_runtime_fuses_a_sample_as_the_same_network_with_stored_weights(
     sample: OnnxSample, ort: Any, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import SECRET, network
 from tests.share.randomness import check_ids, check_order
 from tests.share.telling_apart import Exported, Told, by_memory, by_regression
-from tests.share.test_privacy import EXPORTS, SEEDS
+from tests.share.test_privacy import SEEDS, numbers_of_exports
 
 # Published networks of several families and sizes.
 NETWORKS = (
@@ -117,13 +117,14 @@ def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> 
     check_ids(small)
 
 
-def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path) -> None:
+@numbers_of_exports
+def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path, exports: int) -> None:
     sources = [it.in_format(Format.ONNX) for it in Library(SAMPLE_MODELS, tmp_path).find_all(NETWORKS)]
     models = {source.path: of_written_layers(source.path, tmp_path / "cache") for source in sources}
     packing = PackedOnce(list(models.values()))
     packings = {"onnxruntime": packing}
     chance, exported = random.Random(2020), []
-    for number in range(EXPORTS):
+    for number in range(exports):
         mine = chance.choice(list(models))
         private = [models[mine]]
 
@@ -140,7 +141,7 @@ def test_decoys_cannot_be_distinguished_from_real_bricks(tmp_path: Path) -> None
     operators = sorted(
         {op for each in exported for content in each.suite.networks.values() for op in _operators(content)}
     )
-    halves = [_told(half, operators, described) for half in (exported[: EXPORTS // 2], exported[EXPORTS // 2 :])]
+    halves = [_told(half, operators, described) for half in (exported[: exports // 2], exported[exports // 2 :])]
     for classify in (by_regression, by_memory):
         # Each half is used for learning once, which halves the influence of chance.
         assert (classify(*halves) + classify(*halves[::-1])) / 2 <= 0.55
