@@ -45,7 +45,7 @@ SHOWN_SECONDS = 5.0
 PATIENCE_SECONDS = 1.0
 ESCAPE = "\x1b"
 # What stands on the first screen, and what follows when the library has been read.
-FIRST, LISTED = "1 Models", "84"
+FIRST, LISTED = "1 Models", "ColorNet"
 
 
 def main() -> int:
