@@ -175,8 +175,8 @@ def gap_parts(gap: Gap, best: BestMeasured) -> tuple[GapPart, ...]:
 def gap_sentence(parts: Sequence[GapPart], best: BestMeasured) -> str:
     """Return the best and the parts of the gap above it as a sentence."""
     told = [f"{it.name} {it.texts[0]}" for it in parts if it.latency_ms and it.latency_ms >= _LEAST_TOLD_MS]
-    above = ", ".join(told) if told else "nothing"
-    return f"The best measured takes {in_ms(best.latency_ms)}; above it are {above}."
+    above = f"above it are {', '.join(told)}" if told else "there is no gap above it"
+    return f"The best measured takes {in_ms(best.latency_ms)}; {above}."
 
 
 def gap_bar(parts: Sequence[GapPart], room: int) -> list[tuple[str, str]]:

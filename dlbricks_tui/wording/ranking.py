@@ -97,9 +97,10 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
     """Return a row for each combination, with a column for everything that differs, and what its words mean."""
     found = ranking.combinations
     keys = [axis.column for axis in _differing(found)]
-    lines = Table(keys, _FIGURES, _without_latency).lines(found, width)
+    figures = _figures(found)
+    lines = Table(keys, figures, _without_latency).lines(found, width)
     if len(lines[0]) > width:
-        figures = [column for column in _FIGURES if column is not _INTERVAL]
+        figures = [column for column in figures if column is not _INTERVAL]
         lines = Table(keys, figures, _without_latency).lines(found, width)
     verdicts = {it.verdict for it in found}
     legend = [text for verdict, text in _LEGEND.items() if verdict in verdicts]
@@ -112,7 +113,13 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
 def ranking_texts(ranking: Ranking) -> TextTable:
     """Return the same rows as texts."""
     keys = [axis.column for axis in _differing(ranking.combinations)]
-    return Table(keys, _FIGURES, _without_latency).as_texts(ranking.combinations)
+    return Table(keys, _figures(ranking.combinations), _without_latency).as_texts(ranking.combinations)
+
+
+def _figures(found: Sequence[Ranked]) -> list[Column[Ranked]]:
+    """Return the columns of figures; a single combination that is known well is compared with nothing."""
+    alone = len(found) == 1 and found[0].is_best
+    return [column for column in _FIGURES if column is not _AGAINST_BEST or not alone]
 
 
 def _differing(found: Sequence[Ranked]) -> list[_Axis]:
@@ -138,7 +145,8 @@ def ranking_sentence(ranking: Ranking, *, by_rate: bool) -> str:
     values = [it.per_second if by_rate else it.comparable.latency.value_ms for it in found if it.comparable.latency]
     known = [it for it in values if it is not None]
     unit = "per second" if by_rate else "ms"
-    return f"{counted(len(found), 'combination')}: {milliseconds(min(known))} to {milliseconds(max(known))} {unit}."
+    ends = dict.fromkeys(milliseconds(it) for it in (min(known), max(known)))
+    return f"{counted(len(found), 'combination')}: {' to '.join(ends)} {unit}."
 
 
 def against_best(it: Ranked) -> str:
@@ -157,10 +165,11 @@ def _estimate(it: Ranked) -> str:
 
 
 _INTERVAL = Column("95 %", _interval)
+_AGAINST_BEST = Column("AGAINST BEST", against_best)
 _FIGURES: tuple[Column[Ranked], ...] = (
     Column("ESTIMATE", _estimate),
     _INTERVAL,
     Column("MEASURED", lambda it: or_dash(in_ms, it.point.measured_ms)),
     Column("PER SECOND", lambda it: PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second)),
-    Column("AGAINST BEST", against_best),
+    _AGAINST_BEST,
 )

@@ -31,7 +31,7 @@ async def test_this_host_and_the_systems_of_the_store_are_listed(measured: DataF
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "8")
         assert isinstance(pilot.app.screen, SystemsScreen)
-        first, second = screen_text(pilot).splitlines()[2:4]
+        first, second = screen_text(pilot).splitlines()[4:6]
         assert "this host" in first and OTHER_SYSTEM.id in second
         await press(pilot, "j")
         assert OTHER_SYSTEM.cpu in screen_text(pilot) and "protocol hot-1" in screen_text(pilot)
@@ -49,7 +49,7 @@ async def test_without_results_only_this_host_is_listed(new: DataFolder) -> None
 async def test_systems_are_searched_by_their_facts(stored: DataFolder) -> None:
     async with running(app_on(stored), WIDE) as pilot:
         await press(pilot, "8", "slash", '"8375c"', "enter")
-        assert "c6i.large" in screen_text(pilot).splitlines()[2]
+        assert "c6i.large" in screen_text(pilot).splitlines()[4]
         await press(pilot, "slash", "ctrl+u", '"nosuch"')
         assert "No system matches the search." in screen_text(pilot)
 
@@ -57,7 +57,7 @@ async def test_systems_are_searched_by_their_facts(stored: DataFolder) -> None:
 async def test_the_doctor_lists_disturbances_first_with_their_cures(measured: DataFolder) -> None:
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "8", "4")
-        lines = screen_text(pilot).splitlines()
+        lines = screen_text(pilot).splitlines()[2:]
         assert "! noisy" in lines[1] and "other load" in lines[1] and "1 noisy" in lines[-2]
         assert "cure" in lines[3] and "end what computes" in lines[3]
         await press(pilot, "j", "y")
@@ -71,8 +71,12 @@ async def test_the_open_model_is_estimated_on_every_system(measured: DataFolder)
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, *RESNET, "8")
         assert "3 Which machine for resnet18_v1" in screen_text(pilot)
-        quickest = next(line for line in screen_text(pilot).splitlines() if "quickest" in line)
-        cheapest = next(line for line in screen_text(pilot).splitlines() if "cheapest" in line)
+        asked, answered = screen_text(pilot).splitlines()[:2]
+        assert asked.strip() == "Which system is quickest and cheapest for resnet18_v1?"
+        assert f"{OTHER_SYSTEM.id} (" in answered and " is the quickest of 2 systems" in answered
+        assert "is the cheapest: $ " in answered
+        quickest = next(line for line in screen_text(pilot).splitlines()[2:] if "quickest" in line)
+        cheapest = next(line for line in screen_text(pilot).splitlines()[2:] if "cheapest" in line)
         assert quickest != cheapest and OTHER_SYSTEM.id[:10] in cheapest and "$ " in cheapest
         machines = pilot.app.screen.query_one(MachinesPanel)
         assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [False, True]
@@ -83,7 +87,8 @@ async def test_the_open_model_is_estimated_on_every_system(measured: DataFolder)
 async def test_an_unmeasured_model_is_reported_on_the_systems_screen(measured: DataFolder) -> None:
     async with running(app_on(measured), WIDE) as pilot:
         await press(pilot, "slash", '"vgg16"', "enter", "enter", "8")
-        assert "vgg16 was not measured on any system." in screen_text(pilot)
+        assert "vgg16 was not measured on any system." in screen_text(pilot).splitlines()[1]
+        assert "6 i on the workbench imports results of other hosts, F measures there." in screen_text(pilot)
 
 
 async def test_a_system_can_be_chosen_for_the_estimates(measured: DataFolder) -> None:

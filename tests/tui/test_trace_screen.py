@@ -83,10 +83,10 @@ async def test_the_answer_of_the_level_and_the_selected_span_stand_at_the_top(tr
 
 async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(new: DataFolder) -> None:
     async with running(app_on(new), NARROW) as pilot:
-        await press(pilot, "escape", "i")
+        await press(pilot, "escape", "slash", '"nosuch"', "enter", "i")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert told(pilot) == ["Open a model to see where its time goes."]
-        await press(pilot, *SHOW)
+        await press(pilot, "slash", "ctrl+u", "escape", *SHOW)
         shown = screen_text(pilot)
         assert f"Where does the time of {MODEL} go, layer by layer?" in shown
         assert "m traces it at rising levels of detail" in shown

@@ -9,7 +9,7 @@ from dlbricks_tui.analysis.gap import gap_of
 from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.wording.analysis import bound_lines, gap_lines, headline, uneven_lines
+from dlbricks_tui.wording.analysis import bound_lines, gap_lines, gap_parts, gap_sentence, headline, uneven_lines
 from tests.analysis.executions import executed, some_executions, with_nodes
 from tests.bricks.graphs import chain
 
@@ -74,6 +74,14 @@ def test_the_gap_is_drawn_as_a_bar_of_its_parts() -> None:
     assert bar.count("#") == pytest.approx(40 * 2.0 / 6.5, abs=1)
     assert bar.count("?") == pytest.approx(40 * 0.5 / 6.5, abs=1)
     assert [line.split()[1] for line in parts] == ["slower", "conversions", "calls", "unexplained"]
+
+
+def test_a_gap_is_told_in_a_sentence_also_where_there_is_none() -> None:
+    told = gap_sentence(gap_parts(gap_of(BASELINE, BEST), BEST), BEST)
+    assert told.startswith("The best measured takes 4.000 ms; above it are slower layers 2.000 ms")
+    alone = best_measured([FASTER])
+    told = gap_sentence(gap_parts(gap_of(FASTER, alone), alone), alone)
+    assert told == "The best measured takes 4.000 ms; there is no gap above it."
 
 
 def test_an_execution_that_was_measured_at_another_speed_of_the_host_is_named() -> None:

@@ -1,9 +1,10 @@
+import re
 from dataclasses import replace
 from typing import Any
 
 from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
-from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines
+from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines, ranking_sentence
 from tests.estimate.test_curve import point
 from tests.estimate.test_ranking import estimated, predicted, timed
 
@@ -90,6 +91,15 @@ def test_a_single_combination_without_a_latency_has_no_order() -> None:
     only = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
     assert ranking_heading(only) == "c5.xlarge, 1 thread, batch 1, f32, written layers"
     assert "best first" not in ranking_heading(only)
+
+
+def test_a_single_combination_is_compared_with_nothing() -> None:
+    only = replace(MIXED, combinations=MIXED.combinations[:1])
+    titles = ranking_lines(only, 100)[0]
+    assert "MEASURED" in titles and "BEST" not in titles and "best" not in "".join(ranking_lines(only, 100))
+    assert "AGAINST BEST" in ranking_lines(MIXED, 100)[0]
+    assert re.fullmatch(r"1 combination: [\d.]+ ms\.", ranking_sentence(only, by_rate=False))
+    assert re.fullmatch(r"\d combinations: [\d.]+ to [\d.]+ ms\.", ranking_sentence(MIXED, by_rate=False))
 
 
 def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_only_real_ones() -> None:

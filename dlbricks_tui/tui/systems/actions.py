@@ -9,7 +9,7 @@ SYSTEMS = Scope(
         Action("systems.look_again", ("r",), "refresh", "Examine this host and read the store again.", footer=True),
         Action("systems.go_to_systems", ("1",), "systems", "Go to the systems."),
         Action("systems.go_to_system", ("2",), "system", "Go to the facts about the system."),
-        Action("systems.go_to_machines", ("3",), "machines", "Go to the machines for the model."),
+        Action("systems.go_to_machines", ("3",), "machines", "Go to the machines for the model.", footer=True),
         Action("systems.go_to_doctor", ("4",), "doctor", "Go to what disturbs measurements on this host."),
         *panel_steps("systems"),
         Action("systems.leave", ("escape",), "back", "Go back to the workbench.", footer=True),

@@ -6,27 +6,29 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import on
-from textual.containers import Container
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.systems import actions, work
 from dlbricks_tui.tui.systems.machines import MachinesPanel
 from dlbricks_tui.tui.systems.systems import DoctorPanel, SystemPanel, SystemsPanel
-from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
+from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.wording.machines import machines_answer, machines_question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from textual.app import ComposeResult
-
+    from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.store.records import Runtime
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.widgets.panel import Panel
 
 
-class SystemsScreen(PanelledScreen[tuple[str, Level]]):
+class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
     """Returns a system and the level measured there, if the user wants estimates from its results."""
 
     scope = actions.SYSTEMS
@@ -45,18 +47,31 @@ class SystemsScreen(PanelledScreen[tuple[str, Level]]):
         self._spec = spec
         self._choices = choices
         self._runtimes: Mapping[str, Runtime] = {}
+        self._found: tuple[Candidate, ...] | None = None
         self._systems = SystemsPanel()
         self._system = SystemPanel()
         self._machines = MachinesPanel()
         self._doctor = DoctorPanel()
 
-    def compose(self) -> ComposeResult:
-        with Container(classes="panels"):
-            yield self._systems
-            yield self._system
-            yield self._machines
-            yield self._doctor
-        yield KeyBar()
+    def panels(self) -> Iterable[Panel]:
+        return (self._systems, self._system, self._machines, self._doctor)
+
+    def question(self) -> str:
+        return machines_question(self._spec.source.name if self._spec else "")
+
+    def answer(self) -> Iterable[Line]:
+        if self._spec is None:
+            yield line(Span(" Open a model on the workbench to compare the systems for it.", "muted"))
+        elif self._found is None:
+            yield line(Span(" Estimating.", "muted"))
+        else:
+            yield line(Span(f" {machines_answer(self._spec.source.name, self._found)}", "strong"))
+            if len(self._found) < 2:
+                yield Hint(
+                    " {workbench.show_results} {results.import_file} on the workbench imports results of other hosts,"
+                    " {workbench.show_fleet} measures there.",
+                    "muted",
+                ).line
 
     def on_mount(self) -> None:
         self.make_current(self._systems)
@@ -93,9 +108,14 @@ class SystemsScreen(PanelledScreen[tuple[str, Level]]):
         """
         yield partial(self._show_systems, work.list_systems(self._session))
         if self._spec is not None:
-            yield partial(self._machines.show, work.rank(self._session, self._spec, self._choices.workers))
+            yield partial(self._show_machines, work.rank(self._session, self._spec, self._choices.workers))
         yield partial(self._doctor.show, work.examine())
 
     def _show_systems(self, found: work.Systems) -> None:
         self._runtimes = found.runtimes
         self._systems.show(found.known)
+
+    def _show_machines(self, found: tuple[Candidate, ...]) -> None:
+        self._found = found
+        self._machines.show(found)
+        self.head_changed()

@@ -79,6 +79,9 @@ def _bar(it: Ranked, found: Sequence[Ranked], *, by_rate: bool) -> Row:
     (mark, block), style = (_PREDICTED, "muted") if it.comparable.is_predicted else (_MEASURED, "bar")
     style = "good" if it.is_best else style
     text = milliseconds(value) if by_rate else in_ms(value)
-    marks = (Mark(value, "*", "good"),) if it.is_best else ()
+    # A single combination that is known well is compared with nothing.
+    alone = len(found) == 1 and it.is_best
+    marks = (Mark(value, "*", "good"),) if it.is_best and not alone else ()
+    text += "" if alone else f" {against_best(it)}"
     bar = (Piece(0.0, value, mark, block, style),)
-    return Row(combination_name(it, found), bar, marks, f"{text} {against_best(it)}", "good" if it.is_best else "text")
+    return Row(combination_name(it, found), bar, marks, text, "good" if it.is_best else "text")

@@ -40,6 +40,22 @@ class ViewsScreen(ArrangedScreen):
         self._wanted_layer: LayerPlace | None = None
         self._tree = TreePanel()
 
+    def open_selected(self, otherwise: str) -> None:
+        """Open the model under the cursor of the list if none is open, and say `otherwise` if the list has none.
+
+        The keys of the answers stand below the list, so that they mean the selected model.
+        """
+        if self._spec is not None:
+            return
+        if self._models.selected is None:
+            self.notify(otherwise)
+        else:
+            self.open(self._library.listed(self._models.selected))
+
+    def open(self, source: ModelSource) -> None:
+        """Read a model and show it."""
+        raise NotImplementedError
+
     def action_show_curve(self) -> None:
         self._show_variants("Open a model to see its batch sizes.", combinations=False)
 
@@ -49,8 +65,8 @@ class ViewsScreen(ArrangedScreen):
     def _show_variants(self, otherwise: str, *, combinations: bool) -> None:
         from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
 
+        self.open_selected(otherwise)
         if self._spec is None:
-            self.notify(otherwise)
             return
         asked = (self.session, self._spec, self.choices)
         readers = Readers(
@@ -68,24 +84,24 @@ class ViewsScreen(ArrangedScreen):
     def action_show_analysis(self) -> None:
         from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 
+        self.open_selected("Open a model to analyse how fast it could be.")
         if self._spec is None:
-            self.notify("Open a model to analyse how fast it could be.")
             return
         self.app.push_screen(AnalysisScreen(self.session, self._spec, self.choices, self._config(), self._run))
 
     def action_show_scenario(self) -> None:
         from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 
+        self.open_selected("Open a model to see how much load it can serve.")
         if self._spec is None:
-            self.notify("Open a model to see how much load it can serve.")
             return
         self.app.push_screen(ScenarioScreen(self.session, self._spec, self.choices, self._config()))
 
     def action_show_trace(self) -> None:
         from dlbricks_tui.tui.trace.screen import TraceScreen
 
+        self.open_selected("Open a model to see where its time goes.")
         if self._spec is None:
-            self.notify("Open a model to see where its time goes.")
             return
         layer, graph = self._tree.selected_layer, None if self._opened is None else self._opened.graph
         place = None if layer is None or graph is None else LayerPlace(layer, graph.layers[layer].name, graph.level)

@@ -1,0 +1,27 @@
+"""The best systems of a model, in words."""
+
+from dlbricks_tui.wording.machines import machines_answer, machines_question
+from tests.estimate.test_accuracy import incomplete
+from tests.estimate.test_comparison import on, ranked
+
+
+def test_the_question_names_the_model_if_there_is_one() -> None:
+    assert machines_question("net") == "Which system is quickest and cheapest for net?"
+    assert machines_question("") == "Which system is quickest and cheapest for a model?"
+
+
+def test_the_quickest_and_the_cheapest_system_are_told_with_latency_and_cost() -> None:
+    told = machines_answer("net", ranked(on("c5.xlarge", 6), on("c5.2xlarge", 4), on("mine", 5)))
+    assert told.startswith(
+        "c5.2xlarge (4.000 ms) is the quickest of 3 systems; c5.xlarge (6.000 ms) is the cheapest: $ "
+    )
+    assert machines_answer("net", ranked(on("c5.xlarge", 4), on("mine", 5))).startswith(
+        "c5.xlarge (4.000 ms) is the quickest of 2 systems, and the cheapest: $ "
+    )
+
+
+def test_what_is_missing_for_an_answer_is_told() -> None:
+    assert machines_answer("net", ()) == "net was not measured on any system."
+    assert machines_answer("net", ranked(on("mine", 5))) == "Only mine (5.000 ms) has results of it."
+    told = machines_answer("net", ranked(on("mine", 5), incomplete()))
+    assert "is the quickest of 2 systems" in told and "write prices into prices.toml" in told
