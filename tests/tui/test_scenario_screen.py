@@ -49,6 +49,14 @@ OPEN = ("slash", f'"{MODEL}"', "enter", "enter", "L")
 ROWS = list(ScenarioSetting)
 
 
+@pytest.fixture(autouse=True)
+def _fewer_tests_are_simulated(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    # The room of scenarios tests what is predicted; here a rougher prediction is as good.
+    if "snapshot" not in request.node.name:
+        monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS", 40)
+        monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS_IN_BATCHES", 20)
+
+
 @pytest.fixture
 def timed(new: DataFolder) -> DataFolder:
     """A data folder with a model that was timed end to end."""
