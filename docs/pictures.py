@@ -8,11 +8,14 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 from dlbricks_tui.answers.demonstration import Demonstration, open_demonstration
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.run.updates import Replayed
 from dlbricks_tui.tui.session import Session
@@ -114,10 +117,13 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             asyncio.run(take(DlbricksApp(Session(DataFolder(Path(folder)))), WELCOME))
     with open_demonstration() as found:
-        for picture in PICTURES:
-            if picture.name in wanted:
-                # The first key closes the box of the demonstration.
-                asyncio.run(take(app_for(picture, found), picture, "escape"))
+        # Results have the same age whenever the pictures are taken.
+        recorded = datetime.fromisoformat(found.host.recorded).replace(tzinfo=timezone.utc)
+        with patch.object(ages, "now", (recorded + timedelta(days=1)).timestamp):
+            for picture in PICTURES:
+                if picture.name in wanted:
+                    # The first key closes the box of the demonstration.
+                    asyncio.run(take(app_for(picture, found), picture, "escape"))
 
 
 if __name__ == "__main__":
