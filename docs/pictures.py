@@ -118,7 +118,7 @@ def main() -> None:
             asyncio.run(take(DlbricksApp(Session(DataFolder(Path(folder)))), WELCOME))
     with open_demonstration() as found:
         # Results have the same age whenever the pictures are taken.
-        recorded = datetime.fromisoformat(found.host.recorded).replace(tzinfo=timezone.utc)
+        recorded = datetime.fromisoformat(found.host.when).replace(tzinfo=timezone.utc)
         with patch.object(ages, "now", (recorded + timedelta(days=1)).timestamp):
             for picture in PICTURES:
                 if picture.name in wanted:
