@@ -20,11 +20,11 @@ async def test_keys_of_the_focused_panel_come_first_and_other_keys_as_far_as_the
     async with running(app_on(measured), NARROW) as pilot:
         bar = screen_text(pilot).splitlines()[-1]
         assert bar.startswith(" enter open  space mark  r run  0 analysis ")
-        assert " o file " in bar and " / search " in bar and "granularity" not in bar
+        assert " o file " in bar and " v variants " in bar and "search" not in bar
         await pilot.resize_terminal(200, 50)
         await press(pilot)
         bar = screen_text(pilot).splitlines()[-1]
-        assert "+ granularity" in bar and "f fused/written" in bar and ": palette" in bar
+        assert "L load" in bar and "/ search" in bar and ": palette" in bar
 
 
 async def test_the_help_scrolls_to_the_keys_that_a_narrow_terminal_has_no_room_for(measured: DataFolder) -> None:

@@ -20,7 +20,7 @@ from dlbricks_tui.tui.keys.registry import ACTIONS, BY_ID, CHAINS, scope_of
 
 
 def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
-    """Return the keys of a config file; `models__mark="x"` stands for `models.mark`."""
+    """Return the keys of a config file; `models__mark="f5"` stands for `models.mark`."""
     return {
         action.replace("__", "."): KeysGiven((each,) if isinstance(each, str) else tuple(each), "config.toml:7")
         for action, each in keys.items()
@@ -28,8 +28,8 @@ def given(**keys: str | list[str]) -> dict[str, KeysGiven]:
 
 
 def test_unchanged_actions_keep_their_default_keys() -> None:
-    keymap = keymap_of(given(models__mark="x"))
-    assert keymap.keys_of(BY_ID["models.mark"]) == ("x",)
+    keymap = keymap_of(given(models__mark="f5"))
+    assert keymap.keys_of(BY_ID["models.mark"]) == ("f5",)
     assert all(keymap.keys_of(action) == action.keys for action in ACTIONS if action.id != "models.mark")
 
 
@@ -89,7 +89,7 @@ def test_reserved_keys_are_refused_with_the_reason(letter: str) -> None:
         (given(models__mark="f"), "keys.models.mark: f already runs workbench.other_level"),
         (given(models__mark="ctrl+z"), "keys.models.mark: ^z already runs app.suspend_process"),
         (given(models__mark="ctrl+c"), "keys.models.mark: ^c already runs app.quit"),
-        (given(tree__expand=["x", "?"]), "keys.tree.expand: ? already runs app.show_help"),
+        (given(tree__expand=["f5", "?"]), "keys.tree.expand: ? already runs app.show_help"),
         (given(models__mark="f7", models__mark_all="f7"), "keys.models.mark: f7 already runs models.mark_all"),
         (
             given(app__save_picture="f7", cancel_run__confirm="f7"),
@@ -132,7 +132,7 @@ def test_all_default_keys_are_valid() -> None:
 
 def test_textual_gets_only_changed_keys() -> None:
     assert Keymap().for_textual() == {}
-    assert keymap_of(given(models__mark=["x", ";"])).for_textual() == {"models.mark": "x,semicolon"}
+    assert keymap_of(given(models__mark=["f5", ";"])).for_textual() == {"models.mark": "f5,semicolon"}
 
 
 def test_every_key_label_parses_to_its_key() -> None:
