@@ -65,6 +65,23 @@ def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -
     assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
 
 
+@pytest.mark.parametrize(
+    ("whole", "told"),
+    [
+        (Latency(14.25, 14.20, 14.60), "the measured latency is inside"),
+        (Latency(14.56, 14.29, 14.80), "the measured latency is outside of it, but its own interval overlaps"),
+        (Latency(14.56, 14.49, 14.63), "the measured latency is outside of it"),
+    ],
+)
+def test_a_measured_latency_is_called_inside_only_where_its_value_is(
+    whole: Latency, told: str, measured: DataFolder
+) -> None:
+    view = view_of(measured, "resnet18_v1")
+    changed = replace(view, system_estimate=replace(view.system_estimate, end_to_end=whole))
+    rows = texts(estimate_rows(changed, WRITTEN, AVAILABLE, 160))
+    assert f"14.18 to 14.30 ms, the 95 % interval of the estimate; {told}" in rows
+
+
 def test_an_estimate_of_a_quantised_copy_says_that_accuracy_was_not_checked(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
     assert "accuracy" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 40)))

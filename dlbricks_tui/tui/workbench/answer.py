@@ -135,8 +135,10 @@ def _agreement(estimate: Latency, whole: Latency | None, *, is_predicted: bool) 
     told = f"{_interval(estimate)} of the {kind}"
     if whole is None:
         return told
-    holds = estimate.low_ms <= whole.high_ms and whole.low_ms <= estimate.high_ms
-    return f"{told}; the measured latency is {'inside' if holds else 'outside of it'}"
+    if estimate.low_ms <= whole.value_ms <= estimate.high_ms:
+        return f"{told}; the measured latency is inside"
+    overlaps = estimate.low_ms <= whole.high_ms and whole.low_ms <= estimate.high_ms
+    return f"{told}; the measured latency is outside of it{', but its own interval overlaps' if overlaps else ''}"
 
 
 def _interval(estimate: Latency) -> str:
