@@ -151,10 +151,9 @@ def estimate_rows(
         # Predictions beside the figures of the run would confuse.
         hint = Hint("{workbench.show_run} shows the run", "muted").line
         return (*_plain((*so_far_lines(under_way, width), hint), width), EstimateRow(BLANK), *settings)
-    steps = step_hints(content.steps) if shown.next_steps and _is_answered(content, under_way) else ()
     answer = (
         *answer_lines(content.system_estimate, width, is_here=choices.system is None),
-        *(hint.line for hint in steps),
+        *_what_next(content, under_way, shown),
     )
     coverage = *_plain(_coverage(content.system_estimate, width), width), EstimateRow(BLANK)
     slow = _slowest(content, width)
@@ -174,6 +173,18 @@ def estimate_rows(
             width,
         ),
     )
+
+
+def _what_next(view: EstimateView, under_way: UnderWay, shown: Shown) -> Iterator[Line]:
+    """Yield the next steps after an answer, or how a mere prediction becomes one."""
+    estimate = view.system_estimate.estimate
+    if _is_answered(view, under_way):
+        if shown.next_steps:
+            yield from (hint.line for hint in step_hints(view.steps))
+    elif estimate.composed is not None and not estimate.coverage.measured:
+        yield from _on_the_way(view, under_way)
+        if not under_way.words:
+            yield Hint("{workbench.start_run} runs what is missing", "muted").line
 
 
 def _is_answered(view: EstimateView, under_way: UnderWay) -> bool:
@@ -236,8 +247,6 @@ def _latencies(view: EstimateView, under_way: UnderWay) -> Iterator[Line]:
     yield line(Span(parallel_sentences(system_estimate), "muted"))
     if estimate.is_unfused:
         yield line(Span("unfused layers: fused may take less", "muted"))
-    if not any(part.measured for part in estimate.parts):
-        yield from _on_the_way(view, under_way)
 
 
 def _has_error(view: EstimateView, under_way: UnderWay) -> bool:
@@ -309,7 +318,8 @@ def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
         yield line(Span(f"{counted(coverage.missing, 'layer')} not measured yet", "warn"))
         if coverage.predicted:
             yield line(Span(f"{counted(coverage.predicted, 'layer')} predicted from other results", "warn"))
-        yield Hint("{workbench.start_run} runs what is missing", "muted").line
+        if coverage.measured:
+            yield Hint("{workbench.start_run} runs what is missing", "muted").line
     if coverage.unmeasurable:
         yield line(Span(f"{counted(coverage.unmeasurable, 'layer')} that cannot be run alone", "bad"))
         for reason in dict.fromkeys(part.reason for part in system_estimate.estimate.parts if part.reason):
