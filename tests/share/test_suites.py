@@ -22,6 +22,7 @@ from dlbricks_tui.share.suites.running import execute_any
 from dlbricks_tui.share.suites.seed import seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import Calibration, Measurement, utc_now
 from tests.share.trio import PRIVATE_WIDTHS, Trio, packings
 
@@ -111,6 +112,18 @@ def test_importing_twice_changes_nothing(trio: Trio) -> None:
     first = trio.bring_home()
     again = trio.bring_home()
     assert (again.new, again.known) == (0, first.new)
+
+
+def test_own_results_on_the_same_system_count_before_those_of_a_suite(trio: Trio) -> None:
+    trio.export()
+    trio.run()
+    trio.bring_home()
+    with ResultsDatabase(trio.owner.data.store) as store:
+        theirs = store.records(Measurement)[0]
+        own = replace(theirs, uuid="0" * 32, when="2020-01-01T00:00:00+00:00")
+        store.add(own)
+        found = store.least_first(Measurement, equal(brick=theirs.brick, context=theirs.context))
+    assert theirs in found and found[-1] == own
 
 
 def test_calibrations_of_the_system_are_imported_with_its_results(trio: Trio) -> None:

@@ -24,7 +24,7 @@ from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
 from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
-from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
@@ -265,7 +265,8 @@ def import_results(store: ResultsDatabase, key: SuiteKey, results: SuiteResults,
     bricks = [measured for part in found for measured in part.measured]
     index = store.generation.index
     new = sum(any(index.row_of_uuid(each.uuid) is None for each in measured) for measured in bricks)
-    store.add(*[each for measured in bricks for each in measured])
+    # Your own results on the same system count before those of a suite.
+    store.add_imported([each for measured in bricks for each in measured], Source(Path(where).name))
     store.add(*[each for part in found for each in part.failures])
     return SuiteImport(
         results.system.id,
