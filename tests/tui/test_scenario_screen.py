@@ -176,8 +176,10 @@ async def test_a_contradiction_is_one_line_and_the_next_change_corrects_it(timed
 
 async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
     async with running(app_on(new, MEASURED_ONLY), NARROW) as pilot:
-        await press(pilot, "escape", "L")
+        # Nothing is open and nothing selected: no model has this name.
+        await press(pilot, "escape", "slash", '"no such model"', "enter", "L")
         assert not isinstance(pilot.app.screen, ScenarioScreen)
+        await press(pilot, "escape")
         await press(pilot, *OPEN)
         assert isinstance(pilot.app.screen, ScenarioScreen)
         assert "there is no usual bound" in screen_text(pilot)
