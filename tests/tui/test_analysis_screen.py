@@ -192,9 +192,10 @@ async def test_a_model_in_one_execution_only_says_how_to_measure_others(measured
 
 async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
     async with running(app_on(new), WIDE) as pilot:
-        await press(pilot, "escape", "0")
+        # Nothing is open and nothing selected: no model has this name.
+        await press(pilot, "escape", "slash", '"no such model"', "enter", "0")
         assert not isinstance(pilot.app.screen, AnalysisScreen)
-        await press(pilot, "slash", '"alexnet"', "enter", "enter", "0")
+        await press(pilot, "escape", "slash", '"alexnet"', "enter", "enter", "0")
         shown = screen_text(pilot)
         assert "alexnet: ~" in shown and "Not all layers were measured" in shown
         assert "r runs what is missing" in shown and "dlbricks run alexnet" in shown

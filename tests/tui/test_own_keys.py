@@ -45,6 +45,7 @@ NO_KEYS = {
     "[",
     "]",
     "+",
+    "*",
     "?",
     "home",
     "end",
@@ -134,7 +135,7 @@ async def test_empty_screens_name_the_current_keys(new: DataFolder, monkeypatch:
         assert f"{key('results.import_file')} imports a file" in results
         await does(pilot, "results.compare", "app.show_help", "dialog.close", "results.leave")
         corpus = await does(pilot, "workbench.show_corpus")
-        assert f"{key('workbench.coarser')} first selects another granularity" in corpus
+        assert f"{key('workbench.coarser')} first selects longer sequences" in corpus
         assert f"{key('corpus.read_all')} reads them." in await does(pilot, "corpus.other_level")
         assert f"; {key('corpus.read_all')} reads" in await does(pilot, "app.show_help")
         await does(pilot, "dialog.close", "corpus.leave")

@@ -272,7 +272,7 @@ async def test_a_run_uses_the_settings_of_the_current_config(measured: DataFolde
         await press(pilot, "escape")
         measured.config.write_text("[run]\nthreads = 4\ntime_budget = 60\n")
         await look(pilot)
-        await press(pilot, "r")
+        await press(pilot, "r", "full_stop")
         assert setting_shown(app, "threads") == "4"
         assert setting_shown(app, "target interval") == "±1.0 %"
         assert setting_shown(app, "time budget") == "60 s"

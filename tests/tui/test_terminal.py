@@ -176,11 +176,12 @@ def test_a_run_survives_its_terminal_and_is_found_again(
         terminal.seconds_until("1 of 92")
         terminal.send("\r")
         terminal.seconds_until("space mark")
-        terminal.send(" r")
+        terminal.send(" f")
+        terminal.seconds_until("written")
+        terminal.send("r")
         terminal.seconds_until("Run alexnet")
         terminal.seconds_until_quiet()
-        # The first setting is the level; the other level is that of written layers.
-        terminal.send("l\r")
+        terminal.send("\r")
         terminal.wait_until(lambda: any(has_told(folder, RoundDone) for folder in runs_in(napping)), PATIENCE_SECONDS)
         (folder,) = runs_in(napping)
         process = folder.state().process
@@ -211,7 +212,7 @@ def test_a_resized_terminal_is_redrawn(tmp_path: Path) -> None:
         terminal.seconds_until_quiet()
         place = len(terminal.written)
         terminal.send("4")
-        terminal.seconds_until("granularity")
+        terminal.seconds_until("expert settings")
         widest = re.findall(rb"\x1b\[\d+;(\d+)H", bytes(terminal.written[place:]))
         assert max(map(int, widest)) <= 80
 
