@@ -95,26 +95,8 @@ def compare_combinations(args: argparse.Namespace) -> int:
     if len(found) != 1:
         raise UsageError(f"{args.model} stands for {len(found)} models; name one, such as table1:14")
     (source,) = found
-    cutting, config = cutting_of(args), args.config
-    options = CompareOptions(
-        granularity=cutting.granularity,
-        cut=cutting.cut,
-        order=cutting.order,
-        inputs=shapes_of(args),
-        values=values_given(args),
-        level=None if args.level is None else Level(args.level),
-        system=args.system,
-        runtime=args.runtime or None,
-        threads=args.threads or None,
-        batch=args.batch or None,
-        precision=args.precision or None,
-        instructions=args.instructions or None,
-        optimisation=args.optimisation or None,
-        measured_only=args.measured_only or not config.predicts,
-        usual_runtime=config.runtime,
-        usual_threads=config.threads,
-        usual_cutting=usual_cutting_of(config),
-    )
+    several: dict[str, Any] = {name: getattr(args, name) or None for name in _VARIANT}
+    options = CompareOptions(**_model_options(args), **several)
     with open_store(args.data) as store:
         ranking = compare(source, options, args.data, store, narrated_remarks(), named=args.model)
     if args.json:
@@ -192,21 +174,25 @@ def _one_variant(args: argparse.Namespace) -> EstimateOptions:
         if len(getattr(args, name) or ()) > 1:
             raise UsageError(f"--{name}: two models are compared in one variant: give one value")
     one: dict[str, Any] = {name: (getattr(args, name) or (None,))[0] for name in _VARIANT}
+    return EstimateOptions(**_model_options(args), **one)
+
+
+def _model_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of both comparisons that are not those of a variant."""
     cutting, config = cutting_of(args), args.config
-    return EstimateOptions(
-        granularity=cutting.granularity,
-        cut=cutting.cut,
-        order=cutting.order,
-        inputs=shapes_of(args),
-        values=values_given(args),
-        level=None if args.level is None else Level(args.level),
-        system=args.system,
-        measured_only=args.measured_only or not config.predicts,
-        usual_runtime=config.runtime,
-        usual_threads=config.threads,
-        usual_cutting=usual_cutting_of(config),
-        **one,
-    )
+    return {
+        "granularity": cutting.granularity,
+        "cut": cutting.cut,
+        "order": cutting.order,
+        "inputs": shapes_of(args),
+        "values": values_given(args),
+        "level": None if args.level is None else Level(args.level),
+        "system": args.system,
+        "measured_only": args.measured_only or not config.predicts,
+        "usual_runtime": config.runtime,
+        "usual_threads": config.threads,
+        "usual_cutting": usual_cutting_of(config),
+    }
 
 
 def _refuse_variants(args: argparse.Namespace) -> None:

@@ -12,7 +12,7 @@ from dlbricks_tui.evaluations.change import Timing, Verdict, compared
 
 
 class Kind(str, Enum):
-    """What is compared; only two of one kind are."""
+    """The kind of both things that are compared: A and B are of the same kind."""
 
     MODEL = "model"
     VARIANT = "variant"
