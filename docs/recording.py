@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,13 @@ from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.documents import SAMPLES, TABLES, to_document
+from dlbricks_tui.store.documents import SAMPLES, TABLES, to_document, to_record
+from dlbricks_tui.store.records import Proof, Timed
 from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.store.verification import check_plausible
 from dlbricks_tui.tui.choices import BATCH_SIZES
 
-MOST_BYTES = 300_000
+MOST_BYTES = 400_000
 # The name in place of that of the host.
 HOST = "demo"
 # Measured at several batch sizes and numbers of threads in all runtimes, analysed, served and traced.
@@ -195,9 +197,9 @@ def _results(data: DataFolder) -> Iterator[bytes]:
     with ResultsDatabase(data.store) as store:
         for kind in TABLES.values():
             for record in _newest(store.records(kind)):
-                if hasattr(record, "statistics"):
-                    record = _rounded_result(record)
-                document = _without_names(_rounded(to_document(record)))
+                document = _without_names(_shortened(record))
+                # What `dlbricks demo` exports can be imported.
+                check_plausible(to_record(document))
                 if document["table"] in WITHOUT_UUID:
                     del document["uuid"]
                 yield json.dumps(document, separators=(",", ":")).encode() + b"\n"
@@ -213,12 +215,29 @@ def _newest(records: Iterable[Any]) -> list[Any]:
     return list(found.values())
 
 
-def _rounded_result(result: Any) -> Any:
-    """Return a result with samples of four digits, and their statistics where those are of the samples alone."""
+def _shortened(record: Any) -> dict[str, Any]:
+    """Return a record as a document with fewer digits; what is computed from its samples still follows from them."""
+    if isinstance(record, Proof):
+        return to_document(record)
+    if isinstance(record, Timed):
+        record = _with_short_samples(record)
+    return {**_rounded(to_document(record)), **_rounded(_statistics_of(record), 9)}
+
+
+def _with_short_samples(result: Any) -> Any:
+    """Return a result with samples of four digits and their statistics."""
+    warm_up = len(result.samples_ms) - result.statistics.count
     samples = tuple(_digits(sample, 4) for sample in result.samples_ms)
-    if samples and result.statistics == summarise(result.samples_ms):
-        return replace(result, samples_ms=samples, statistics=summarise(samples))
-    return replace(result, samples_ms=samples)
+    found = summarise(samples[warm_up:])
+    if result.statistics != summarise(result.samples_ms[warm_up:]):
+        # Its interval has more in it than the samples tell.
+        low, high = max(result.statistics.low_ms, min(samples)), min(result.statistics.high_ms, max(samples))
+        found = replace(found, low_ms=low, high_ms=high)
+    return replace(result, samples_ms=samples, statistics=found)
+
+
+def _statistics_of(record: Any) -> dict[str, Any]:
+    return {"statistics": asdict(record.statistics)} if isinstance(record, Timed) else {}
 
 
 def _rounded(value: Any, digits: int = 5) -> Any:

@@ -227,9 +227,13 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
     if state.state in (State.INTERRUPTED, State.CANCELLED):
         narrate(f"what was measured is kept; `dlbricks runs resume {state.run}` goes on with the rest")
         return Status.INTERRUPTED
+    cure = f"; `dlbricks runs resume {state.run} --time-budget S` gives it another" if _ended_by_budget(state) else ""
     if _measured_nothing(state):
-        narrate(f"nothing was measured: {state.message or 'no layer can be measured alone, so use --end-to-end'}")
+        reason = state.message or "no layer can be measured alone, so use --end-to-end"
+        narrate(f"nothing was measured: {reason}{cure}")
         return Status.DONE_WITH_FAILURES
+    if cure:
+        narrate(f"{state.message}{cure}")
     failures = state.bricks.failed + state.whole_models.failed + left_out
     return Status.DONE_WITH_FAILURES if failures or state.state is State.FAILED else Status.DONE
 
@@ -248,6 +252,11 @@ def _tell_end(state: RunState, request: RunRequest) -> None:
         f"{counted(bricks.measured, 'brick')} measured, {unfinished}{bricks.reused} known before, "
         f"{bricks.failed} failed{spared}"
     )
+
+
+def _ended_by_budget(state: RunState) -> bool:
+    # Nothing else ends a run without a fault before it has measured all.
+    return state.state is State.FINISHED and bool(state.message)
 
 
 def _measured_nothing(state: RunState) -> bool:

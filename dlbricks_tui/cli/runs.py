@@ -1,8 +1,10 @@
 """`dlbricks runs`: list the runs, watch, replay, pause, cancel or resume one."""
 
 import argparse
+import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dlbricks_tui.cli.output import narrate, show, write_json
 from dlbricks_tui.cli.parser import (
@@ -10,6 +12,7 @@ from dlbricks_tui.cli.parser import (
     Handler,
     Parser,
     Status,
+    UsageError,
     add_action,
     add_listing,
     add_quiet_option,
@@ -39,6 +42,12 @@ def register(parser: Parser) -> None:
     for action in (watching, replaying, resuming):
         add_quiet_option(action)
     resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
+    resuming.add_argument(
+        "--time-budget",
+        metavar="S",
+        type=float,
+        help="another time budget in seconds, `inf` for none (default: that of the run, anew)",
+    )
 
 
 def list_runs(args: argparse.Namespace) -> int:
@@ -99,13 +108,26 @@ def resume_run(args: argparse.Namespace) -> int:
     state = folder.state()
     if not state.active:
         from dlbricks_tui.cli.run import carry_out, showing_of
-        from dlbricks_tui.runs.request import read_request
+        from dlbricks_tui.runs.request import read_request, write_request
 
-        return carry_out(folder, read_request(folder.request_file), args.data, showing_of(args))
+        request = read_request(folder.request_file)
+        if args.time_budget is not None:
+            # Stored for a separate process, and for the next time.
+            request = replace(request, time_budget_seconds=_budget(args.time_budget))
+            write_request(folder.request_file, request)
+        return carry_out(folder, request, args.data, showing_of(args))
+    if args.time_budget is not None:
+        raise RunError(f"run {folder.run} is {state.state.value}: cancel it before you resume it with another budget")
     if state.state is State.PAUSED or folder.pause_file.exists():
         folder.unpause()
         return _confirm(folder, "goes on", as_json=args.json)
     raise RunError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
+
+
+def _budget(seconds: float) -> float | None:
+    if not seconds > 0:
+        raise UsageError(f"--time-budget {seconds:g}: give more than 0 seconds, or inf for no limit")
+    return None if math.isinf(seconds) else seconds
 
 
 def _add(actions: Actions, name: str, about: str, handler: Handler) -> Parser:

@@ -32,6 +32,10 @@ from dlbricks_tui.runs.run_folder import RunFolders
 from dlbricks_tui.runtime.errors import FrameworkMissingError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.share.galleries import Trust, import_paths
+from dlbricks_tui.share.signatures import Signers
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.exporting import export_selection
 from docs.recording import HOST, MOST_BYTES
 
 ANEW = "record the demonstration anew, in a checkout on a quiet host: python -m docs.recording FOLDER"
@@ -148,3 +152,13 @@ def test_a_damaged_or_missing_file_is_one_line(tmp_path: Path) -> None:
         with pytest.raises(DemonstrationError) as refused, open_demonstration(file):
             pass
         assert "\n" not in str(refused.value)
+
+
+def test_its_results_can_be_exported_and_imported_elsewhere(demonstration: Demonstration, tmp_path: Path) -> None:
+    file = tmp_path / "results.json.gz"
+    with ResultsDatabase(demonstration.data.store) as store:
+        count = export_selection(store.select(order=()), file)
+    with ResultsDatabase(tmp_path / "store") as store:
+        done = import_paths(store, [file], Trust(Signers()))
+        assert done.complete
+        assert len(store.select(order=())) == count > 500

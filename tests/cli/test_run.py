@@ -245,8 +245,13 @@ def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command) -> No
     assert (found["bricks"]["run"], found["unfinished"]) == (0, 0)
     assert "nothing was measured: its time budget of 0.001 s is spent" in told
     run = found["run"]
+    assert f"`dlbricks runs resume {run} --time-budget S` gives it another" in told
     assert dlbricks("runs", "watch", run)[0] == 1
-    assert measured(dlbricks)[0] == 0
+    assert "time-budget -1: give more than 0 seconds" in dlbricks("runs", "resume", run, "--time-budget", "-1")[2]
+    assert dlbricks("runs", "resume", run)[0] == 1, "it has the same budget again"
+    status, out, told = dlbricks("runs", "resume", run, "--time-budget", "inf", "--json")
+    assert (status, json.loads(out)["bricks"]["run"]) == (0, BRICKS)
+    assert "time budget" not in told
     status, _, told = measured(dlbricks, "--time-budget", "1000")
     assert (status, "nothing was measured" in told) == (0, False), "everything is known"
 
