@@ -1,7 +1,7 @@
 """Compare two selections of results: two systems, two runtimes, or before and after a change."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -43,7 +43,8 @@ def verdict_on(ratio: float, p_value: float | None) -> Verdict:
 class Paired:
     """The newest good results of a brick in a context, or of a whole model, in both selections.
 
-    `p_value` is adjusted for the number of comparisons; None if there are too few samples.
+    Both are of the same runtime, unless the selections have no runtime in common for it. `p_value` is adjusted for the
+    number of comparisons; None if there are too few samples.
     """
 
     first: Summary
@@ -102,7 +103,7 @@ def contrast(first: Selection, second: Selection, go_on: Callable[[], bool] = la
             break
         # The store reports damaged results.
         with suppress(DamagedResultError):
-            pairs.append(_tested(ones[subject], others[subject]))
+            pairs.append(_tested(*_comparable(ones[subject], others[subject])))
     corrected = iter(adjusted([pair.p_value for pair in pairs if pair.p_value is not None]))
     pairs = [pair if pair.p_value is None else replace(pair, p_value=next(corrected)) for pair in pairs]
     ratio, low, high = mean_ratio([pair.ratio for pair in pairs]) if pairs else (None, 1.0, 1.0)
@@ -118,11 +119,27 @@ class _Found(NamedTuple):
         return self.result.result(0).samples_ms
 
 
-def _by_subject(selection: Selection) -> dict[tuple[str, ...], _Found]:
-    """Return the newest good result of each brick in its context, and of each model."""
-    newest = newest_of_each(selection.matching(equal(good=True)), _SAME)
-    found = enumerate(newest.summaries())
-    return {(it.brick, it.model, it.context): _Found(newest[place : place + 1], it) for place, it in found}
+def _by_subject(selection: Selection) -> dict[tuple[str, ...], dict[str, _Found]]:
+    """Return the newest good result of each brick in its context, and of each model, by runtime."""
+    newest = newest_of_each(selection.matching(equal(good=True)), (*_SAME, "runtime"))
+    found: dict[tuple[str, ...], dict[str, _Found]] = {}
+    for place, it in enumerate(newest.summaries()):
+        subject = it.brick, it.model, it.context
+        found.setdefault(subject, {})[it.runtime] = _Found(newest[place : place + 1], it)
+    return found
+
+
+def _comparable(ones: Mapping[str, _Found], others: Mapping[str, _Found]) -> tuple[_Found, _Found]:
+    """Return the newest results of a runtime that both have; without one, the newest of each."""
+    common = ones.keys() & others.keys()
+    if not common:
+        return _newest(ones.values()), _newest(others.values())
+    second = _newest(others[runtime] for runtime in common)
+    return ones[second.summary.runtime], second
+
+
+def _newest(found: Iterable[_Found]) -> _Found:
+    return max(found, key=lambda it: it.summary.precedence)
 
 
 def _tested(first: _Found, second: _Found) -> Paired:

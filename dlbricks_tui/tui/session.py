@@ -31,7 +31,9 @@ class SharedStore:
         with self._lock:
             if self._store is None:
                 from dlbricks_tui.store.database import ResultsDatabase
+                from dlbricks_tui.tui.memory import return_large_blocks
 
+                return_large_blocks()
                 self._store = ResultsDatabase(self.folder)
             yield self._store
 

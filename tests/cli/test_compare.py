@@ -218,3 +218,7 @@ def test_limits_on_kernels_are_rows_and_part_of_the_run_that_measures_them(compa
     *_, missing = json.loads(out)["combinations"]
     assert (missing["instructions"], missing["ratio"]) == ("sse41", None)
     assert f"--runtime {ours.name} --threads 1 --instructions sse41" in missing["command"]
+    _, out, _ = compare([], "table1:16", "--threads", "2", "--json")
+    assert [(it["threads"], it["instructions"]) for it in json.loads(out)["combinations"]] == [(2, "all")], (
+        "limits that nobody asked for, and that were not measured with these threads"
+    )

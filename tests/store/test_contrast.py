@@ -69,6 +69,16 @@ def test_swapping_the_selections_inverts_the_comparison(store: ResultsDatabase) 
     assert turned.count(Verdict.FASTER) == found.count(Verdict.SLOWER)
 
 
+def test_results_of_the_same_runtime_are_compared_where_both_have_one(store: ResultsDatabase) -> None:
+    later = "2026-11-25T08:00:00.000000+00:00"
+    store.add(measurement(brick=brick(0), **HERE, **spread_around(0.1), when=later, runtime="of here alone"))
+    (pair,) = contrast(chosen(store, "system=here"), chosen(store, "system=there", f"brick={brick(0)}")).pairs
+    assert pair.first.runtime == pair.second.runtime
+    assert pair.ratio == pytest.approx(2.0)
+    (pair,) = contrast(chosen(store, "system=here", "runtime=of here alone"), chosen(store, "system=there")).pairs
+    assert pair.ratio == pytest.approx(20.0), "two runtimes"
+
+
 def test_the_newest_good_result_counts(store: ResultsDatabase) -> None:
     later = "2026-11-25T08:00:00.000000+00:00"
     store.add(

@@ -203,13 +203,16 @@ class _Comparison:
     def _wanted(self, runtimes: Sequence[RuntimeVariants], known: Collection[_Combination]) -> list[_Combination]:
         """Return the known combinations, with each value of the options in place of theirs.
 
-        A runtime without known ones has the combination that a run without options would measure.
+        A runtime without known ones has the combination that a run without options would measure. Where they were not
+        measured, unusual precisions and kernels are left out unless an option names them.
         """
         options, found = self._options, dict[_Combination, None]()
         for runtime in runtimes:
+            usual = self._usual(runtime)
             own = [each for each in known if each.runtime == runtime]
             if not own and (options.names_a_combination or not known):
-                own = [self._usual(runtime)]
+                own = [usual]
+            plain = [each for each in own if not self._differs_unasked(each, usual)]
             for each in own:
                 for threads, precision, instructions, optimisation, batch in product(
                     several(options.threads) or (each.threads,),
@@ -219,8 +222,19 @@ class _Comparison:
                     several(options.batch) or (each.batch,),
                 ):
                     kernels = Kernels(instructions, optimisation)
-                    found[_Combination(runtime, threads, precision, kernels, self._batch(runtime, batch))] = None
+                    wanted = _Combination(runtime, threads, precision, kernels, self._batch(runtime, batch))
+                    if wanted in known or not plain or not self._differs_unasked(wanted, usual):
+                        found[wanted] = None
         return list(found)
+
+    def _differs_unasked(self, each: _Combination, usual: _Combination) -> bool:
+        """Return whether a combination differs from the usual one in its precision or kernels, without an option."""
+        options = self._options
+        return (
+            (options.precision is None and each.precision is not usual.precision)
+            or (options.instructions is None and each.kernels.instructions is not usual.kernels.instructions)
+            or (options.optimisation is None and each.kernels.optimisation is not usual.kernels.optimisation)
+        )
 
     def _usual(self, runtime: RuntimeVariants) -> _Combination:
         threads = self._options.usual_threads
