@@ -10,9 +10,13 @@ from textual.pilot import Pilot
 from dlbricks_tui.fleet.events import (
     HostState,
 )
-from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders
+from dlbricks_tui.fleet.folder import FleetFolder, FleetFolders, write_fleet_request
+from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.fleet import fleets
 from dlbricks_tui.tui.fleet.boxes import (
     AllFleetsScreen,
     CancelFleetScreen,
@@ -23,7 +27,8 @@ from dlbricks_tui.tui.fleet.boxes import (
 from dlbricks_tui.tui.fleet.fleets import Fleets
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
 from dlbricks_tui.tui.fleet.screen import FleetScreen
-from tests.fleet.sample_fleet import changed, progress, sample_fleet, tell
+from tests.fleet.sample_fleet import RUN, changed, estimate, progress, sample_fleet, tell
+from tests.runs.runs import Site
 from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, showing
 from tests.tui.results import source_called
 from tests.tui.snapshots import check_all
@@ -49,6 +54,10 @@ async def settled(pilot: Pilot[None]) -> None:
     await pilot.pause()
     await pilot.app.workers.wait_for_complete()
     await pilot.pause()
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    return [note.message for note in pilot.app._notifications]
 
 
 async def test_the_question_the_answer_and_the_hosts_stand_on_the_screen(new: DataFolder, fleet: FleetFolder) -> None:
@@ -81,7 +90,12 @@ async def test_what_happens_on_the_hosts_appears(new: DataFolder, fleet: FleetFo
         assert (rows["m8g"].state, rows["m8g"].message) == (HostState.LOST, "it went away")
 
 
-async def test_keys_pause_all_hosts_and_cancel_after_a_question(new: DataFolder, fleet: FleetFolder) -> None:
+async def test_keys_pause_all_hosts_and_cancel_after_a_question(
+    new: DataFolder, fleet: FleetFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cancelled: list[str] = []
+    # The process of this fleet run is that of the tests.
+    monkeypatch.setattr(FleetFolder, "cancel", lambda it: cancelled.append(it.run))
     async with fleet_screen(new) as pilot:
         await press(pilot, "p")
         await settled(pilot)
@@ -91,6 +105,11 @@ async def test_keys_pause_all_hosts_and_cancel_after_a_question(new: DataFolder,
         assert not fleet.pause_file.exists()
         await press(pilot, "x")
         assert isinstance(pilot.app.screen, CancelFleetScreen)
+        await press(pilot, "escape")
+        assert not cancelled
+        await press(pilot, "x", "y")
+        await settled(pilot)
+        assert cancelled == [RUN] and isinstance(pilot.app.screen, FleetScreen)
 
 
 async def test_the_selected_host_is_paused_and_ended(
@@ -103,6 +122,57 @@ async def test_the_selected_host_is_paused_and_ended(
         await press(pilot, "1", "j", "P", "X")
         await settled(pilot)
         assert asked == [("pause", "m8g"), ("cancel", "m8g")]
+
+
+async def test_what_a_host_reports_can_be_copied(new: DataFolder, fleet: FleetFolder) -> None:
+    async with fleet_screen(new) as pilot:
+        await press(pilot, "y")
+        assert not new.copied.exists() and "This host reports nothing." in told(pilot)
+        await press(pilot, "G", "y")
+        assert new.copied.read_text() == "it has dlbricks 0.1.0, and 0.2.0 is needed"
+
+
+async def test_the_hosts_of_a_model_are_sorted_by_latency_or_by_cost(new: DataFolder, fleet: FleetFolder) -> None:
+    tell(fleet, estimate("t4g", "resnet50_v1", 60.0, dollars=0.89))
+    async with fleet_screen(new, WIDE) as pilot:
+        ranking = pilot.app.screen.query_one(RankingPanel)
+        await press(pilot, "3")
+        assert [it.host for it in ranking.found] == ["m8g", "c7i", "t4g"]
+        await press(pilot, "s")
+        assert [it.host for it in ranking.found] == ["t4g", "m8g", "c7i"]
+        await press(pilot, "s")
+        assert [it.host for it in ranking.found] == ["m8g", "c7i", "t4g"]
+
+
+async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_list_of_all(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_fleet(new, State.INTERRUPTED)
+    resumed: list[str] = []
+    monkeypatch.setattr(fleets, "start_detached", lambda folder, _: resumed.append(folder.run))
+    async with fleet_screen(new) as pilot:
+        await press(pilot, "r")
+        await settled(pilot)
+        assert resumed == [RUN]
+        await press(pilot, "R", "r")
+        await settled(pilot)
+        assert resumed == [RUN, RUN] and isinstance(pilot.app.screen, FleetScreen)
+
+
+async def test_the_hosts_of_another_file_are_added(new: DataFolder, fleet: FleetFolder, tmp_path: Path) -> None:
+    request = FleetRequest(run=Site(tmp_path / "site").request(), hosts=(HostEntry(name="c7i"), HostEntry(name="m8g")))
+    write_fleet_request(fleet.request_file, request)
+    file = tmp_path / "more.toml"
+    file.write_text('[[host]]\nname = "t4g"\n')
+    async with fleet_screen(new) as pilot:
+        await press(pilot, "plus")
+        assert isinstance(pilot.app.screen, HostsFileScreen)
+        await press(pilot, f'"{file}"', "enter")
+        await settled(pilot)
+        assert [it.name for it in fleet.added_hosts()] == ["t4g"]
+        await press(pilot, "plus", f'"{file}"', "enter")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, ErrorScreen) and "has a host t4g already" in screen_text(pilot)
 
 
 async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
@@ -124,10 +194,12 @@ async def test_a_new_fleet_run_asks_for_hosts_and_settings_and_starts(
         await press(pilot, f'"{tmp_path / "h.toml"}"', "enter")
         await settled(pilot)
         assert isinstance(pilot.app.screen, StartFleetScreen)
-        await press(pilot, "l", "enter")
+        await press(pilot, "j", "j", "j", "h", "k", "k", "k", "l", "enter")
         await settled(pilot)
     ((names, path, settings),) = started
-    assert (names, path, settings.question.value) == (["squeezenet1.1"], tmp_path / "h.toml", "everything")
+    assert (names, path) == (["squeezenet1.1"], tmp_path / "h.toml")
+    # The value before the usual one is the last.
+    assert (settings.question, settings.threads) == (Question.EVERYTHING, 16)
 
 
 async def test_a_broken_hosts_file_is_refused_in_one_message(new: DataFolder, tmp_path: Path) -> None:

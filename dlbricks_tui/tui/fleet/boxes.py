@@ -151,7 +151,11 @@ class AllFleetsScreen(SearchedDialog[str]):
     def action_resume(self) -> None:
         if self._list.selected is not None:
             run = self._list.selected.run
-            self.run_in_thread(partial(self._resume, run), "resume", lambda _: self.dismiss(run))
+            self.run_in_thread(partial(self._resume, run), "resume", lambda _: self._resumed(run))
+
+    def _resumed(self, run: str) -> None:
+        # Without its result: a screen cannot await its own end.
+        self.dismiss(run)
 
 
 class _FleetRows(ItemRows["RunState"]):
