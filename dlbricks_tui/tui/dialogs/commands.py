@@ -87,9 +87,6 @@ class PaletteScreen(Dialog[Command]):
         words = event.value.casefold().split()
         self._list.show([command for command in self._commands if _command_matches(command[0], words)])
 
-    def on_input_submitted(self) -> None:
-        self.action_take()
-
     def action_next(self) -> None:
         self._list.action_down()
 

@@ -68,9 +68,6 @@ class InputShapesScreen(Dialog["dict[str, Shape]"]):
         if self._fields:
             self.set_focus(next(iter(self._fields.values())))
 
-    def on_input_submitted(self) -> None:
-        self.action_submit()
-
     def on_input_changed(self) -> None:
         self._say("")
 

@@ -141,9 +141,6 @@ class PathScreen(Dialog[Path]):
             self._show_problem("")
         self._look()
 
-    def on_input_submitted(self) -> None:
-        self.action_take()
-
     def action_complete(self) -> None:
         self._type(self._list.chosen or common_beginning(self._list.items) or self._path.value)
 

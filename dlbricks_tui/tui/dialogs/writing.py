@@ -61,9 +61,6 @@ class WritingScreen(Dialog[Value], Generic[Value]):
             yield self._field
             yield self._below
 
-    def on_input_submitted(self) -> None:
-        self.action_submit()
-
     def on_input_changed(self) -> None:
         self._say("")
 

@@ -1,8 +1,10 @@
 """Lines to type into."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rich.segment import Segment
+from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
@@ -14,8 +16,13 @@ from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.places import HelpPlace
 
 
-class Field(Input):
+class Field(Input, inherit_bindings=False):
     """A one-line field with a steady cursor, as blinking would write to the terminal all the time."""
+
+    # Enter runs the action of the box around the field, by the key that the user has given to it.
+    BINDINGS: ClassVar[list[BindingType]] = [
+        it for it in Input.BINDINGS if not (isinstance(it, Binding) and it.action == "submit")
+    ]
 
     def __init__(self, value: str = "", *, hint: str = "") -> None:
         super().__init__(value, placeholder=hint, compact=True, select_on_focus=False)
