@@ -6,8 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from textual._compositor import CompositorUpdate
+from textual.drivers.headless_driver import HeadlessDriver
 
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.diff_driver import ScreenDiff, look_of
 from tests.tui.application import app_on, press, running
 
@@ -146,3 +149,28 @@ async def test_the_workbench_is_drawn_the_same_with_an_eighth_of_the_bytes(measu
             assert found.cells == expected.cells
     after_the_first = sizes[1:]
     assert sum(less for _, less in after_the_first) < 0.125 * sum(more for more, _ in after_the_first)
+
+
+async def test_a_key_repairs_a_screen_that_other_output_has_overwritten(
+    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diff, terminal = ScreenDiff(), Paper()
+
+    def display(app: DlbricksApp, _: object, drawn: CompositorUpdate | None) -> None:
+        if drawn is not None:
+            terminal.write(diff.reduced(drawn.render_segments(app.console)))
+
+    monkeypatch.setattr(DlbricksApp, "_display", display)
+    # Tests have no terminal; the driver of a slow connection remembers what it has written.
+    monkeypatch.setattr("dlbricks_tui.tui.app.DiffDriver", HeadlessDriver)
+    monkeypatch.setattr(HeadlessDriver, "forget", lambda _: diff.forget(), raising=False)
+    async with running(app_on(measured), (120, 40)) as pilot:
+        await press(pilot, "j")
+        shown = dict(terminal.cells)
+        assert len(shown) == 120 * 40
+        for column in range(120):
+            terminal.cells[5, column] = ("?", None)
+        await press(pilot, "2", "1")
+        assert terminal.cells != shown
+        await press(pilot, "ctrl+l")
+        assert terminal.cells == shown

@@ -4,8 +4,14 @@ import sys
 import time
 from contextlib import suppress
 
+import pytest
+from textual.drivers.headless_driver import HeadlessDriver
+
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.tui import app
 from dlbricks_tui.tui.door import is_hung_up
 from tests.runs.killing import eventually
+from tests.tui.application import app_on, press, running
 
 # A Python handler stops the process later than the kernel would.
 INNER = """
@@ -53,3 +59,22 @@ def test_a_terminal_with_a_closed_peer_counts_as_hung_up() -> None:
         assert is_hung_up(ours)
     finally:
         os.close(ours)
+
+
+async def test_the_terminal_is_restored_while_the_job_is_stopped(
+    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    did: list[str] = []
+    monkeypatch.setattr(app, "has_shell", lambda: True)
+    monkeypatch.setattr(app, "stop_job", lambda: did.append("the job stops"))
+    monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
+    monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _: did.append("the terminal is restored"))
+    monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _: did.append("the screen is back"))
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "ctrl+z")
+        assert did == ["the terminal is restored", "the job stops", "the screen is back"]
+        monkeypatch.setattr(app, "has_shell", lambda: False)
+        await press(pilot, "ctrl+z")
+        assert did[3:] == [] and [it.message for it in pilot.app._notifications] == [
+            "No shell can resume dlbricks here."
+        ]

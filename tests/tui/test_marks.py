@@ -108,6 +108,10 @@ async def test_two_models_are_compared_on_one_screen(measured: DataFolder) -> No
         assert isinstance(pilot.app.screen.focused.parent, CircumstancesPanel)  # type: ignore[union-attr]
         await press(pilot, "1")
         assert isinstance(pilot.app.screen.focused.parent, PartsPanel)  # type: ignore[union-attr]
+        await press(pilot, "tab")
+        assert isinstance(pilot.app.screen.focused.parent, CircumstancesPanel)
+        await press(pilot, "shift+tab")
+        assert isinstance(pilot.app.screen.focused.parent, PartsPanel)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 

@@ -1,17 +1,42 @@
 """Panels are reached by the keys in their titles, and by the keys for the next and the previous panel."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.tui.analysis import work
+from dlbricks_tui.tui.analysis.screen import AnalysisScreen
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.widgets.panel import Panel
-from tests.tui.application import SIZES, app_on, press, running
+from tests.tui.application import SIZES, WRITTEN, app_on, press, running, showing
+from tests.tui.results import source_called
 
 # The key that opens each screen, and its panels in their order.
 SCREENS = {
     "results": ("6", ("result-table", "result", "history")),
     "corpus": ("7", ("uniqueness", "kinds", "likeness", "granularities")),
     "systems": ("8", ("systems", "system", "machines", "doctor")),
+}
+SPEC = ModelSpec(source_called("squeezenet1.1"), WRITTEN.level, WRITTEN.cutting)
+# The screens of the open model, and their panels.
+OF_A_MODEL: dict[str, tuple[Callable[[Session], Screen[Any]], tuple[str, ...]]] = {
+    "analysis": (
+        lambda session: AnalysisScreen(session, SPEC, WRITTEN, Config(), None),
+        ("bounds", "what-ifs", "change", "layers"),
+    ),
+    "scenario": (
+        lambda session: ScenarioScreen(session, SPEC, WRITTEN, Config()),
+        ("load", "load-settings", "latencies", "load-tests"),
+    ),
+    "trace": (lambda session: TraceScreen(session, SPEC, WRITTEN, Config()), ("timeline", "span", "traces")),
 }
 
 
@@ -44,3 +69,22 @@ async def test_tab_visits_the_panels_in_both_directions(name: str, stored: DataF
         for expected in reversed(panels):
             await press(pilot, "shift+tab")
             assert with_focus(pilot) == expected
+
+
+@pytest.mark.parametrize("name", OF_A_MODEL)
+async def test_the_panels_of_a_screen_about_a_model_have_keys_and_follow_one_another(
+    name: str, new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The panels are the same whatever the analysis says.
+    monkeypatch.setattr(work, "analyse", lambda *_: "nothing was measured")
+    screen_of, panels = OF_A_MODEL[name]
+    async with showing(new, screen_of, SIZES[0]) as pilot:
+        for expected in (*panels[1:], panels[0]):
+            await press(pilot, "tab")
+            assert with_focus(pilot) == expected
+        for expected in reversed(panels):
+            await press(pilot, "shift+tab")
+            assert with_focus(pilot) == expected
+        for number in range(len(panels), 0, -1):
+            await press(pilot, str(number))
+            assert with_focus(pilot) == panels[number - 1]

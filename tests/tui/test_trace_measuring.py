@@ -127,7 +127,7 @@ async def test_the_order_has_the_settings_of_the_box(
     new: DataFolder, process: Process, orders: list[TraceOptions]
 ) -> None:
     async with trace_screen(new, NARROW) as pilot:
-        await press(pilot, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "j", "e")
+        await press(pilot, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "l", "h", "j", "e")
         await press(pilot, "backspace", "backspace", '"7"', "enter")
         assert isinstance(pilot.app.screen, StartTraceScreen)
         await pilot.press("enter")
