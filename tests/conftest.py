@@ -1,6 +1,8 @@
 """What holds for every test."""
 
+import shlex
 import signal
+import sys
 import sysconfig
 import venv
 from importlib import metadata
@@ -12,10 +14,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.runtime.registry import Registry
 
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
-settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# `make soak` tries many more examples of each property.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=25)
+# `make soak` tries many more examples of each property, and the larger models.
 settings.register_profile("thorough", settings.get_profile("untimed"), max_examples=1000)
 settings.load_profile("untimed")
 # Background jobs ignore ctrl+c, and jobs of `nohup` the end of the terminal. Tests send both to their processes.
@@ -73,6 +76,34 @@ def python_without_mxnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if not package.name.startswith("mxnet"):
             (packages / package.name).symlink_to(package)
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def registered_fake(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file `runtimes.json` with a runtime called `fake`: an interpreter that always starts the fake worker."""
+    folder = tmp_path_factory.mktemp("fake")
+    interpreter = folder / "python"
+    worker = Path(__file__).parent / "runs" / "fake_worker.py"
+    interpreter.write_text(f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(worker))} "$@"\n')
+    interpreter.chmod(0o755)
+    Registry(folder).add(str(interpreter), "fake")
+    return (folder / "runtimes.json").read_bytes()
+
+
+@pytest.fixture
+def data_with_fake(tmp_path: Path, registered_fake: bytes) -> Path:
+    """A data folder with that runtime: no worker is started to describe itself for each test."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "runtimes.json").write_bytes(registered_fake)
+    return folder
+
+
+@pytest.fixture
+def rough_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulate fewer tests of a scenario: those of `tests/scenarios` simulate all, and say what is predicted."""
+    monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS", 40)
+    monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS_IN_BATCHES", 20)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-import shlex
 import subprocess
 import sys
 import threading
@@ -25,7 +24,7 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.validation import faults
 from tests.fleet.sample_fleet import EVENTS, tell
-from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, move_results
+from tests.runs.runs import BRICKS, MODEL, move_results
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -35,16 +34,9 @@ BY_THE_FAKE = api.MeasureOptions(
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
+def data(data_with_fake: Path) -> Path:
     """A data folder whose usual runtime is the fake worker."""
-    interpreter = tmp_path / "python"
-    interpreter.write_text(
-        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
-    )
-    interpreter.chmod(0o755)
-    folder = tmp_path / "data"
-    assert main(["--data-dir", str(folder), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
-    return folder
+    return data_with_fake
 
 
 def measured(data: Path, progress: Callable[[api.Progress], None] | None = None) -> api.RunResult:

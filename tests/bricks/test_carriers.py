@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.carriers import Carrier, carrier_of, cover, kept_places, segments_of
@@ -71,7 +71,6 @@ def test_without_needed_bricks_there_is_no_carrier() -> None:
     assert carrier_of(chain("conv"), lambda layer: False) is None
 
 
-@settings(max_examples=200, deadline=None)
 @given(graphs(), st.integers(1, 4))
 def test_a_carrier_holds_every_brick_and_reads_only_earlier_nodes(graph: LayerGraph, copies: int) -> None:
     carrier = whole_carrier(graph)

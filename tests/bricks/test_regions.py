@@ -31,6 +31,7 @@ from tests.bricks.graphs import (
     chain,
     graphs,
     laid_out,
+    many_layers,
     random_graphs,
     rewritten,
     series_parallel,
@@ -354,12 +355,14 @@ def test_a_model_without_layers_is_an_empty_chain() -> None:
     assert (root.size, root.parts) == (0, ())
 
 
-def test_18000_layers_nested_or_in_a_row_meet_no_recursion_limit() -> None:
-    row = tree_of(chain(*["conv", "relu"] * 9_000))
+@many_layers
+def test_thousands_of_layers_nested_or_in_a_row_meet_no_recursion_limit(layers: int) -> None:
+    half = layers // 2
+    row = tree_of(chain(*["conv", "relu"] * half))
     assert [type(part) for part in row.root.parts] == [Repeat]
-    nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(9_000)]
-    nested += [Spec("add", after(8_998 + i, 8_999 - i)) for i in range(1, 9_000)]
-    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 17_000
+    nested = [Spec("conv", after(i - 1) if i else DATA) for i in range(half)]
+    nested += [Spec("add", after(half - 2 + i, half - 1 - i)) for i in range(1, half)]
+    assert max(depth for depth, _ in walk(tree_of(built(nested)).root)) > 0.9 * layers
 
 
 cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sampled_from(LayerOrder))

@@ -1,7 +1,9 @@
 """Looking up a known model: the libraries that read and cut models, and the modules that predict, do not load."""
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +16,34 @@ from tests.estimate.table1 import table1
 from tests.models.onnx_models import floats, model, saved
 from tests.store.samples import runtime, system
 
-LOOK_UPS = (["tree", "MODEL"], ["tree", "MODEL", "--json"], ["estimate", "MODEL", "--level", "written"])
+LOOK_UPS = (("tree", "MODEL"), ("tree", "MODEL", "--json"), ("estimate", "MODEL", "--level", "written"))
+# Runs commands one after another, and prints after each what has been loaded.
 PROGRAM = """
-import contextlib, sys
+import contextlib, json, sys
 from dlbricks_tui.cli.main import main
-with contextlib.suppress(SystemExit):
-    main(sys.argv[1:])
-libraries = {"networkx", "onnx", "google.protobuf"} & set(sys.modules)
-predicting = [name for name in sys.modules if name.startswith("dlbricks_tui.estimate.prediction")]
-print(*sorted(libraries), *predicting, file=sys.stderr)
+for command in json.loads(sys.argv[1]):
+    with contextlib.suppress(SystemExit):
+        main(command)
+    libraries = {"networkx", "onnx", "google.protobuf"} & set(sys.modules)
+    predicting = [name for name in sys.modules if name.startswith("dlbricks_tui.estimate.prediction")]
+    print("loaded:", *sorted(libraries), *predicting, file=sys.stderr)
 """
 
 
-def loaded_by(data: Path, *arguments: str) -> set[str]:
-    """The libraries for reading and cutting, and the modules for predicting, that a command loads."""
-    command = [sys.executable, "-c", PROGRAM, "--data-dir", str(data), *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True)
-    return set(ran.stderr.splitlines()[-1].split())
+def loaded_by(data: Path, *commands: Sequence[str]) -> list[set[str]]:
+    """The libraries for reading and cutting, and the modules for predicting, loaded by the end of each command."""
+    asked = json.dumps([["--data-dir", str(data), *command] for command in commands])
+    ran = subprocess.run([sys.executable, "-c", PROGRAM, asked], capture_output=True, text=True, check=True)
+    return [set(line.split()[1:]) for line in ran.stderr.splitlines() if line.startswith("loaded:")]
 
 
 def libraries_of(loaded: set[str]) -> set[str]:
     """Those that are not of dlbricks."""
     return {name for name in loaded if not name.startswith("dlbricks_tui.")}
+
+
+def look_ups_of(model: str) -> list[list[str]]:
+    return [[word.replace("MODEL", model) for word in look_up] for look_up in LOOK_UPS]
 
 
 @pytest.fixture
@@ -45,32 +53,33 @@ def onnx_model(tmp_path: Path) -> str:
 
 
 @pytest.mark.mxnet
-@pytest.mark.parametrize("look_up", LOOK_UPS, ids=" ".join)
-def test_a_known_mxnet_model_is_looked_up_without_networkx(look_up: list[str], tmp_path: Path) -> None:
-    command = [word.replace("MODEL", "squeezenet1.1") for word in look_up]
-    assert libraries_of(loaded_by(tmp_path / "data", *command)) == {"networkx"}
-    assert libraries_of(loaded_by(tmp_path / "data", *command)) == set()
+def test_a_known_mxnet_model_is_looked_up_without_networkx(tmp_path: Path) -> None:
+    asked = look_ups_of("squeezenet1.1")
+    first, *_ = loaded_by(tmp_path / "data", *asked)
+    assert libraries_of(first) == {"networkx"}
+    known = loaded_by(tmp_path / "data", *asked)
+    assert [libraries_of(each) for each in known] == [set()] * len(asked)
 
 
-@pytest.mark.parametrize("look_up", LOOK_UPS, ids=" ".join)
-def test_a_known_onnx_model_is_looked_up_without_networkx_and_onnx(
-    look_up: list[str], tmp_path: Path, onnx_model: str
-) -> None:
-    command = [word.replace("MODEL", onnx_model) for word in look_up]
-    assert libraries_of(loaded_by(tmp_path / "data", *command)) >= {"networkx", "onnx"}
-    assert libraries_of(loaded_by(tmp_path / "data", *command)) == set()
+def test_a_known_onnx_model_is_looked_up_without_networkx_and_onnx(tmp_path: Path, onnx_model: str) -> None:
+    asked = look_ups_of(onnx_model)
+    first, *_ = loaded_by(tmp_path / "data", *asked)
+    assert libraries_of(first) >= {"networkx", "onnx"}
+    known = loaded_by(tmp_path / "data", *asked)
+    assert [libraries_of(each) for each in known] == [set()] * len(asked)
 
 
-@pytest.mark.parametrize("output", [["--json"], []], ids=["json", "text"])
-def test_a_measured_model_is_estimated_without_the_modules_that_predict(output: list[str], tmp_path: Path) -> None:
+def test_a_measured_model_is_estimated_without_the_modules_that_predict(tmp_path: Path) -> None:
     measured = decompose(table1()["16"])
     on: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
     store_of(tmp_path / "store", system("c5.xlarge"), runtime("mxnet-1.5.1"), *brick_records(measured, **on)).close()
-    command = ("--level", "written", "--system", "c5.xlarge", *output)
-    # The first look-up cuts the model, which takes networkx.
-    assert loaded_by(tmp_path, "estimate", "table1:16", *command) <= {"networkx"}
-    # VGG has other bricks.
-    assert "dlbricks_tui.estimate.prediction.nearest" in loaded_by(tmp_path, "estimate", "table1:17", *command)
+    how = ("--level", "written", "--system", "c5.xlarge")
+    known, same = ("estimate", "table1:16", *how), ("estimate", "table1:16", *how, "--json")
+    # The first look-up cuts the model, which takes networkx; VGG has other bricks.
+    *measured_ones, other = loaded_by(tmp_path, known, same, ("estimate", "table1:17", *how))
+    assert len(measured_ones) == 2
+    assert all(each <= {"networkx"} for each in measured_ones)
+    assert "dlbricks_tui.estimate.prediction.nearest" in other
 
 
 def test_modules_of_commands_are_not_searched_for_garbage() -> None:

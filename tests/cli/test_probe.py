@@ -1,8 +1,6 @@
 """`dlbricks probe`, with an interpreter that always starts the fake worker."""
 
 import json
-import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from dlbricks_tui.host import processor
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, new_uuid
-from tests.runs.runs import FAKE_WORKER, MODEL, move_results
+from tests.runs.runs import MODEL, move_results
 
 Command = Callable[..., tuple[int, str, str]]
 ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
@@ -23,18 +21,11 @@ MEASURING = ("--level", "written", "--method", "alone", "--calibrate", "never", 
 
 
 @pytest.fixture
-def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+def dlbricks(data_with_fake: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `dlbricks ...` on a host with a runtime called `fake`; return its exit status, output and narration."""
-    interpreter = tmp_path / "python"
-    interpreter.write_text(
-        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
-    )
-    interpreter.chmod(0o755)
-    assert main(["--data-dir", str(tmp_path / "data"), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
-    capsys.readouterr()
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
+        status = main(["--data-dir", str(data_with_fake), *arguments])
         return status, *capsys.readouterr()
 
     return run

@@ -2,7 +2,6 @@
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
-from tests.runs.runs import BRICKS, FAKE_WORKER, MODEL, ROOT, Site
+from tests.runs.runs import BRICKS, MODEL, ROOT, Site
 
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
@@ -30,21 +29,13 @@ Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder with a runtime called `fake`."""
-    interpreter = tmp_path / "python"
-    interpreter.write_text(
-        f'#!/bin/sh\nshift\nexec {shlex.quote(sys.executable)} {shlex.quote(str(FAKE_WORKER))} "$@"\n'
-    )
-    interpreter.chmod(0o755)
-    assert main(["--data-dir", str(tmp_path / "data"), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
-    return tmp_path / "data"
+def data(data_with_fake: Path) -> Path:
+    return data_with_fake
 
 
 @pytest.fixture
 def dlbricks(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `dlbricks ...`, and return its exit status, standard output and standard error."""
-    capsys.readouterr()
 
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main(["--data-dir", str(data), *arguments])

@@ -39,12 +39,7 @@ SERVER = ("--kind", "server", "--bound-ms", "20")
 
 Answer = Callable[..., tuple[int, str, str]]
 
-
-@pytest.fixture(autouse=True)
-def _fewer_tests_are_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The room of scenarios tests what is predicted; here a rougher prediction is as good.
-    monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS", 40)
-    monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS_IN_BATCHES", 20)
+pytestmark = pytest.mark.usefixtures("rough_predictions")
 
 
 @pytest.fixture

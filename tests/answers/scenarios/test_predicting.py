@@ -31,6 +31,8 @@ SERVER = ScenarioOptions(kind=Kind.SERVER, bound_ms=200.0)
 
 Ask = Callable[..., ScenarioAnswer]
 
+pytestmark = pytest.mark.usefixtures("rough_predictions")
+
 
 def end_to_end(decomposition: Decomposition, value_ms: float, **fields: Any) -> EndToEnd:
     """The whole model timed, with samples around its latency."""
