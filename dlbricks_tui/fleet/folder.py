@@ -77,6 +77,7 @@ class FleetFolder(RunFolder):
     noun = "fleet run"
     listed_by = "dlbricks fleet list"
     watched_by = "dlbricks fleet status"
+    made_by = "dlbricks fleet run"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)

@@ -79,10 +79,11 @@ class RunState:
 class RunFolder:
     """The files of a run, whose id is the name of their folder."""
 
-    # The word for it in messages, and the commands that list and show those there are.
+    # The word for it in messages, and the commands that list, show and start one.
     noun = "run"
     listed_by = "dlbricks runs list"
     watched_by = "dlbricks runs watch"
+    made_by = "dlbricks run"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -184,7 +185,9 @@ class FolderList(Generic[AnyFolder]):
     def find(self, wanted: str) -> AnyFolder:
         """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
         folders = self._folders()
-        if wanted == "last" and folders:
+        if wanted == "last" and not folders:
+            raise RunError(f"there is no {self.kind.noun} yet; `{self.kind.made_by}` starts one")
+        if wanted == "last":
             return max(folders, key=lambda folder: folder.state().started)
         found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
         if len(found) == 1 and wanted:

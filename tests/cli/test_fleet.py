@@ -180,7 +180,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(
 
 
 def test_status_shows_the_newest_fleet_run(fleet: Answer, data: DataFolder) -> None:
-    assert "no fleet run is called 'last'" in one_line(fleet("status"))
+    assert "there is no fleet run yet; `dlbricks fleet run` starts one" in one_line(fleet("status"))
     folder = sample_fleet(data)
     status, out, _ = fleet("status")
     assert status == 0
