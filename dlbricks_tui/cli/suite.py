@@ -4,7 +4,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.answers.suites.exporting import SuiteOptions, export
+from dlbricks_tui.answers.opening import library
+from dlbricks_tui.answers.suites.exporting import Exported, SuiteOptions, SuitePlace, export
+from dlbricks_tui.answers.suites.importing import import_suite_results
 from dlbricks_tui.answers.suites.measuring import suite_run
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -34,12 +36,9 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.suites.exporting import Assembled, write_assembled
-from dlbricks_tui.share.suites.key_file import key_path, read_key
-from dlbricks_tui.share.suites.results_file import SuiteImport, import_results, read_results
 from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.suites import import_outcome, suite_contents, untravelled
 
 _DECOYS = 3
 
@@ -83,13 +82,12 @@ def export_suite(args: argparse.Namespace) -> int:
         decoys_from=args.decoys_from or (),
     )
     seed = fresh_seed() if args.seed is None else seed_of(args.seed)
-    exported = export(args.models, options, seed, args.data, narrate)
-    assembled = exported.assembled
-    key_file = args.key or key_path(args.data, assembled.manifest.suite)
-    write_assembled(assembled, args.output, key_file)
-    _tell_export(assembled, exported.decoys, key_file)
+    known = library(args.data)
+    place = SuitePlace(args.output, seed, args.key)
+    exported = export(known.find_all(args.models), options, place, known, narrate)
+    _tell_export(exported)
     if args.json:
-        write_json(_export_document(assembled, args.output, key_file))
+        write_json(_export_document(exported))
     else:
         write(f"{args.output}\n")
     return Status.DONE_WITH_FAILURES if exported.left_out else Status.DONE
@@ -113,13 +111,12 @@ def run_suite(args: argparse.Namespace) -> int:
 
 def import_suite(args: argparse.Namespace) -> int:
     """Import the results of the private models' bricks."""
-    results = read_results(args.file)
-    key = read_key(args.key or key_path(args.data, results.suite))
     with open_store(args.data) as store:
-        found = import_results(store, key, results, str(args.file))
+        found = import_suite_results(store, args.file, args.data, args.key)
     if args.json:
         write_json(found)
-    _tell_import(found)
+    narrate(f"{found.system}: {import_outcome(found)}, {found.decoys} of decoys left out")
+    narrate(f"estimate with `dlbricks estimate MODEL --system {found.system}`; models: {', '.join(found.models)}")
     return Status.DONE_WITH_FAILURES if found.failed or found.missing else Status.DONE
 
 
@@ -175,32 +172,23 @@ def _add_export(actions: Actions) -> None:
     add_json_option(parser)
 
 
-def _tell_export(assembled: Assembled, decoys: int, key_file: Path) -> None:
-    mine, others = len(assembled.key.meanings), len(assembled.key.decoys)
-    narrate_some([f"cannot travel: {it.label}: it {it.reason}" for it in assembled.left_out], "that cannot travel")
-    if not decoys:
+def _tell_export(exported: Exported) -> None:
+    narrate_some(untravelled(exported.assembled.left_out), "that cannot travel")
+    if not exported.decoys:
         narrate("without decoys, a reader of the suite knows that all of it is yours")
-    brought = f"{counted(mine, 'brick')} of yours among {others} of {counted(decoys, 'decoy')}"
-    narrate(f"{brought}; the key is {key_file}: keep it to yourself")
+    narrate(f"{suite_contents(exported.assembled, exported.decoys)}; the key is {exported.key}: keep it to yourself")
 
 
-def _export_document(assembled: Assembled, folder: Path, key_file: Path) -> dict[str, Any]:
+def _export_document(exported: Exported) -> dict[str, Any]:
+    assembled = exported.assembled
     return {
         "suite": assembled.manifest.suite,
-        "path": folder.absolute(),
-        "key": key_file.absolute(),
+        "path": exported.path.absolute(),
+        "key": exported.key.absolute(),
         "bricks": len(assembled.key.meanings),
         "decoys": len(assembled.key.decoys),
         "left_out": [it._asdict() for it in assembled.left_out],
     }
-
-
-def _tell_import(found: SuiteImport) -> None:
-    narrate(
-        f"{found.system}: {counted(found.new, 'new brick')} of yours, {found.known} known; "
-        f"{found.failed} failed there, {found.missing} not measured, {found.decoys} of decoys left out"
-    )
-    narrate(f"estimate with `dlbricks estimate MODEL --system {found.system}`; models: {', '.join(found.models)}")
 
 
 def _help(parser: Parser) -> int:

@@ -11,6 +11,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.printable import printable
 from dlbricks_tui.share.errors import GalleryError, SignatureError
 from dlbricks_tui.share.signatures import Signers, signature_beside, verified
+from dlbricks_tui.share.suites.results_file import has_suite_results
 from dlbricks_tui.store.claims import Claim, conflicting_claims
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.errors import ExchangeError, OtherVersionError
@@ -102,6 +103,10 @@ class _Importer:
 
     def named_file(self, path: Path) -> ImportedPath:
         """Import a file that the user named."""
+        if has_suite_results(path):
+            raise GalleryError(
+                f"{path} has results of a suite: `dlbricks suite import` imports them, where the suite was exported"
+            )
         try:
             file = open_regular(path)
         except OSError as error:

@@ -163,6 +163,17 @@ def test_more_decoys_than_there_are_models_are_refused(people: Partners) -> None
 
 @pytest.mark.usefixtures("mxnet_of_the_owner_is_a_table")
 @pytest.mark.mxnet
+def test_a_copy_of_the_private_model_is_no_decoy_and_the_refusal_says_so(people: Partners) -> None:
+    copy = people.path / "copy-symbol.json"
+    copy.write_bytes(Path(people.model).read_bytes())
+    asked = ("-o", people.suite, "--decoys", "1", "--decoys-from", str(copy), "--level", "written")
+    status, _, told = people.say("owner", "suite", "export", people.model, *asked)
+    assert (status, len(told.splitlines())) == (2, 1)
+    assert "only 0 can be made: of 1 offered, 1 with no other bricks than those of your models" in told
+
+
+@pytest.mark.usefixtures("mxnet_of_the_owner_is_a_table")
+@pytest.mark.mxnet
 def test_without_decoys_the_owner_is_warned(people: Partners) -> None:
     status, _, told = people.export("--decoys", "0", "--level", "written")
     assert status == 0, told
@@ -211,3 +222,10 @@ def test_suite_without_a_subcommand_prints_its_help(people: Partners) -> None:
     status, out, _ = people.say("owner", "suite")
     assert status == 0
     assert "export" in out
+
+
+def test_results_import_names_the_command_for_results_of_a_suite(people: Partners) -> None:
+    Path(people.results).write_text('{\n"format":"dlbricks-suite-results",\n"schema":2\n}\n')
+    status, out, told = people.say("owner", "results", "import", people.results)
+    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    assert "has results of a suite: `dlbricks suite import` imports them" in told

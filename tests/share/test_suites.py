@@ -13,7 +13,7 @@ from dlbricks_tui.runs.events import ModelLeftOut, Planned
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice, read_request
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
-from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.errors import ExportEndedError, ShareError
 from dlbricks_tui.share.suites.exporting import assemble, write_assembled
 from dlbricks_tui.share.suites.key_file import key_path, read_key
 from dlbricks_tui.share.suites.packing import SuiteModel
@@ -205,3 +205,9 @@ def test_a_request_for_a_suite_is_kept_with_the_run(trio: Trio) -> None:
     folder = create_run(request, trio.vendor.data)
     assert read_request(folder.request_file) == request
     assert request.model_names == ("suite handed-on",)
+
+
+def test_an_export_that_is_no_longer_wanted_ends(trio: Trio) -> None:
+    model = SuiteModel(trio.taken_apart(PRIVATE_WIDTHS, Level.WRITTEN))
+    with pytest.raises(ExportEndedError):
+        assemble([model], [], seed_of("a seed"), Level.WRITTEN, packings(Level.WRITTEN), go_on=lambda: False)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-from dlbricks_tui.answers.opening import CutOptions, library
+from dlbricks_tui.answers.opening import CutOptions
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.errors import UserError
@@ -24,12 +25,14 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import ShareError
-from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys
+from dlbricks_tui.share.errors import ExportEndedError, ShareError
+from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_decoys, write_assembled
+from dlbricks_tui.share.suites.key_file import key_path
 from dlbricks_tui.share.suites.onnx_packing import OnnxPacking
 from dlbricks_tui.share.suites.onnx_reader import OnnxReader
 from dlbricks_tui.share.suites.packing import MXNetPacking, Packing, SuiteModel
 from dlbricks_tui.share.suites.seed import Seed
+from dlbricks_tui.share.suites.suite_files import refuse_existing
 from dlbricks_tui.share.suites.unpacking import Unpacker
 from dlbricks_tui.wording.numbers import counted
 
@@ -51,29 +54,58 @@ class SuiteOptions(CutOptions):
     # Models to choose decoys from, instead of samples.
     decoys_from: Sequence[str] = ()
 
+    def possible_for(self, sources: Sequence[ModelSource]) -> "SuiteOptions":
+        """Return the options with single layers if a suite can have no longer sequences of some of the models."""
+        if any(source.format is Format.ONNX for source in sources):
+            return replace(self, granularity=1, cut=Cut.CHAIN)
+        return self
+
+
+class SuitePlace(NamedTuple):
+    """The new file or folder of a suite, the key file of its owner, and the secret that its ids follow from."""
+
+    path: Path
+    seed: Seed
+    # None: in the data folder.
+    key: Path | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A suite that is not written yet, the number of decoys in it, and the models that were left out."""
+    """A suite that was written, its files, the number of decoys in it, and the reasons why models were left out."""
 
     assembled: Assembled
+    path: Path
+    key: Path
     decoys: int
-    left_out: int
+    left_out: tuple[str, ...] = ()
 
 
 def export(
-    models: Sequence[str], options: SuiteOptions, seed: Seed, data: DataFolder, tell: Callable[[str], None]
+    sources: Sequence[ModelSource],
+    options: SuiteOptions,
+    place: SuitePlace,
+    known: Library,
+    tell: Callable[[str], None],
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Exported:
-    """Return the suite of some models, and tell what happens."""
-    known = library(data)
+    """Write the suite of some models and its key, and tell what happens.
+
+    `known` has the samples for decoys, and the data folder. Once `go_on` returns False, nothing is written.
+    """
+    # Reading models takes long.
+    refuse_existing(place.path)
+    data = DataFolder(known.data)
     with ExitStack() as opened:
-        export = _Export(known.find_all(models), options, data, tell, opened)
+        export = _Export(sources, options, data, tell, opened, go_on)
         private = export.private()
-        decoys = export.decoys(private, seed, known)
+        decoys = export.decoys(private, place.seed, known)
         sent = f"{counted(len(export.names(private)), 'model')} and {counted(len(export.names(decoys)), 'decoy')}"
         tell(f"checking that the bricks of {sent} arrive unchanged")
-        assembled = assemble(private, decoys, seed, options.level, export.packings, options.precision)
-        return Exported(assembled, len(export.names(decoys)), export.left_out)
+        assembled = assemble(private, decoys, place.seed, options.level, export.packings, options.precision, go_on)
+        key = place.key or key_path(data, assembled.manifest.suite)
+        write_assembled(assembled, place.path, key)
+        return Exported(assembled, place.path, key, len(export.names(decoys)), tuple(export.left_out))
 
 
 class _Export:
@@ -86,11 +118,13 @@ class _Export:
         data: DataFolder,
         tell: Callable[[str], None],
         opened: ExitStack,
+        go_on: Callable[[], bool],
     ) -> None:
         self._options = options
         self._data = data
         self._tell = tell
         self._opened = opened
+        self._go_on = go_on
         self._memory = fingerprint().memory_bytes
         self._drafts = Path(opened.enter_context(TemporaryDirectory(prefix="dlbricks-suite-")))
         self._loaders: dict[Runtime, Loader] = {}
@@ -99,7 +133,8 @@ class _Export:
         self._sources = [_readable(source, formats) for source in sources]
         _refuse_cutting(options, formats)
         self.packings: Mapping[str, Packing] = {it.framework: self._packing(it) for it in self._runtimes}
-        self.left_out = 0
+        # The reasons, one for each model that cannot be read.
+        self.left_out: list[str] = []
 
     def private(self) -> tuple[SuiteModel, ...]:
         """Return the bricks of the private models; raise the first refusal where none can be read."""
@@ -111,7 +146,7 @@ class _Export:
             except (ModelError, WorkerLostError) as refusal:
                 self._tell(f"left out: {refusal}")
                 refusals.append(refusal)
-        self.left_out = len(refusals)
+        self.left_out = [str(refusal) for refusal in refusals]
         if refusals and not found:
             raise refusals[0]
         return tuple(found)
@@ -168,6 +203,8 @@ class _Export:
     def _model(
         self, runtime: Runtime, source: ModelSource, shapes: Mapping[str, Shape], batch: int | None
     ) -> SuiteModel:
+        if not self._go_on():
+            raise ExportEndedError("the export was ended; nothing was written")
         loader, level, values = self._loader(runtime), self._options.level, self._options.values
         graph = loader.load(source, level, shapes, values, batch).named(source.name)
         decomposition = decompose(graph, self._options.cutting, loader.cache)

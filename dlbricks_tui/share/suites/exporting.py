@@ -14,7 +14,7 @@ from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.variant import Precision
-from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.errors import ExportEndedError, ShareError
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey, write_key
 from dlbricks_tui.share.suites.manifest import MOST_BRICKS, MOST_NETWORK_BYTES, Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suites.packing import PackedBrick, Packing, Pair, SuiteModel
@@ -45,10 +45,11 @@ def chosen_decoys(
     """Return `count` random models of the pool, each with bricks that the earlier ones lack."""
     found: list[SuiteModel] = []
     known = {pair for model in private for pair in packings[model.framework].pairs(model)}
-    chosen = 0
+    chosen = alike = 0
     for decoy in _candidates(pool, seed.chance("decoys"), take) if count else ():
         pairs = {pair for model in decoy for pair in packings[model.framework].pairs(model)}
         if pairs <= known:
+            alike += 1
             continue
         known |= pairs
         found += decoy
@@ -56,8 +57,25 @@ def chosen_decoys(
         if chosen == count:
             return tuple(found)
     if count:
-        raise ShareError(f"{count} decoys are wanted, but only {chosen} can be made; ask for fewer with --decoys")
+        offered = len({source.path for source in pool})
+        why = _shortage(offered, alike, offered - chosen - alike)
+        raise ShareError(
+            f"{count} decoys are wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask "
+            "for fewer with --decoys"
+        )
     return ()
+
+
+def _shortage(offered: int, alike: int, unreadable: int) -> str:
+    """Return why offered models are no decoys, as the end of a sentence."""
+    if not offered:
+        return ": no other file in the format of your models is offered"
+    reasons = {
+        "with no other bricks than those of your models and of other decoys": alike,
+        "that cannot be read": unreadable,
+    }
+    told = " and ".join(f"{number} {reason}" for reason, number in reasons.items() if number)
+    return f": of {offered} offered, {told}" if told else ""
 
 
 def _candidates(pool: Sequence[ModelSource], chance: random.Random, take: Take) -> Iterator[Sequence[SuiteModel]]:
@@ -116,9 +134,10 @@ def assemble(
     level: Level,
     packings: Packings,
     precision: Precision = Precision.F32,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Assembled:
-    """Return the suite of these models, without the bricks that cannot be exported."""
-    packer = _Packer(seed, level, packings)
+    """Return the suite of these models, without the bricks that cannot be exported; end once `go_on` returns False."""
+    packer = _Packer(seed, level, packings, go_on)
     mine = packer.pack_all(models)
     left_out = tuple(packer.left_out)
     others = packer.pack_all(decoys).keys() - mine.keys()
@@ -154,10 +173,11 @@ def write_assembled(assembled: Assembled, path: Path, key_file: Path) -> None:
 
 
 class _Packer:
-    def __init__(self, seed: Seed, level: Level, packings: Packings) -> None:
+    def __init__(self, seed: Seed, level: Level, packings: Packings, go_on: Callable[[], bool]) -> None:
         self._seed = seed
         self._level = level
         self._packings = packings
+        self._go_on = go_on
         self.bricks: dict[str, SuiteBrick] = {}
         self.networks: dict[str, bytes] = {}
         self.left_out: list[OmittedBrick] = []
@@ -175,6 +195,8 @@ class _Packer:
                 )
             tried = self._tried.setdefault(model.framework, {})
             for brick in packing.packed(model, tried):
+                if not self._go_on():
+                    raise ExportEndedError("the export was ended; nothing was written")
                 tried[brick.pair] = self._added(model, brick), brick.canonical
             for pair in packing.pairs(model):
                 name, canonical = tried[pair]

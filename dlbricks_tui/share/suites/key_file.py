@@ -79,7 +79,8 @@ def read_key(path: Path) -> SuiteKey:
             content = file.read(_MOST_BYTES)
     except FileNotFoundError:
         raise ShareError(
-            f"there is no key {path}: results can be imported where the suite was exported, or with --key FILE"
+            f"there is no key {path}: results can be imported where the suite was exported, or with "
+            "`dlbricks suite import --key FILE`"
         ) from None
     except OSError as error:
         raise ShareError(f"cannot read {path}: {error.strerror}") from error

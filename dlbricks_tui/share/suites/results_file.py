@@ -26,6 +26,7 @@ from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
+from dlbricks_tui.store.importing import open_regular
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
@@ -37,6 +38,8 @@ _MOST_CALIBRATIONS = 100
 _MOST_PARTS = 1000
 # The occurrences of a brick in the networks of a suite.
 _MOST_OCCURRENCES = 10_000
+# The format is in the first line, or near it if the file was written anew.
+_BEGIN_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +127,15 @@ def _rendered_part(part: Mapping[str, Any]) -> str:
     lines = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in part.items() if name != "measured"]
     measured = ",\n".join(f"{json.dumps(name)}:{json.dumps(each)}" for name, each in part["measured"].items())
     return "{" + ",\n".join(lines) + f',\n"measured":{{\n{measured}\n}}' + "}"
+
+
+def has_suite_results(path: Path) -> bool:
+    """Return whether a file begins like the results of a suite."""
+    try:
+        with open_regular(path) as file:
+            return json.dumps(FORMAT).encode() in file.read(_BEGIN_BYTES)
+    except OSError:
+        return False
 
 
 def read_results(path: Path) -> SuiteResults:

@@ -189,13 +189,22 @@ def is_archive(path: Path) -> bool:
     return path.suffix in (ARCHIVE_SUFFIX, ".zip")
 
 
+def refuse_existing(path: Path) -> None:
+    """Raise ShareError unless a suite can be written there: into a new file, or a new or empty folder."""
+    try:
+        free = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    except OSError as error:
+        raise ShareError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
+    if not free:
+        raise ShareError(f"{path} exists already; name a new file or folder")
+
+
 def write_suite(path: Path, manifest: Manifest, networks: Mapping[str, bytes]) -> None:
     """Write a suite into a new or empty folder, or a new zip file; `networks` are by brick id."""
     files = {f"{NETWORKS}/{network_name(brick)}": networks[brick.id] for brick in manifest.bricks}
     files[MANIFEST] = manifest.text().encode()
     try:
-        if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-            raise ShareError(f"{path} exists already; name a new file or folder")
+        refuse_existing(path)
         if is_archive(path):
             replace_file(path, lambda file: _write_archive(file, files))
         else:
