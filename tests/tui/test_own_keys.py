@@ -176,11 +176,11 @@ async def test_texts_on_screen_follow_changed_keys(new: DataFolder) -> None:
         await press(pilot, "escape", "8", "7", "escape", "8")
         before = seen(pilot)
         assert "2 System" in before and "r runs a model's bricks." in before
-        new.config.write_text('[keys]\nsystems.go_to_system = "S"\nworkbench.start_run = "X"\n')
+        new.config.write_text('[keys]\nsystems.go_to_system = "S"\nworkbench.start_run = "B"\n')
         app._preferences.reload()
         await press(pilot)
         after = seen(pilot)
-        assert "S System" in after and "X runs a model's bricks." in after
+        assert "S System" in after and "B runs a model's bricks." in after
         new.config.write_text('[keys]\napp.show_help = "H"\nworkbench.go_to_models = "B"\nmodels.open = "O"\n')
         app._preferences.reload()
         await press(pilot, "escape")

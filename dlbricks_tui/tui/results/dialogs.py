@@ -50,9 +50,9 @@ class ImportScreen(PathScreen):
     HINT = "~/results.json"
     ENDINGS = ANY_FILE
     ABOUT = (
-        "A file that was exported here or by `dlbricks results export` on any host. Results that are already in the "
-        "store stay as they are. `dlbricks results import` on the command line imports the paper's published "
-        "measurements."
+        "A file that was exported here or by `dlbricks results export` on any host, or one that `dlbricks suite run` "
+        "has written of a suite whose key is in this data folder. Results that are already in the store stay as they "
+        "are. `dlbricks results import` on the command line imports the paper's published measurements."
     )
 
     @property

@@ -12,11 +12,12 @@ from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line
-from dlbricks_tui.tui.results import actions, work
+from dlbricks_tui.tui.results import actions, importing, work
 from dlbricks_tui.tui.results.comparison import ContrastScreen
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.results.work import NamedSelection
+from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
 from dlbricks_tui.wording.numbers import counted
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.share.galleries import Imported
     from dlbricks_tui.store.selections import Selection
+    from dlbricks_tui.tui.results.importing import ImportTold
     from dlbricks_tui.tui.session import Session
 
 _EVERYTHING = "all results"
@@ -104,7 +105,7 @@ class ResultsScreen(PanelledScreen[None]):
 
     def _changed(self, told: str, warning: bool = False) -> None:
         """Report a change of the store, and update everything that depends on it."""
-        self.notify(told, severity="warning" if warning else "information", markup=False)
+        show_message(self.app, told, warning=warning)
         self._find()
         self.app.post_message(messages.ResultsStored())
 
@@ -190,23 +191,10 @@ class ResultsScreen(PanelledScreen[None]):
 
     def _import(self, path: Path) -> None:
         self.notify(f"Reading {path.name}.", markup=False)
-        self.run_in_thread(partial(work.import_from, self._store, path, self._data), then=partial(self._imported, path))
+        self.run_in_thread(partial(importing.import_from, self._store, path, self._data), then=self._imported)
 
-    def _imported(self, path: Path, done: Imported) -> None:
-        files = [it for one in done.paths for it in one.files]
-        reports = [it.report for it in files]
-        told = f"{counted(sum(it.new for it in reports), 'new record')} in {path.name}, "
-        told += f"{sum(it.known for it in reports):,} known."
-        if signers := sorted({it.signer for it in files if it.signer}):
-            told += f" Signed by {', '.join(signers)}."
-        if conflicts := sum(len(it.conflicts) for it in reports):
-            told += f" {conflicts:,} differ from those in the store; both are kept."
-        if done.claims:
-            told += f" {counted(len(done.claims), 'result')} contradict others: `dlbricks results import` lists them."
-        refused = [str(each) for it in reports for each in it.refused] + [it.refusal for it in files if it.refusal]
-        if refused:
-            told += f" {len(refused):,} cannot be read: {refused[0]}"
-        self._changed(told, warning=bool(refused or done.claims))
+    def _imported(self, done: ImportTold) -> None:
+        self._changed(done.text, done.is_warning)
 
     def _foot_lines(self, width: int) -> tuple[Line, ...]:
         if self._kept is None:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.worker import get_current_worker
 
 from dlbricks_tui.store.contrast import contrast
-from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
 from dlbricks_tui.store.filters import equal, parse_filter
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
 
     from tinydb.queries import QueryInstance
 
-    from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.share.galleries import Imported
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.contrast import Contrast
     from dlbricks_tui.store.records import Provenance, Result
@@ -132,17 +129,6 @@ def export(shared: SharedStore, selection: Selection, path: Path) -> int:
         exported = export_selection(selection, path)
     remove_signatures(path)
     return exported
-
-
-def import_from(shared: SharedStore, path: Path, data: DataFolder) -> Imported:
-    """Import a file that was exported on any host, or all of a folder."""
-    # Loaded here: imports are rare.
-    from dlbricks_tui.share.galleries import Trust, import_paths
-    from dlbricks_tui.share.signatures import signers_of
-
-    # An import takes long, so it opens the store a second time instead of locking the shared one.
-    with ResultsDatabase(shared.folder) as store:
-        return import_paths(store, [path], Trust(signers_of(data)))
 
 
 def compare(shared: SharedStore, first: Selection, second: Selection) -> Contrast:

@@ -85,6 +85,11 @@ class ThreadedScreen(HelpPlace, Screen[Result], Generic[Result], inherit_binding
     def _deliver(self, worker: Worker[None], then: Callable[[Any], object], found: object) -> object:
         return then(found) if self._newest.get(worker.group, worker) is worker else None
 
+    def is_working(self, group: str) -> bool:
+        """Return whether work of a group is in progress."""
+        newest = self._newest.get(group)
+        return newest is not None and not newest.is_finished
+
     def ask(self, box: Screen[Found], then: Callable[[Found], object]) -> None:
         """Open a box, and call `then` with its result, unless the user closes it."""
 

@@ -38,6 +38,13 @@ WORKBENCH = Scope(
         Action("workbench.show_scenario", ("L",), "load", "Show how much load the open model can serve.", footer=True),
         Action("workbench.show_trace", ("i",), "trace", "Show where the time of the open model goes, in a timeline."),
         Action("workbench.show_fleet", ("F",), "fleet", "Show many hosts that measure for you, and which is best."),
+        Action(
+            "workbench.export_suite",
+            ("X",),
+            "suite",
+            "Write the bricks of the marked or the open models into a suite, for a machine that must not have the "
+            "models.",
+        ),
         Action("workbench.show_settings", ("s",), "settings", "Go to the settings of the estimate."),
         Action("workbench.expert", (".",), "expert", "Show the expert settings too, or hide them."),
         Action("workbench.hide_steps", ("x",), "next steps", "Hide the suggested next steps, or show them again."),

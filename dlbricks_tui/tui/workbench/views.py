@@ -7,13 +7,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.choices import Setting, change_setting
+from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.open_model import LayerPlace, ListedModels, index_of
+from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.workbench import work
 from dlbricks_tui.tui.workbench.arranged import ArrangedScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.wording.numbers import capitalised, names_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.models.graph import Level
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 
 # The screen of results keeps its state.
 _RESULTS = "results"
+# The export of a suite, one at a time.
+_SUITE = "suite"
 
 
 class ViewsScreen(ArrangedScreen):
@@ -176,6 +182,37 @@ class ViewsScreen(ArrangedScreen):
             return [self._library.spec(source, choices) for source in sources]
 
         self.app.push_screen(CorpusScreen(self.session, specs, self.choices, measuring=self.measuring))
+
+    def action_export_suite(self) -> None:
+        if self._models.marked:
+            self._ask_which_marked(self._ask_for_suite)
+        elif self._spec:
+            self._ask_for_suite((self._spec.source,))
+        else:
+            self.notify(f"Mark the models to export with {key('models.mark')}, or open one.")
+
+    def _ask_for_suite(self, sources: tuple[ModelSource, ...]) -> None:
+        from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen
+
+        if self.measuring:
+            self.notify("A run measures now, and an export would disturb it: export the suite when it has ended.")
+        elif self.is_working(_SUITE):
+            self.notify("A suite is being written: export the next one when it is complete.")
+        else:
+            specs = [self._library.spec(source, self.choices) for source in sources]
+            box = ExportSuiteScreen([source.name for source in sources])
+            self.ask(box, partial(self._export_suite, specs, self.choices))
+
+    def _export_suite(self, specs: Sequence[ModelSpec], choices: Choices, path: Path) -> None:
+        from dlbricks_tui.tui.workbench.suites import SuiteWrittenScreen, export_suite
+
+        def tell(text: str) -> None:
+            self.call_later(show_message, self.app, capitalised(text))
+
+        models = names_of([spec.source.name for spec in specs])
+        tell(f"Reading {models} and decoys for {path.name}: a box opens once the suite is written.")
+        export = partial(export_suite, self.session, specs, choices, path, tell)
+        self.run_in_thread(export, _SUITE, lambda exported: self.app.push_screen(SuiteWrittenScreen(exported)))
 
     def action_show_systems(self) -> None:
         from dlbricks_tui.tui.systems.screen import SystemsScreen

@@ -1,0 +1,115 @@
+"""The export of a suite: the box that asks for its file, the work in a thread, and the box that says what is next."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from textual.worker import get_current_worker
+
+from dlbricks_tui.tui.dialogs.dialog import TextDialog
+from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
+from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.lines import BLANK, Line, Span, line
+from dlbricks_tui.wording.numbers import counted, names_of
+from dlbricks_tui.wording.suites import suite_contents, untravelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from dlbricks_tui.answers.suites.exporting import Exported
+    from dlbricks_tui.tui.choices import Choices
+    from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.session import Session
+
+_MOST_NAMED = 4
+
+
+class ExportSuiteScreen(PathScreen):
+    """Asks for the new file of a suite."""
+
+    HINT = "~/suite.dlbricks"
+    ENDINGS = ANY_FILE
+    ABOUT = (
+        "A suite is for a machine that must not have your models. It has their bricks, each by itself without weights "
+        "and names, among bricks of other networks, the decoys. The key says which bricks are yours. It stays in your "
+        "data folder: without it nobody can use the results. A name that ends in .dlbricks makes one file, and any "
+        "other name a folder."
+    )
+
+    def __init__(self, models: Sequence[str]) -> None:
+        super().__init__()
+        self._models = models
+
+    @property
+    def prompt(self) -> str:
+        return f"Export the bricks of {names_of(self._models)}"
+
+    def problem_with(self, path: Path) -> str:
+        if not path.absolute().parent.is_dir():
+            return f"No such folder: {path.absolute().parent}"
+        return f"{path} exists already: name a new file" if path.exists() else ""
+
+
+def export_suite(
+    session: Session, specs: Sequence[ModelSpec], choices: Choices, path: Path, tell: Callable[[str], None]
+) -> Exported:
+    """Write the bricks of models, as they are cut in the workbench, into a suite."""
+    # Loaded here: exports are rare.
+    from dlbricks_tui.answers.suites.exporting import SuiteOptions, SuitePlace, export
+    from dlbricks_tui.share.suites.seed import fresh_seed
+
+    worker = get_current_worker()
+    # Each model has its own shapes.
+    sources = [replace(it.source, inputs={**it.source.inputs, **it.shapes}) for it in specs]
+    options = SuiteOptions(
+        granularity=choices.granularity,
+        cut=choices.cut,
+        order=choices.order,
+        level=choices.level,
+        batch=() if choices.batch is None else (choices.batch,),
+        precision=choices.precision,
+    )
+    possible = options.possible_for(sources)
+    if possible != options:
+        tell("A suite has single layers of these models.")
+    place = SuitePlace(path, fresh_seed())
+    return export(sources, possible, place, session.reader.library, tell, lambda: not worker.is_cancelled)
+
+
+class SuiteWrittenScreen(TextDialog[None]):
+    """States what a suite has, and the steps that follow."""
+
+    HEADING = "The suite is written"
+    ABOUT = "`dlbricks suite` does the same on the command line, with more options."
+
+    def __init__(self, exported: Exported) -> None:
+        super().__init__()
+        self._exported = exported
+
+    def paragraphs(self) -> Iterable[Line]:
+        exported = self._exported
+        yield line(Span(f"{suite_contents(exported.assembled, exported.decoys)}.", "strong"))
+        yield from self._left_out()
+        yield BLANK
+        yield line(Span("suite  ", "muted"), str(exported.path))
+        yield line(Span("key    ", "muted"), str(exported.key))
+        yield line(
+            Span("Keep the key: it says which bricks are yours. Nobody can use the results without it.", "muted")
+        )
+        yield BLANK
+        yield line("Give the suite to the other side. It needs dlbricks in the same version, and types:")
+        yield line(Span(f"dlbricks suite run {shlex.quote(exported.path.name)} -o results.json", "strong"))
+        yield BLANK
+        yield Hint("Then import results.json here: {workbench.show_results} {results.import_file}").line
+
+    def _left_out(self) -> Iterator[Line]:
+        told = [f"left out: {reason}" for reason in self._exported.left_out]
+        told += untravelled(self._exported.assembled.left_out)
+        for text in told[:_MOST_NAMED]:
+            yield line(Span(text, "warn"))
+        if len(told) > _MOST_NAMED:
+            more = counted(len(told) - _MOST_NAMED, "other")
+            yield line(Span(f"and {more}", "warn"))

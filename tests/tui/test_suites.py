@@ -1,0 +1,156 @@
+"""Suites in the workbench: the export of models, and the import of what another machine measured."""
+
+import stat
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from dlbricks_tui.answers.suites import exporting
+from dlbricks_tui.answers.suites.exporting import SuiteOptions
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.library import source_of
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.errors import ShareError
+from dlbricks_tui.share.suites.key_file import key_path, read_key
+from dlbricks_tui.share.suites.suite_files import open_suite
+from dlbricks_tui.tui.dialogs.dialog import Box
+from dlbricks_tui.tui.dialogs.notices import ErrorScreen
+from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, SuiteWrittenScreen
+from tests.models.table_framework import TableFramework
+from tests.runs.live_runs import in_the_middle, put_run
+from tests.share.trio import Trio
+from tests.tui.application import app_on, press, running, screen_text, showing
+from tests.tui.test_run_screens import OPEN_ALEXNET, shows
+
+
+def told(pilot: Pilot[None]) -> list[str]:
+    """Return the messages on the screen, the newest last."""
+    return [it.message for it in pilot.app._notifications]
+
+
+def words(pilot: Pilot[None]) -> str:
+    """Return the text of the box as if it had one line."""
+    region = pilot.app.screen.query_one(Box).region
+    lines = screen_text(pilot).splitlines()[region.y + 1 : region.bottom - 1]
+    return " ".join(" ".join(each[region.x + 1 : region.right - 1] for each in lines).split())
+
+
+class TableOfTheOwner(TableFramework):
+    """A framework that a loader of the owner asks."""
+
+    precision = Precision.F32
+
+
+@pytest.fixture
+def mxnet_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Export without starting MXNet."""
+    monkeypatch.setattr(exporting, "WorkerFramework", lambda *_: nullcontext(TableOfTheOwner()))
+
+
+@pytest.mark.mxnet
+@pytest.mark.usefixtures("mxnet_is_a_table")
+async def test_the_open_model_is_exported_and_the_key_stays_here(measured: DataFolder, tmp_path: Path) -> None:
+    file = tmp_path / "suite.dlbricks"
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, *OPEN_ALEXNET, "X", f'"{file}"', "enter")
+        assert isinstance(pilot.app.screen, SuiteWrittenScreen), screen_text(pilot)
+        shown = words(pilot)
+        assert told(pilot)[0] == "Reading alexnet and decoys for suite.dlbricks: a box opens once the suite is written."
+        assert told(pilot)[-1] == "Checking that the bricks of 1 model and 3 decoys arrive unchanged"
+    with open_suite(file) as suite:
+        manifest = suite.manifest
+    (key_file,) = (measured.path / "suites").iterdir()
+    key = read_key(key_path(measured, manifest.suite))
+    assert key_file == key_path(measured, manifest.suite) and stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    assert key.models == ("alexnet",) and len(key.meanings) + len(key.decoys) == len(manifest.bricks)
+    assert f"{len(key.meanings)} bricks of yours among {len(key.decoys)} of 3 decoys" in shown
+    assert "dlbricks suite run suite.dlbricks -o results.json" in shown and "results.json here: 6 i" in shown
+
+
+@pytest.mark.mxnet
+@pytest.mark.usefixtures("mxnet_is_a_table")
+async def test_marked_models_are_exported_as_they_are_cut(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[list[str], SuiteOptions]]()
+
+    def refuse(sources: list[object], options: SuiteOptions, *_: object) -> None:
+        asked.append(([getattr(it, "name", "") for it in sources], options))
+        raise ShareError("no runtime here computes that")
+
+    monkeypatch.setattr(exporting, "export", refuse)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "space", "j", "space", "plus", "X", f'"{tmp_path}/two.dlbricks"', "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen) and "no runtime here computes that" in screen_text(pilot)
+        # The failed export is over.
+        await press(pilot, "escape", "X")
+        assert isinstance(pilot.app.screen, ExportSuiteScreen)
+    ((names, options),) = asked
+    assert len(names) == 2 and options.granularity == 2
+
+
+def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> None:
+    wanted = SuiteOptions(granularity=3, cut=Cut.RUNNABLE)
+    files = [source_of(Path(name)) for name in ("one-symbol.json", "two.onnx")]
+    assert wanted.possible_for(files[:1]) == wanted
+    possible = wanted.possible_for(files)
+    assert (possible.granularity, possible.cut) == (1, Cut.CHAIN)
+
+
+async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(
+    measured: DataFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "old.dlbricks").touch()
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "X")
+        assert told(pilot) == ["Mark the models to export with space, or open one."]
+        await press(pilot, *OPEN_ALEXNET, "X", f'"{tmp_path}/old.dlbricks"', "enter")
+        assert "exists already: name a new file" in words(pilot)
+        await press(pilot, "ctrl+u", '"/no/such/folder/x.dlbricks"', "enter")
+        assert "No such folder: /no/such/folder" in words(pilot)
+        await press(pilot, "escape")
+        put_run(measured, in_the_middle())
+        await shows(pilot, "18 of 42 done")
+        await press(pilot, "X")
+        assert isinstance(pilot.app.screen, WorkbenchScreen) and told(pilot)[-1].startswith("A run measures now")
+    assert not (measured.path / "suites").exists()
+
+
+@pytest.fixture(scope="module")
+def _measured_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Trio:
+    trio = Trio(tmp_path_factory.mktemp("trio"))
+    trio.export()
+    trio.run()
+    return trio
+
+
+async def test_results_of_a_suite_are_imported_like_any_file(_measured_elsewhere: Trio) -> None:
+    trio = _measured_elsewhere
+    async with showing(trio.owner.data, ResultsScreen) as pilot:
+        await press(pilot, "i", f'"{trio.results}"', "enter")
+        reading, first = told(pilot)
+        assert reading == "Reading results.json."
+        measurements = trio.owner.contents().measurements
+        assert first.startswith(f"{len(measurements)} new bricks of yours, 0 known; 0 failed there, 0 not measured. ")
+        assert f"esc 8 lists the systems: select {measurements[0].system}" in first
+        await press(pilot, "i", f'"{trio.results}"', "enter")
+        assert told(pilot)[-1].startswith(f"0 new bricks of yours, {len(measurements)} known; ")
+
+
+async def test_damaged_results_and_those_without_a_key_are_refused_in_one_line(
+    _measured_elsewhere: Trio, new: DataFolder, tmp_path: Path
+) -> None:
+    original = _measured_elsewhere.results
+    changed = tmp_path / "changed.json"
+    changed.write_text(original.read_text().replace('"count": 10', '"count": 11', 1))
+    async with showing(new, ResultsScreen) as pilot:
+        for path, why in ((original, "there is no key"), (changed, "it was damaged or changed")):
+            await press(pilot, "i", f'"{path}"', "enter")
+            assert isinstance(pilot.app.screen, ErrorScreen) and why in words(pilot)
+            await press(pilot, "escape")
+    assert not new.store.exists()
