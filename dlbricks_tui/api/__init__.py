@@ -1,0 +1,172 @@
+"""The public Python API: load a model, estimate it from stored results, measure it, and read the results.
+
+    from dlbricks_tui import api
+
+    run = api.measure("squeezenet1.1")
+    print(run.models[0].sequential_ms)
+
+The names in `__all__` are stable. All other modules may change from one version to the next.
+"""
+
+from dlbricks_tui.answers.checks.checking import CheckOptions
+from dlbricks_tui.answers.checks.results import CheckedModel
+from dlbricks_tui.answers.comparisons.combinations import CompareOptions
+from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions
+from dlbricks_tui.answers.evaluations.results import (
+    ComparedResult,
+    EvaluatedLoad,
+    EvaluatedResult,
+    EvaluationResult,
+)
+from dlbricks_tui.answers.fleets.requesting import FleetOptions
+from dlbricks_tui.answers.fleets.results import (
+    FleetEstimate,
+    FleetHost,
+    FleetModel,
+    FleetResult,
+    LeftOutModel,
+)
+from dlbricks_tui.answers.measuring import MeasureOptions
+from dlbricks_tui.answers.probing import ProbeOptions
+from dlbricks_tui.answers.results import (
+    BrickShare,
+    ComparedCombination,
+    Comparison,
+    ModelEstimate,
+    RegionShare,
+    Remaining,
+    TypeShare,
+)
+from dlbricks_tui.answers.run_results import Counts, ProbeResult, RunResult
+from dlbricks_tui.answers.scenarios.predicting import ScenarioOptions
+from dlbricks_tui.answers.scenarios.results import MeasuredScenario, PredictedScenario, ScenarioResult
+from dlbricks_tui.answers.scope import EstimateOptions
+from dlbricks_tui.answers.traces.results import TraceResult
+from dlbricks_tui.answers.traces.tracing import TraceFormat, TraceOptions
+from dlbricks_tui.api.estimating import compare, estimate, load
+from dlbricks_tui.api.evaluations import check, evaluate, evaluation_of
+from dlbricks_tui.api.fleets import fleet, fleet_status
+from dlbricks_tui.api.measuring import Progress, measure, probe
+from dlbricks_tui.api.opening import Model as Model
+from dlbricks_tui.api.scenarios import scenario
+from dlbricks_tui.api.traces import trace
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.errors import EstimateError
+from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.explanation import Residual
+from dlbricks_tui.evaluations.change import Verdict as CheckVerdict
+from dlbricks_tui.evaluations.differences import Difference
+from dlbricks_tui.evaluations.errors import EvaluationError
+from dlbricks_tui.evaluations.evaluation import Evaluation
+from dlbricks_tui.evaluations.matching import Match
+from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.request import Question as FleetQuestion
+from dlbricks_tui.measure.errors import MeasureError
+from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Layer, LayerGraph, Level
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.request import CalibrationPolicy
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
+from dlbricks_tui.scenarios.scenario import Kind as ScenarioKind
+from dlbricks_tui.scenarios.scenario import ScenarioError
+from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.store.database import ResultsDatabase, open_results
+from dlbricks_tui.store.errors import StoreError
+from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.selections import Selection
+from dlbricks_tui.traces.errors import TraceError
+from dlbricks_tui.traces.trace import TraceLevel
+
+__all__ = [
+    "BrickShare",
+    "CalibrationPolicy",
+    "CheckOptions",
+    "CheckVerdict",
+    "CheckedModel",
+    "CompareOptions",
+    "ComparedCombination",
+    "ComparedResult",
+    "Comparison",
+    "Counts",
+    "Coverage",
+    "Cut",
+    "Difference",
+    "EstimateError",
+    "EstimateOptions",
+    "EvaluateOptions",
+    "EvaluatedLoad",
+    "EvaluatedResult",
+    "Evaluation",
+    "EvaluationError",
+    "EvaluationResult",
+    "FleetError",
+    "FleetEstimate",
+    "FleetHost",
+    "FleetModel",
+    "FleetOptions",
+    "FleetQuestion",
+    "FleetResult",
+    "InstructionSet",
+    "Layer",
+    "LayerGraph",
+    "LayerOrder",
+    "LeftOutModel",
+    "Level",
+    "Match",
+    "MeasureError",
+    "MeasureOptions",
+    "MeasuredScenario",
+    "Method",
+    "ModelError",
+    "ModelEstimate",
+    "Optimisation",
+    "Precision",
+    "PredictedScenario",
+    "ProbeOptions",
+    "ProbeResult",
+    "Progress",
+    "RegionShare",
+    "Remaining",
+    "Residual",
+    "ResultsDatabase",
+    "RunError",
+    "RunResult",
+    "Runtime",
+    "ScenarioError",
+    "ScenarioKind",
+    "ScenarioOptions",
+    "ScenarioResult",
+    "Selection",
+    "State",
+    "StoreError",
+    "Summary",
+    "System",
+    "TraceError",
+    "TraceFormat",
+    "TraceLevel",
+    "TraceOptions",
+    "TraceResult",
+    "TypeShare",
+    "UserError",
+    "Verdict",
+    "WorkerError",
+    "check",
+    "compare",
+    "estimate",
+    "evaluate",
+    "evaluation_of",
+    "fleet",
+    "fleet_status",
+    "load",
+    "measure",
+    "open_results",
+    "probe",
+    "scenario",
+    "trace",
+]

@@ -1,0 +1,85 @@
+"""Checks and evaluations: measure what a file says, and compare with the results in it."""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dlbricks_tui.answers.checks.checked import checked, measure_again
+from dlbricks_tui.answers.checks.checking import CheckOptions, check_plan
+from dlbricks_tui.answers.checks.results import CheckedModel
+from dlbricks_tui.answers.evaluations.evaluating import EvaluateOptions, EvaluationSteps
+from dlbricks_tui.answers.evaluations.evaluating import evaluate as evaluation_result
+from dlbricks_tui.answers.evaluations.from_run import evaluation_of_run
+from dlbricks_tui.answers.evaluations.preparing import check_evaluation
+from dlbricks_tui.answers.evaluations.results import EvaluationResult
+from dlbricks_tui.answers.scenarios.load_process import measure as measure_order
+from dlbricks_tui.api.measuring import Progress, executed, require_main_thread
+from dlbricks_tui.api.opening import Model, folder_at, log, names_of
+from dlbricks_tui.evaluations.evaluation import Evaluation
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.scenarios.messages import ScenarioOrder
+from dlbricks_tui.store.records import LoadTest
+
+
+def check(
+    against: os.PathLike[str] | str,
+    models: Model | Sequence[Model] = (),
+    options: CheckOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> tuple[CheckedModel, ...]:
+    """Measure models again, by default all of a file, and return whether they are slower than the file says.
+
+    The file is an evaluation with results, or one of `dlbricks results export`. As `measure`, this handles signals:
+    call it in the main thread only. RunError is raised if it is interrupted.
+    """
+    require_main_thread()
+    folder = folder_at(data)
+    plan = check_plan(names_of(models), Path(against), options or CheckOptions(), folder)
+    measured = measure_again(plan, folder, lambda request: executed(request, folder, time.monotonic(), progress))
+    if measured.stopped:
+        raise RunError("the check was stopped before its verdicts; what was measured is kept in the store")
+    return checked(plan, measured, folder)
+
+
+def evaluate(
+    file: os.PathLike[str] | str,
+    options: EvaluateOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> EvaluationResult:
+    """Carry out an evaluation: check what matches its file, run what the store lacks, and return the results.
+
+    If something does not match, the result says so and nothing is measured, unless the options have `anyway`. As
+    `measure`, this handles signals: call it in the main thread only.
+    """
+    # Loaded here: only evaluations need a reader of TOML files.
+    from dlbricks_tui.evaluations.file import read_evaluation
+
+    require_main_thread()
+    began, folder, path = time.monotonic(), folder_at(data), Path(file)
+    checked = check_evaluation(read_evaluation(path), path, folder)
+
+    def run(request: RunRequest) -> None:
+        state = executed(request, folder, began, progress).state
+        if state.state in (State.INTERRUPTED, State.CANCELLED):
+            raise RunError(f"run {state.run} was {state.state.value}: evaluate {path} again to go on with the rest")
+
+    def measure_load(order: ScenarioOrder) -> LoadTest:
+        return measure_order(order, folder, lambda _: None).test
+
+    steps = EvaluationSteps(log.info, run, measure_load)
+    return evaluation_result(checked, options or EvaluateOptions(), folder, steps)
+
+
+def evaluation_of(run: str, file: os.PathLike[str] | str, *, data: os.PathLike[str] | str | None = None) -> Evaluation:
+    """Write the evaluation of a finished run to a file, with its results, and return it."""
+    from dlbricks_tui.evaluations.file import write_evaluation
+
+    path = Path(file)
+    return write_evaluation(evaluation_of_run(run, path, folder_at(data)), path)

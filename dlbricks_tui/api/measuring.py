@@ -1,0 +1,126 @@
+"""Runs and probes in the calling process, and the progress that they report."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
+from dlbricks_tui.answers.results import ModelEstimate, model_estimate
+from dlbricks_tui.answers.run_results import ProbeResult, RunResult, probe_result, run_result
+from dlbricks_tui.api.opening import Model, folder_at, log, sources_of
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.measure.events import Event
+from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.launch import create_run
+from dlbricks_tui.runs.progress import RunProgress
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.runs.run import RunOutcome, execute
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.runs.work import Workplace
+from dlbricks_tui.wording.events import doing_now, note_of
+from dlbricks_tui.wording.numbers import too_many_threads
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """A run, or a fleet run, at the moment of an event."""
+
+    run: str
+    state: State
+    # Bricks and whole models together.
+    done: int
+    total: int
+    failed: int
+    seconds_left: float | None
+    # The current step of the run, and the event as a sentence, if it has one.
+    doing: str
+    note: str | None
+
+
+def measure(
+    models: Model | Sequence[Model],
+    options: MeasureOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> RunResult:
+    """Measure the bricks of models that the store lacks, and return the outcome with an estimate of each model.
+
+    `progress` is called after each event. Call this function in the main thread only: it takes SIGINT, SIGTERM and
+    SIGHUP for requests to end the run, whose state then says so. All results until then are kept.
+    """
+    require_main_thread()
+    began, folder = time.monotonic(), folder_at(data)
+    request = run_request(options or MeasureOptions(), sources_of(models, folder), folder)
+    outcome = executed(request, folder, began, progress)
+    return run_result(outcome.state, _estimates_of(outcome))
+
+
+def probe(
+    models: Model | Sequence[Model] = (),
+    options: ProbeOptions | None = None,
+    *,
+    progress: Callable[[Progress], None] | None = None,
+    data: os.PathLike[str] | str | None = None,
+) -> ProbeResult:
+    """Measure the few bricks that tell most about this system, and predict the others from other systems.
+
+    Without models, all that were measured on any system of the store are estimated. As `measure`, this handles signals:
+    call it in the main thread only.
+    """
+    require_main_thread()
+    began, folder = time.monotonic(), folder_at(data)
+    request = probe_request(options or ProbeOptions(), sources_of(models, folder), folder)
+    others = known_systems(request, folder)
+    outcome = executed(request, folder, began, progress)
+    identity = request.runtime.identity
+    return probe_result(outcome.state, fingerprint().id, identity, others, _estimates_of(outcome))
+
+
+def require_main_thread() -> None:
+    """Raise RunError outside the main thread, which alone can handle the signals of a run."""
+    if threading.current_thread() is not threading.main_thread():
+        raise RunError("a run handles signals: measure in the main thread, or in a separate process")
+
+
+def executed(
+    request: RunRequest, folder: DataFolder, began: float, progress: Callable[[Progress], None] | None
+) -> RunOutcome:
+    """Return the outcome of a run in this process; its time counts from `began` on."""
+    run = create_run(request, folder)
+    if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
+        log.warning(warning)
+    place = Workplace(folder, spent_seconds=time.monotonic() - began)
+    return execute(run, request, place, host_lock(), None if progress is None else _reporter(run.run, progress))
+
+
+def _estimates_of(outcome: RunOutcome) -> Iterator[ModelEstimate]:
+    return (model_estimate(decomposition, one) for decomposition, one in outcome.estimates or ())
+
+
+def _reporter(run: str, progress: Callable[[Progress], None]) -> Callable[[Event], None]:
+    folded = RunProgress()
+
+    def report(event: Event) -> None:
+        folded.take(event)
+        note = note_of(event)
+        failed = folded.bricks_failed + folded.models_failed
+        progress(
+            Progress(
+                run,
+                folded.state,
+                folded.done,
+                folded.total,
+                failed,
+                folded.seconds_left,
+                doing_now(folded),
+                None if note is None else note.text,
+            )
+        )
+
+    return report
