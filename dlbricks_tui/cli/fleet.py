@@ -1,14 +1,14 @@
-"""`dlbricks fleet`: measure on many hosts, watch and control such runs, and set the hosts up."""
+"""`dlbricks fleet`: measure on many hosts, and watch and control such runs."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option, require_extra
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.fleet.progress import FleetProgress
 
 _SECONDS_BETWEEN_LOOKS = 0.5
-_EXTRA = "pip install 'dlbricks-tui[fleet]'"
-_NEEDED = ("distributed", "asyncssh", "cryptography")
 _PROBE_SECONDS = 20.0
 
 
@@ -68,11 +66,8 @@ def register(parser: Parser) -> None:
     resuming.add_argument("--detach", action="store_true", help="continue in a separate process")
     add_quiet_option(resuming)
     adding = _add(actions, "add", "let more hosts take part in a fleet run", add_hosts)
-    _add_hosts_option(adding)
-    _add_doctor(actions)
-    making = add_action(actions, "init", "make the certificates of a fleet, once", make_certificates)
-    making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
-    _add_worker(actions)
+    add_hosts_option(adding)
+    add_host_actions(actions)
 
 
 def _add_run(actions: Actions) -> None:
@@ -113,38 +108,6 @@ def _add_run(actions: Actions) -> None:
     add_schema_option(running, "FleetResult", module="fleets.results")
 
 
-def _add_doctor(actions: Actions) -> None:
-    doctor = add_action(actions, "doctor", "name what hosts lack, and set them up", examine_fleet)
-    _add_hosts_option(doctor)
-    doctor.add_argument("--install", action="store_true", help="set up what is missing, without root")
-    doctor.add_argument(
-        "--wheels", metavar="DIR", type=Path, help="with --install: a folder of wheels for hosts without internet"
-    )
-    doctor.add_argument("--runtime", metavar="NAME", action="append", default=[], help="needed there; repeatable")
-    doctor.add_argument("--all", action="store_true", help="list what is as it should be, too")
-    add_schema_option(doctor, "FleetExamination", module="fleets.results")
-
-
-def _add_worker(actions: Actions) -> None:
-    worker = add_action(
-        actions, "worker", "measure on this host for the driver of a dask scheduler", work_for_fleet, json=False
-    )
-    worker.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tls://10.0.0.1:8786")
-    worker.add_argument("--name", metavar="NAME", required=True, help="the name of this host in the fleet")
-    worker.add_argument(
-        "--certificates", metavar="DIR", type=Path, help="the certificates of hosts (default: in the data folder)"
-    )
-    worker.add_argument(
-        "--allow-plain",
-        action="store_true",
-        help="use a scheduler without TLS (tcp://) although other machines can reach it",
-    )
-
-
-def _add_hosts_option(parser: Parser) -> None:
-    parser.add_argument("--hosts", metavar="FILE", type=Path, required=True, help="the hosts file")
-
-
 def _add(actions: Actions, name: str, about: str, handler: Handler, *, newest: bool = False) -> Parser:
     parser = add_action(actions, name, about, handler)
     about_id = "the id of a fleet run, its beginning, or `last`"
@@ -162,7 +125,7 @@ def run_fleet(args: argparse.Namespace) -> int:
     from dlbricks_tui.cli.run import measure_options_of, tell_variants
     from dlbricks_tui.fleet.folder import create_fleet
 
-    _require_extra()
+    require_extra()
     cutting = cutting_of(args)
     measuring = replace(
         measure_options_of(args),
@@ -261,7 +224,7 @@ def resume_fleet(args: argparse.Namespace) -> int:
         folder.unpause_host(args.host)
         return _confirm(folder, f"goes on with {args.host}", args)
     if not state.active:
-        _require_extra()
+        require_extra()
         return _drive(folder, args)
     if state.state is State.PAUSED or folder.pause_file.exists():
         folder.unpause()
@@ -285,77 +248,6 @@ def add_hosts(args: argparse.Namespace) -> int:
     hosts = read_hosts(args.hosts)
     folder.add_hosts(hosts)
     return _confirm(folder, f"takes in {', '.join(host.name for host in hosts)}", args)
-
-
-def examine_fleet(args: argparse.Namespace) -> int:
-    """Examine the hosts of a hosts file, and set them up if asked to."""
-    _require_extra()
-    from dlbricks_tui.answers.fleets.results import fleet_examination
-    from dlbricks_tui.fleet.hosts_file import read_hosts
-    from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
-    from dlbricks_tui.fleet.setting_up.findings import Readiness
-    from dlbricks_tui.fleet.setting_up.installing import set_up_hosts
-    from dlbricks_tui.fleet.setting_up.own_wheel import wanted
-    from dlbricks_tui.fleet.ssh.connecting import connected
-    from dlbricks_tui.runtime.registry import Registry
-
-    if args.wheels is not None and not args.install:
-        raise FleetError("--wheels is for --install")
-    hosts, registry = read_hosts(args.hosts), Registry(args.data.path)
-    runtimes = [registry.find(name) for name in args.runtime] or list(registry.all())
-    needed = wanted(runtimes)
-    if args.install:
-        found = set_up_hosts(
-            hosts, needed, connected, wheels=args.wheels, step=lambda host, text: narrate(f"{host}: {text}")
-        )
-    else:
-        found = examine_hosts(hosts, needed, connected)
-    for host in found:
-        if host.installed:
-            narrate(f"{host.host}: {host.installed}")
-    if args.json:
-        write_json(fleet_examination(found))
-    else:
-        from dlbricks_tui.cli.fleet_view import examination_view
-
-        show(examination_view(found, everything=args.all))
-    ready = all(host.state is Readiness.READY for host in found)
-    if not ready and not args.install and any(host.can_be_set_up for host in found):
-        narrate("`--install` sets up what is missing")
-    return Status.DONE if ready else Status.DONE_WITH_FAILURES
-
-
-def make_certificates(args: argparse.Namespace) -> int:
-    """Make the certificates and private keys of a fleet."""
-    _require_extra()
-    from dlbricks_tui.fleet.certificates import Certificates
-
-    certificates = Certificates(args.folder or args.data.certificates)
-    certificates.create()
-    if args.json:
-        write_json({"folder": str(certificates.folder), "hosts": [str(path) for path in certificates.of_hosts]})
-    else:
-        write(f"{certificates.folder}\n")
-    names = ", ".join(path.name for path in certificates.of_hosts)
-    narrate(f"hosts that you start yourself need {names}; over SSH they get these by themselves")
-    return Status.DONE
-
-
-def work_for_fleet(args: argparse.Namespace) -> int:
-    """Measure on this host until the process is told to end."""
-    _require_extra()
-    from dlbricks_tui.fleet.engine.scheduler_address import PLAIN, check_address
-    from dlbricks_tui.fleet.engine.worker_process import WorkerRequest, run_worker
-
-    is_plain = check_address(args.scheduler, args.allow_plain).scheme == PLAIN
-    request = WorkerRequest(
-        scheduler=args.scheduler,
-        name=args.name,
-        certificates=None if is_plain else args.certificates or args.data.certificates,
-        allow_plain=args.allow_plain,
-    )
-    run_worker(request, narrate)
-    return Status.DONE
 
 
 def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
@@ -420,10 +312,3 @@ def _confirm(folder: FleetFolder, what: str, args: argparse.Namespace) -> int:
         _show(folder.state(), folder.progress(), as_json=True)
     narrate(f"fleet run {folder.run} {what}")
     return Status.DONE
-
-
-def _require_extra() -> None:
-    """Raise FleetError if the packages of fleets are not installed."""
-    lacking = [name for name in _NEEDED if find_spec(name) is None]
-    if lacking:
-        raise FleetError(f"fleets need {', '.join(lacking)}: {_EXTRA}")

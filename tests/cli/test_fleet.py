@@ -1,16 +1,12 @@
 """`dlbricks fleet`: the command, with a driver that tells the events of a fleet run."""
 
-import io
 import json
-import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from dlbricks_tui.cli.fleet_progress import ShownFleet
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
@@ -24,10 +20,7 @@ from dlbricks_tui.fleet.folder import (
     HostUnpaused,
     read_fleet_request,
 )
-from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
-from dlbricks_tui.fleet.setting_up import doctor
-from dlbricks_tui.fleet.setting_up.findings import Examination, HostFinding, Readiness, Verdict
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.host_lock import this_process
 from dlbricks_tui.measure.events import Event
@@ -174,7 +167,7 @@ def test_runtimes_that_nobody_has_registered_are_refused(fleet: Answer, hosts: P
 def test_without_the_extra_one_line_says_how_to_install_it(
     fleet: Answer, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.cli.fleet.find_spec", lambda name: None)
+    monkeypatch.setattr("dlbricks_tui.cli.fleet_hosts.find_spec", lambda name: None)
     told = one_line(fleet("run", model, "--hosts", hosts))
     assert "pip install 'dlbricks-tui[fleet]'" in told
 
@@ -242,130 +235,7 @@ def test_a_fleet_run_that_was_stopped_is_a_failure_of_status_and_an_interruption
     assert fleet("status", "--follow")[0] == 130
 
 
-def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    now = [0.0]
-    shown = ShownFleet(None, lambda: now[0])
-    for event in EVENTS:
-        shown.take(event)
-    told = capsys.readouterr().err.splitlines()
-    assert len([line for line in told if line.startswith("c7i")]) == 1, "ten seconds have not passed"
-    now[0] = 10.0
-    shown.take(progress("c7i", 50))
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("c7i measuring, 50 of 60, 1 failed, 42 s left; m8g probing, 12 of 60")
-
-
-def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:
-    stream, now = io.StringIO(), [0.0]
-    console = Console(file=stream, force_terminal=True, width=80, color_system=None)
-    shown = ShownFleet(console, lambda: now[0])
-    for event in EVENTS:
-        shown.take(event)
-    now[0] = 1.0
-    shown.take(progress("c7i", 50))
-    shown.close()
-    rows = [line for line in stream.getvalue().splitlines() if "of 60" in line]
-    assert ["c7i" in rows[-2], "50 of 60" in rows[-2], "m8g" in rows[-1]] == [True, True, True]
-    assert "45 of 60" not in stream.getvalue(), "events between two pictures are not painted"
-    assert "1 of 2 orders settled" in stream.getvalue()
-
-
-def test_the_reason_why_a_host_cannot_be_reached_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(None, quiet=True)
-    for seconds in (2, 4, 8):
-        shown.take(changed("c7i", HostState.CONNECTING, f"no SSH server answers; the next try is in {seconds} s"))
-    shown.take(changed("c7i", HostState.FAILED, "it did not join within 10 minutes"))
-    assert capsys.readouterr().err.splitlines() == [
-        "c7i connecting: no SSH server answers; the next try is in 2 s",
-        "c7i failed: it did not join within 10 minutes",
-    ]
-
-
-def test_a_quiet_fleet_run_tells_failures_only(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = ShownFleet(None, quiet=True)
-    for event in EVENTS:
-        shown.take(event)
-    assert capsys.readouterr().err == "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed\n"
-
-
 def test_commands_about_a_fleet_run_that_has_ended_are_refused(fleet: Answer, data: DataFolder) -> None:
     sample_fleet(data, State.FINISHED)
     assert "nothing to pause" in one_line(fleet("pause", "last"))
     assert "nothing to cancel" in one_line(fleet("cancel", "last"))
-
-
-def test_certificates_are_made_once_and_keys_are_private(fleet: Answer, data: DataFolder) -> None:
-    status, out, told = fleet("init")
-    assert (status, out.strip()) == (0, str(data.certificates))
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.certificates.iterdir()}
-    assert {mode for name, mode in modes.items() if name.endswith("-key.pem")} == {0o600}
-    assert "host-key.pem" in told
-    assert "has certificates already" in one_line(fleet("init"))
-
-
-def test_a_worker_without_certificates_is_refused_in_one_line(fleet: Answer) -> None:
-    told = one_line(fleet("worker", "tls://127.0.0.1:1", "--name", "a"))
-    assert "dlbricks fleet init" in told
-
-
-EXAMINED = (
-    Examination(
-        host="c7i",
-        state=Readiness.READY,
-        findings=(HostFinding(subject="Python", state="3.11.2", verdict=Verdict.FINE),),
-        system="intel-4c-1",
-        bricks=12,
-    ),
-    Examination(
-        host="m8g",
-        state=Readiness.LACKING,
-        findings=(
-            HostFinding(subject="Python", state="3.11.2", verdict=Verdict.FINE),
-            HostFinding(
-                subject="environment", state="none", verdict=Verdict.LACKS, cure="install it", installable=True
-            ),
-        ),
-    ),
-)
-
-
-@pytest.fixture
-def examined(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """The names of the hosts that were examined, of which one lacks its environment."""
-    asked: list[tuple[str, ...]] = []
-
-    def examine(entries: Sequence[HostEntry], *_: object) -> tuple[Examination, ...]:
-        asked.append(tuple(entry.name for entry in entries))
-        return EXAMINED
-
-    monkeypatch.setattr(doctor, "examine_hosts", examine)
-    return asked
-
-
-def test_the_doctor_lists_what_hosts_lack_and_fails(
-    fleet: Answer, examined: list[tuple[str, ...]], hosts: Path
-) -> None:
-    status, out, told = fleet("doctor", "--hosts", hosts)
-    assert (status, examined) == (1, [("c7i", "m8g")])
-    assert "as it should be" in out and "install it" in out and "3.11.2" not in out
-    assert "`--install` sets up what is missing" in told
-    _, everything, _ = fleet("doctor", "--hosts", hosts, "--all")
-    assert everything.count("3.11.2") == 2
-
-
-def test_the_document_of_the_doctor_follows_its_schema(
-    fleet: Answer, examined: list[tuple[str, ...]], hosts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, _ = fleet("doctor", "--hosts", hosts, "--json")
-    with pytest.raises(SystemExit):
-        fleet("doctor", "--json-schema")
-    document, schema = json.loads(out), json.loads(capsys.readouterr().out)
-    assert faults(document, schema, schema) == []
-    assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
-        ("c7i", "ready", 12),
-        ("m8g", "lacking", None),
-    ]
-
-
-def test_wheels_without_installing_are_refused(fleet: Answer, hosts: Path, tmp_path: Path) -> None:
-    assert "--wheels is for --install" in one_line(fleet("doctor", "--hosts", hosts, "--wheels", tmp_path))

@@ -1,0 +1,133 @@
+"""`dlbricks fleet doctor`, `init` and `worker`: set up the hosts of fleets, and measure on one of them."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.util import find_spec
+from pathlib import Path
+
+from dlbricks_tui.cli.output import narrate, show, write, write_json
+from dlbricks_tui.cli.parser import Actions, Parser, Status, add_action, add_schema_option
+from dlbricks_tui.fleet.errors import FleetError
+
+_EXTRA = "pip install 'dlbricks-tui[fleet]'"
+_NEEDED = ("distributed", "asyncssh", "cryptography")
+
+
+def add_host_actions(actions: Actions) -> None:
+    """Add `doctor`, `init` and `worker`."""
+    _add_doctor(actions)
+    making = add_action(actions, "init", "make the certificates of a fleet, once", make_certificates)
+    making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
+    _add_worker(actions)
+
+
+def _add_doctor(actions: Actions) -> None:
+    doctor = add_action(actions, "doctor", "name what hosts lack, and set them up", examine_fleet)
+    add_hosts_option(doctor)
+    doctor.add_argument("--install", action="store_true", help="set up what is missing, without root")
+    doctor.add_argument(
+        "--wheels", metavar="DIR", type=Path, help="with --install: a folder of wheels for hosts without internet"
+    )
+    doctor.add_argument("--runtime", metavar="NAME", action="append", default=[], help="needed there; repeatable")
+    doctor.add_argument("--all", action="store_true", help="list what is as it should be, too")
+    add_schema_option(doctor, "FleetExamination", module="fleets.results")
+
+
+def _add_worker(actions: Actions) -> None:
+    worker = add_action(
+        actions, "worker", "measure on this host for the driver of a dask scheduler", work_for_fleet, json=False
+    )
+    worker.add_argument("scheduler", metavar="ADDRESS", help="the scheduler, such as tls://10.0.0.1:8786")
+    worker.add_argument("--name", metavar="NAME", required=True, help="the name of this host in the fleet")
+    worker.add_argument(
+        "--certificates", metavar="DIR", type=Path, help="the certificates of hosts (default: in the data folder)"
+    )
+    worker.add_argument(
+        "--allow-plain",
+        action="store_true",
+        help="use a scheduler without TLS (tcp://) although other machines can reach it",
+    )
+
+
+def add_hosts_option(parser: Parser) -> None:
+    """Take `--hosts`."""
+    parser.add_argument("--hosts", metavar="FILE", type=Path, required=True, help="the hosts file")
+
+
+def examine_fleet(args: argparse.Namespace) -> int:
+    """Examine the hosts of a hosts file, and set them up if asked to."""
+    require_extra()
+    from dlbricks_tui.answers.fleets.results import fleet_examination
+    from dlbricks_tui.fleet.hosts_file import read_hosts
+    from dlbricks_tui.fleet.setting_up.doctor import examine_hosts
+    from dlbricks_tui.fleet.setting_up.findings import Readiness
+    from dlbricks_tui.fleet.setting_up.installing import set_up_hosts
+    from dlbricks_tui.fleet.setting_up.own_wheel import wanted
+    from dlbricks_tui.fleet.ssh.connecting import connected
+    from dlbricks_tui.runtime.registry import Registry
+
+    if args.wheels is not None and not args.install:
+        raise FleetError("--wheels is for --install")
+    hosts, registry = read_hosts(args.hosts), Registry(args.data.path)
+    runtimes = [registry.find(name) for name in args.runtime] or list(registry.all())
+    needed = wanted(runtimes)
+    if args.install:
+        found = set_up_hosts(
+            hosts, needed, connected, wheels=args.wheels, step=lambda host, text: narrate(f"{host}: {text}")
+        )
+    else:
+        found = examine_hosts(hosts, needed, connected)
+    for host in found:
+        if host.installed:
+            narrate(f"{host.host}: {host.installed}")
+    if args.json:
+        write_json(fleet_examination(found))
+    else:
+        from dlbricks_tui.cli.fleet_view import examination_view
+
+        show(examination_view(found, everything=args.all))
+    ready = all(host.state is Readiness.READY for host in found)
+    if not ready and not args.install and any(host.can_be_set_up for host in found):
+        narrate("`--install` sets up what is missing")
+    return Status.DONE if ready else Status.DONE_WITH_FAILURES
+
+
+def make_certificates(args: argparse.Namespace) -> int:
+    """Make the certificates and private keys of a fleet."""
+    require_extra()
+    from dlbricks_tui.fleet.certificates import Certificates
+
+    certificates = Certificates(args.folder or args.data.certificates)
+    certificates.create()
+    if args.json:
+        write_json({"folder": str(certificates.folder), "hosts": [str(path) for path in certificates.of_hosts]})
+    else:
+        write(f"{certificates.folder}\n")
+    names = ", ".join(path.name for path in certificates.of_hosts)
+    narrate(f"hosts that you start yourself need {names}; over SSH they get these by themselves")
+    return Status.DONE
+
+
+def work_for_fleet(args: argparse.Namespace) -> int:
+    """Measure on this host until the process is told to end."""
+    require_extra()
+    from dlbricks_tui.fleet.engine.scheduler_address import PLAIN, check_address
+    from dlbricks_tui.fleet.engine.worker_process import WorkerRequest, run_worker
+
+    is_plain = check_address(args.scheduler, args.allow_plain).scheme == PLAIN
+    request = WorkerRequest(
+        scheduler=args.scheduler,
+        name=args.name,
+        certificates=None if is_plain else args.certificates or args.data.certificates,
+        allow_plain=args.allow_plain,
+    )
+    run_worker(request, narrate)
+    return Status.DONE
+
+
+def require_extra() -> None:
+    """Raise FleetError if the packages of fleets are not installed."""
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if lacking:
+        raise FleetError(f"fleets need {', '.join(lacking)}: {_EXTRA}")
