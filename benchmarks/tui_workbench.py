@@ -38,7 +38,7 @@ SCREENS = {
     "trace": "i",
     "comparison": "*j*V",
 }
-KEYS_ON_A_SCREEN = 30
+KEYS_ON_A_SCREEN = 100
 # A screen has read what it shows after so long.
 SHOWN_SECONDS = 5.0
 # A list of one row draws nothing anew.

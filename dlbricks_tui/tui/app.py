@@ -29,6 +29,7 @@ from dlbricks_tui.tui.keys.keyboard import KeyDone, KeyQueue, use_key_parser
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace, actions_here, actions_on, places_around
 from dlbricks_tui.tui.marks.marks import MARKABLE, Marks
+from dlbricks_tui.tui.memory import IdleCollections
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.preferences import LivePreferences, PreferenceFiles
 from dlbricks_tui.tui.run.updates import Replayed, RunUpdates
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 # The kernel does not always report that the terminal has gone away.
 _TERMINAL_LOOKED_AT_SECONDS = 2.0
 _LEAVING_SECONDS = 3.0
+_COLLECTED_SECONDS = 5.0
 
 
 class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
@@ -86,6 +88,7 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         # The form of the last copy; the next one begins with it.
         self._copied_form: CopiedForm | None = None
         self._keys = KeyQueue(self, super().on_event)
+        self._collections: IdleCollections | None = None
         # An unexpected error; `open_workbench` raises it after the terminal is restored.
         self.fault: Exception | None = None
         self.animation_level = "none"
@@ -108,6 +111,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
             loop.add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
             loop.add_signal_handler(signal.SIGHUP, self._leave_hung_up)
             self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
+            self._collections = IdleCollections()
+            self.set_interval(_COLLECTED_SECONDS, self._collections.collect_if_idle)
         # The shell has overwritten the screen while the program was suspended.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         if self._replayed is not None:
@@ -129,6 +134,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            if self._collections is not None:
+                self._collections.key_pressed()
             await self._keys.take(event)
         else:
             await super().on_event(event)
