@@ -166,10 +166,15 @@ def test_more_decoys_than_there_are_models_are_refused(people: Partners) -> None
 def test_a_copy_of_the_private_model_is_no_decoy_and_the_refusal_says_so(people: Partners) -> None:
     copy = people.path / "copy-symbol.json"
     copy.write_bytes(Path(people.model).read_bytes())
-    asked = ("-o", people.suite, "--decoys", "1", "--decoys-from", str(copy), "--level", "written")
-    status, _, told = people.say("owner", "suite", "export", people.model, *asked)
-    assert (status, len(told.splitlines())) == (2, 1)
-    assert "only 0 can be made: of 1 offered, 1 with no other bricks than those of your models" in told
+    reasons = {
+        str(copy): "of 1 offered, 1 with no other bricks than those of your models",
+        people.model: "no other file in the format of your models is offered",
+    }
+    for decoy, reason in reasons.items():
+        asked = ("-o", people.suite, "--decoys", "1", "--decoys-from", decoy, "--level", "written")
+        status, _, told = people.say("owner", "suite", "export", people.model, *asked)
+        assert (status, len(told.splitlines())) == (2, 1)
+        assert f"only 0 can be made: {reason}" in told
 
 
 @pytest.mark.usefixtures("mxnet_of_the_owner_is_a_table")

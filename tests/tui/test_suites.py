@@ -54,19 +54,19 @@ def mxnet_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.mxnet
 @pytest.mark.usefixtures("mxnet_is_a_table")
-async def test_the_open_model_is_exported_and_the_key_stays_here(measured: DataFolder, tmp_path: Path) -> None:
+async def test_the_open_model_is_exported_and_the_key_stays_here(new: DataFolder, tmp_path: Path) -> None:
     file = tmp_path / "suite.dlbricks"
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPEN_ALEXNET, "X", f'"{file}"', "enter")
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", *OPEN_ALEXNET, "X", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, SuiteWrittenScreen), screen_text(pilot)
         shown = words(pilot)
         assert told(pilot)[0] == "Reading alexnet and decoys for suite.dlbricks: a box opens once the suite is written."
         assert told(pilot)[-1] == "Checking that the bricks of 1 model and 3 decoys arrive unchanged"
     with open_suite(file) as suite:
         manifest = suite.manifest
-    (key_file,) = (measured.path / "suites").iterdir()
-    key = read_key(key_path(measured, manifest.suite))
-    assert key_file == key_path(measured, manifest.suite) and stat.S_IMODE(key_file.stat().st_mode) == 0o600
+    (key_file,) = (new.path / "suites").iterdir()
+    key = read_key(key_path(new, manifest.suite))
+    assert key_file == key_path(new, manifest.suite) and stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert key.models == ("alexnet",) and len(key.meanings) + len(key.decoys) == len(manifest.bricks)
     assert f"{len(key.meanings)} bricks of yours among {len(key.decoys)} of 3 decoys" in shown
     assert "dlbricks suite run suite.dlbricks -o results.json" in shown and "results.json here: 6 i" in shown
@@ -75,7 +75,7 @@ async def test_the_open_model_is_exported_and_the_key_stays_here(measured: DataF
 @pytest.mark.mxnet
 @pytest.mark.usefixtures("mxnet_is_a_table")
 async def test_marked_models_are_exported_as_they_are_cut(
-    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    new: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = list[tuple[list[str], SuiteOptions]]()
 
@@ -84,8 +84,8 @@ async def test_marked_models_are_exported_as_they_are_cut(
         raise ShareError("no runtime here computes that")
 
     monkeypatch.setattr(exporting, "export", refuse)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "space", "j", "space", "plus", "X", f'"{tmp_path}/two.dlbricks"', "enter")
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "space", "j", "space", "plus", "X", f'"{tmp_path}/two.dlbricks"', "enter")
         assert isinstance(pilot.app.screen, ErrorScreen) and "no runtime here computes that" in screen_text(pilot)
         # The failed export is over.
         await press(pilot, "escape", "X")
@@ -102,23 +102,21 @@ def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> No
     assert (possible.granularity, possible.cut) == (1, Cut.CHAIN)
 
 
-async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(
-    measured: DataFolder, tmp_path: Path
-) -> None:
+async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(new: DataFolder, tmp_path: Path) -> None:
     (tmp_path / "old.dlbricks").touch()
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "X")
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "X")
         assert told(pilot) == ["Mark the models to export with space, or open one."]
         await press(pilot, *OPEN_ALEXNET, "X", f'"{tmp_path}/old.dlbricks"', "enter")
         assert "exists already: name a new file" in words(pilot)
         await press(pilot, "ctrl+u", '"/no/such/folder/x.dlbricks"', "enter")
         assert "No such folder: /no/such/folder" in words(pilot)
         await press(pilot, "escape")
-        put_run(measured, in_the_middle())
+        put_run(new, in_the_middle())
         await shows(pilot, "18 of 42 done")
         await press(pilot, "X")
         assert isinstance(pilot.app.screen, WorkbenchScreen) and told(pilot)[-1].startswith("A run measures now")
-    assert not (measured.path / "suites").exists()
+    assert not (new.path / "suites").exists()
 
 
 @pytest.fixture(scope="module")
