@@ -1,10 +1,12 @@
-"""Frameworks in worker processes, and loaders that ask them."""
+"""Frameworks in worker processes, and loaders that ask them.
 
-from collections.abc import Iterator, Mapping, Sequence
+The protocol of workers is imported where a worker is asked: most commands find all answers in the cache.
+"""
+
+from __future__ import annotations
+
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
-from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from dlbricks_tui.models.errors import ModelError, WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Numbers, Shape, TensorType
@@ -12,37 +14,31 @@ from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.loading import GraphAnswer
 from dlbricks_tui.runtime.errors import FrameworkMissingError, WorkerDiedError, WorkerHungError, WorkerRefusedError
-from dlbricks_tui.runtime.process import INSIDE, Worker
-from dlbricks_tui.runtime.protocol import (
-    ArrayType,
-    Fuse,
-    Held,
-    Infer,
-    Network,
-    Quantise,
-    Reason,
-    Record,
-    Reply,
-    Request,
-    Tensor,
-)
 from dlbricks_tui.runtime.registry import quantising_runtime
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format, Traits
 from dlbricks_tui.runtime.variant import Precision
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from dlbricks_tui.runtime.process import Worker
+    from dlbricks_tui.runtime.protocol import Held, Reply, Request, Tensor
 
 # The largest graphs take seconds. Only a worker that hangs takes longer.
 ANSWER_SECONDS = 120.0
 # The largest models take two minutes.
 QUANTISE_SECONDS = 900.0
 
-AnyReply = TypeVar("AnyReply", bound=Reply)
+AnyReply = TypeVar("AnyReply", bound="Reply")
 
 
 class WorkerFramework:
     """Questions to one worker of a runtime. Leaving the `with` block ends it."""
 
-    def __init__(self, runtime: Runtime, log: Path, program: Path = INSIDE) -> None:
+    def __init__(self, runtime: Runtime, log: Path, program: Path | None = None) -> None:
         self._runtime = runtime
         self._log = log
         self._program = program
@@ -52,7 +48,7 @@ class WorkerFramework:
         # The message of the first failure to find the framework.
         self._missing = ""
 
-    def __enter__(self) -> "WorkerFramework":
+    def __enter__(self) -> WorkerFramework:
         return self
 
     def __exit__(
@@ -99,33 +95,45 @@ class WorkerFramework:
 
     def quantise(self, file: Path, copy: Path, inputs: Mapping[str, TensorType], values: Mapping[str, Numbers]) -> None:
         """Let ONNX Runtime of this interpreter write a quantised copy of a model file."""
+        from dlbricks_tui.runtime.protocol import ArrayType, Network, Quantise
+
         arrays = {name: ArrayType(it.shape or (), it.dtype) for name, it in inputs.items()}
         network = Network("", arrays, {}, file=str(file), values=values)
-        with Worker(quantising_runtime(), self._log, self._program) as worker:
+        with self._worker_of(quantising_runtime()) as worker:
             worker.ask(Quantise(network, str(copy), self.traits.quantises_dynamically), QUANTISE_SECONDS)
 
     def infer(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the types of all outputs."""
+        from dlbricks_tui.runtime.protocol import Infer
+
         answer = self._answer(Infer(symbol, shapes, {}), Format.MXNET)
         return GraphAnswer(_types(answer.outputs), frozenset(answer.unknown))
 
     def fuse(self, symbol: str, shapes: Mapping[str, Shape]) -> GraphAnswer:
         """Return the graph that the framework would run."""
+        from dlbricks_tui.runtime.protocol import Fuse
+
         answer = self._guarded(Fuse(symbol, shapes, {}), Format.MXNET)
         return GraphAnswer(_types(answer.outputs), symbol=answer.symbol, parts=answer.parts)
 
     def optimised(self, file: Path) -> str:
         """Return the graph that the framework executes when it opens an ONNX file."""
+        from dlbricks_tui.runtime.protocol import Fuse
+
         return self._guarded(Fuse("", {}, {}, str(file)), Format.ONNX).symbol
 
     def executed(self, model: str, inputs: Mapping[str, TensorType], weights: Mapping[str, TensorType]) -> str:
         """Return the nodes that the framework executes of an ONNX model."""
+        from dlbricks_tui.runtime.protocol import Fuse
+
         shapes = {name: found.shape or () for them in (inputs, weights) for name, found in them.items()}
         dtypes = {name: found.dtype for name, found in weights.items()}
         return self._guarded(Fuse(model, shapes, dtypes), Format.ONNX).symbol
 
     def output_types(self, model: str) -> tuple[TensorType, ...]:
         """Return the types of an ONNX model's outputs."""
+        from dlbricks_tui.runtime.protocol import Infer
+
         answer = self._guarded(Infer(model, {}, {}), Format.ONNX)
         return tuple([found for (found,) in _types(answer.outputs)])
 
@@ -137,6 +145,8 @@ class WorkerFramework:
         values: Mapping[str, Numbers],
     ) -> Sequence[Held | None]:
         """Run an ONNX model once, and return its outputs."""
+        from dlbricks_tui.runtime.protocol import ArrayType, Network, Record
+
         arrays, learned = (
             {name: ArrayType(it.shape or (), it.dtype) for name, it in them.items()} for them in (inputs, weights)
         )
@@ -148,6 +158,8 @@ class WorkerFramework:
         except (WorkerDiedError, WorkerHungError) as lost:
             if self._interrupted:
                 raise
+            from dlbricks_tui.runtime.protocol import Reason
+
             # Frameworks crash on some graphs that they cannot fuse or run.
             raise WorkerRefusedError(Reason.UNFUSABLE, str(lost), None) from lost
 
@@ -168,8 +180,13 @@ class WorkerFramework:
                 f"runtime {runtime.name} runs {runtime.traits.format.value} models, and this is one of {needed.value}"
             )
         if self._worker is None or self._worker.pid is None:
-            self._worker = self._open.enter_context(Worker(self._runtime, self._log, self._program))
+            self._worker = self._open.enter_context(self._worker_of(runtime))
         return self._worker
+
+    def _worker_of(self, runtime: Runtime) -> Worker:
+        from dlbricks_tui.runtime.process import INSIDE, Worker
+
+        return Worker(runtime, self._log, self._program or INSIDE)
 
 
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:

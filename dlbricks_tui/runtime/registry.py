@@ -1,5 +1,7 @@
 """The registered runtimes: interpreters that the user has added, beside our own."""
 
+from __future__ import annotations
+
 import json
 import os
 import platform
@@ -9,17 +11,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
-from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Describe, Described
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
 from dlbricks_tui.runtime.variant import Precision
+
+if TYPE_CHECKING:
+    from dlbricks_tui.runtime.protocol import Described
 
 _OWN_NAMES = tuple(traits.own_runtime for traits in TRAITS.values())
 NOT_INSTALLED = "none"
@@ -194,6 +197,10 @@ class Registry:
         )
 
     def _describe(self, runtime: Runtime) -> Described:
+        # Loaded here: most commands describe no runtime.
+        from dlbricks_tui.runtime.process import Worker
+        from dlbricks_tui.runtime.protocol import Describe
+
         with Worker(runtime, self._log) as worker:
             return worker.ask(Describe(), DESCRIBE_SECONDS)
 
