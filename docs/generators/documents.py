@@ -38,7 +38,7 @@ RECORDED = {
     "dlbricks compare": "dlbricks compare squeezenet1.1",
     "dlbricks compare A B": "dlbricks compare squeezenet1.1 mobilenet0.5",
     "dlbricks results list": "dlbricks results list of=brick --limit 1",
-    "dlbricks results show": "dlbricks results show f012",
+    "dlbricks results show": "dlbricks results show 5204",
     "dlbricks results compare": "dlbricks results compare threads=1 threads=2",
     "dlbricks systems": "dlbricks systems",
     "dlbricks systems compare": "dlbricks systems compare squeezenet1.1",
