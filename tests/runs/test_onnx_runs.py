@@ -46,7 +46,7 @@ def dlbricks(model: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -
     return status, json.loads(out or "null"), told
 
 
-@pytest.mark.parametrize("level", ["fused", "written"])
+@pytest.mark.parametrize("level", ["fused", pytest.param("written", marks=pytest.mark.soak)])
 def test_a_model_is_measured_and_estimated_like_any_other(
     model: Path, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
@@ -63,13 +63,16 @@ def test_a_model_is_measured_and_estimated_like_any_other(
     assert (status, again["sequential_ms"]) == (0, estimate["sequential_ms"])
 
 
-@pytest.mark.parametrize("level", ["fused", "written"])
 @pytest.mark.parametrize(
-    ("made", "inputs"),
+    ("made", "inputs", "level"),
     [
-        (of_unknown_shapes, []),
-        (finite_with_its_own_weights, []),
-        (unfusable, ["--input", "x=1,4"]),
+        (of_unknown_shapes, [], "fused"),
+        pytest.param(of_unknown_shapes, [], "written", marks=pytest.mark.soak),
+        pytest.param(finite_with_its_own_weights, [], "fused", marks=pytest.mark.soak),
+        (finite_with_its_own_weights, [], "written"),
+        # At both levels it is timed in the test of separate timings, too.
+        (unfusable, ["--input", "x=1,4"], "fused"),
+        pytest.param(unfusable, ["--input", "x=1,4"], "written", marks=pytest.mark.soak),
     ],
     ids=lambda made: getattr(made, "__name__", ""),
 )
@@ -105,7 +108,7 @@ def test_sequences_of_several_layers_are_measured_too(model: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("fault", "from_run", "reason"),
     [
-        ("segfault", 1, "crashed"),
+        pytest.param("segfault", 1, "crashed", marks=pytest.mark.soak),
         ("segfault", 2, "crashed"),
         ("sleep", 1, "hung"),
         ("devour", 1, "too large"),

@@ -43,9 +43,27 @@ INFERENCE_MS = 8.066
 pytest.importorskip("mlperf_loadgen")
 
 
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache of models for all hosts: MXNet is asked once for the types at other batch sizes."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
-    return Host(Site(tmp_path / "data"))
+def host(tmp_path: Path, cache: Path) -> Host:
+    made = Host(Site(tmp_path / "data"))
+    made.site.path.mkdir()
+    made.site.data.cache.symlink_to(cache)
+    return made
+
+
+@pytest.fixture
+def large_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Double the rate from test to test.
+
+    LoadGen goes on with a cancelled search, in which every rate passes, until the rate is too large for a number.
+    """
+    monkeypatch.setattr("dlbricks_tui.scenarios.rate_search._STEP", 1.0)
 
 
 def why(host: Host) -> str:
@@ -202,6 +220,7 @@ def test_the_highest_rate_is_found_and_confirmed(host: Host) -> None:
     assert verify(host.site.data.store).implausible == ()
 
 
+@pytest.mark.usefixtures("large_steps")
 def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host: Host) -> None:
     def cancel(message: LoadMessage) -> None:
         if isinstance(message, LoadTestStarted) and message.number == 3:
@@ -222,6 +241,7 @@ def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host
     assert verify(host.site.data.store).implausible == ()
 
 
+@pytest.mark.usefixtures("large_steps")
 def test_the_tests_of_a_search_that_fails_are_stored(host: Host) -> None:
     def kill(message: LoadMessage) -> None:
         if isinstance(message, LoadTestStarted) and message.number == 2:
@@ -254,6 +274,7 @@ def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_s
     assert record.reasons == ("the measurement ended before it tested batch size 2, 4",)
 
 
+@pytest.mark.usefixtures("large_steps")
 def test_tests_that_cannot_be_stored_are_told_with_the_reason_why_the_search_ended(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,7 +349,6 @@ def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) 
 
 def test_a_scenario_waits_until_the_other_run_has_ended(host: Host) -> None:
     other = host.site.lock
-    host.site.path.mkdir()
     assert other.try_hold("20261126-0800-aa", host.site.data.path)
     host.act = lambda message: other.release() if isinstance(message, LoadWaits) else None
     assert host.measure(scenario(Kind.SINGLE))
