@@ -189,7 +189,11 @@ def test_a_refused_combination_is_named_and_the_others_are_compared(compare: Com
         (("table1:16", "--threads", "0"), "threads 0: "),
         (("table1:16", "--threads", "many"), "'many': give a whole number"),
         (("table1:16", "--precision", "f8"), "'f8': give one of f32, bf16, int8"),
-        (("table1:16", "--precision", "bf16", "--runtime", "default"), "computes in f32 and not in bf16"),
+        pytest.param(
+            ("table1:16", "--precision", "bf16", "--runtime", "default"),
+            "computes in f32 and not in bf16",
+            marks=pytest.mark.mxnet,
+        ),
         (("table1:16", "--runtime", "nothing"), "no runtime in the store is called 'nothing'"),
         (("table1:16", "--system", "nowhere"), "no system in the store is called 'nowhere'"),
         (

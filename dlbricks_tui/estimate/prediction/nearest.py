@@ -144,7 +144,7 @@ def nearest(distances: Numbers, excess: Numbers) -> Nearest:
     Bricks at an infinite distance do not count; at least one must be near.
     """
     count = min(_NEAREST, len(excess))
-    places = np.argpartition(distances, count - 1, axis=1)[:, :count]
+    places = _places_of_least(distances, count)
     apart = np.take_along_axis(distances, places, axis=1)
     weights = 1.0 / (apart + _ALIKE) ** 2
     weights /= weights.sum(axis=1, keepdims=True)
@@ -153,6 +153,18 @@ def nearest(distances: Numbers, excess: Numbers) -> Nearest:
     spread = (weights * (held - mean[:, None]) ** 2).sum(axis=1)
     usual = (weights * np.where(np.isfinite(apart), apart, 0.0)).sum(axis=1)
     return Nearest(mean, spread, usual, apart.min(axis=1))
+
+
+def _places_of_least(numbers: Numbers, count: int) -> NDArray[np.intp]:
+    """Return the places of the least numbers of each row; of equal ones the first count.
+
+    Versions of NumPy differ in which of equal numbers a partition or an unstable sort puts first.
+    """
+    limit = np.partition(numbers, count - 1, axis=1)[:, count - 1 : count]
+    below, equal = numbers < limit, numbers == limit
+    room = count - below.sum(axis=1, keepdims=True)
+    chosen = below | (equal & (equal.cumsum(axis=1) <= room))
+    return np.nonzero(chosen)[1].reshape(len(numbers), count)
 
 
 def by_roofline_ms(roofline: Roofline, bricks: Sequence[Features]) -> Numbers:

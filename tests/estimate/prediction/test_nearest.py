@@ -2,9 +2,11 @@ import math
 import random
 from itertools import chain
 
+import numpy as np
 import pytest
 
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
+from dlbricks_tui.estimate.prediction.nearest import _NEAREST, nearest
 from dlbricks_tui.estimate.prediction.training import train
 from tests.estimate.prediction.simulated import a_brick, conv, example, form, latency_ms, linear, models, relu
 
@@ -96,3 +98,17 @@ def test_predictions_do_not_depend_on_what_else_is_asked() -> None:
     for one, other in zip(together, alone, strict=True):
         assert isinstance(one, Latency)
         assert one == pytest.approx(other)
+
+
+def test_of_bricks_at_the_same_distance_the_first_measured_count() -> None:
+    # Versions of NumPy order equal numbers differently.
+    generator = np.random.default_rng(7)
+    for _ in range(50):
+        distances = generator.integers(0, 4, size=(6, 40)).astype(float)
+        distances[:, ::9] = np.inf
+        excess = generator.normal(size=40)
+        first = np.argsort(distances, axis=1, kind="stable")
+        alone = np.sort(first[:, :_NEAREST], axis=1)
+        expected = [nearest(distances[row : row + 1, alone[row]], excess[alone[row]]) for row in range(6)]
+        found = nearest(distances, excess)
+        assert found.excess == pytest.approx([float(it.excess[0]) for it in expected])
