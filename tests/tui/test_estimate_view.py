@@ -52,6 +52,9 @@ def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -
         "14.18 to 14.30 ms, the 95 % interval of the estimate; the",
         "measured latency is outside of it",
     ]
+    for system, place in (("here", "here"), (OTHER_SYSTEM.id, "there")):
+        named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 60))
+        assert named[0] == f"It takes 14.56 ms {place} (measured)."
     begin = shown_rows.index("sequential     14.24 ms 14.18 to 14.30")
     assert shown_rows[begin : begin + 6] == [
         "sequential     14.24 ms 14.18 to 14.30",

@@ -60,7 +60,7 @@ def chosen_decoys(
         offered = len({source.path for source in pool})
         why = _shortage(offered, alike, offered - chosen - alike)
         raise ShareError(
-            f"{count} decoys are wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask "
+            f"{count} {'decoy is' if count == 1 else 'decoys are'} wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask "
             "for fewer with --decoys"
         )
     return ()

@@ -152,7 +152,7 @@ def estimate_rows(
         hint = Hint("{workbench.show_run} shows the run", "muted").line
         return (*_plain((*so_far_lines(under_way, width), hint), width), EstimateRow(BLANK), *settings)
     answer = (
-        *answer_lines(content.system_estimate, width, is_here=choices.system is None),
+        *answer_lines(content.system_estimate, width, is_here=choices.system in (None, available.host)),
         *_what_next(content, under_way, shown),
     )
     coverage = *_plain(_coverage(content.system_estimate, width), width), EstimateRow(BLANK)
