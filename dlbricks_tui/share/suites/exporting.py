@@ -59,8 +59,9 @@ def chosen_decoys(
     if count:
         offered = len({source.path for source in pool})
         why = _shortage(offered, alike, offered - chosen - alike)
+        wanted = "1 decoy is" if count == 1 else f"{count} decoys are"
         raise ShareError(
-            f"{count} {'decoy is' if count == 1 else 'decoys are'} wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask "
+            f"{wanted} wanted, but only {chosen} can be made{why}; name others with --decoys-from, or ask "
             "for fewer with --decoys"
         )
     return ()
