@@ -79,6 +79,19 @@ def python_without_mxnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def shared_cache(tmp_path: Path, _cache: Path) -> None:
+    """Give the folder `data` of a test the models that others have read and cut; tests of caches have their own."""
+    folder = tmp_path / "data"
+    folder.mkdir(exist_ok=True)
+    (folder / "cache").symlink_to(_cache)
+
+
+@pytest.fixture(scope="session")
 def registered_fake(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     """A file `runtimes.json` with a runtime called `fake`: an interpreter that always starts the fake worker."""
     folder = tmp_path_factory.mktemp("fake")
@@ -94,7 +107,7 @@ def registered_fake(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def data_with_fake(tmp_path: Path, registered_fake: bytes) -> Path:
     """A data folder with that runtime: no worker is started to describe itself for each test."""
     folder = tmp_path / "data"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "runtimes.json").write_bytes(registered_fake)
     return folder
 

@@ -26,6 +26,8 @@ from tests.answers.validation import faults
 from tests.fleet.sample_fleet import EVENTS, tell
 from tests.runs.runs import BRICKS, MODEL, move_results
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "api.md"
 BY_THE_FAKE = api.MeasureOptions(

@@ -25,6 +25,8 @@ from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 # SqueezeNet as MXNet has it; its types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
 ONNX_1 = "onnxruntime-1.32.0 python-3.11 threads-1"

@@ -21,6 +21,8 @@ from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 # SqueezeNet as MXNet has it; its types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
 MXNET_1, MXNET_4 = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 4))

@@ -16,6 +16,8 @@ from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 MXNET = "mxnet-1.9.1 python-3.11 threads-1"
 SQUEEZENET, ALEXNET = decompose(table1()["16"]), decompose(table1()["1"])
 DAYS = {"a": "2026-11-20", "b": "2026-11-21"}

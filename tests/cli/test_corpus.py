@@ -16,6 +16,8 @@ from dlbricks_tui.store.records import Measurement
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 ESCAPE = "\x1b"
 
 

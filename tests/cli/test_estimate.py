@@ -30,6 +30,8 @@ from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.store.samples import calibration, failure, runtime, system
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 # SqueezeNet and VGG-16, whose types are delivered at level `written`.
 SQUEEZENET, VGG = (decompose(table1()[number]) for number in ("16", "17"))
 LAYERS = len(SQUEEZENET.graph.layers)

@@ -31,6 +31,8 @@ from tests.models.onnx_models import saved, small
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 # SqueezeNet, whose types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
 

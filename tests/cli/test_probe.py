@@ -14,6 +14,8 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Measurement, new_uuid
 from tests.runs.runs import MODEL, move_results
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 Command = Callable[..., tuple[int, str, str]]
 ELSEWHERE = ("c5.xlarge", "c5.2xlarge")
 HOW = ("--runtime", "fake")

@@ -24,6 +24,8 @@ from tests.estimate.table1 import table1
 from tests.models.onnx_models import model, saved, small
 from tests.store.samples import load_test, run, system
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 CAPSNET, SQUEEZENET = (decompose(table1()[number]) for number in ("4", "16"))
 PAIRS = decompose(SQUEEZENET.graph, Cutting(2))
 C5: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}

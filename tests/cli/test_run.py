@@ -21,6 +21,8 @@ from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from tests.runs.runs import BRICKS, MODEL, ROOT, Site
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
 TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}

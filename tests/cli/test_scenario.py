@@ -39,7 +39,7 @@ SERVER = ("--kind", "server", "--bound-ms", "20")
 
 Answer = Callable[..., tuple[int, str, str]]
 
-pytestmark = pytest.mark.usefixtures("rough_predictions")
+pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, laid_out, random_graphs
 from tests.models.onnx_models import model, saved
 
+pytestmark = pytest.mark.usefixtures("shared_cache")
+
 cuttings = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut))
 
 

@@ -59,7 +59,8 @@ def request(model: Path, site: Site, rule: StoppingRule, **changes: Any) -> RunR
     )
 
 
-@pytest.mark.parametrize("level", ["fused", "written"])
+# Faults, limits and crashes are tested at level written below.
+@pytest.mark.parametrize("level", ["fused", pytest.param("written", marks=pytest.mark.soak)])
 def test_a_network_is_measured_end_to_end_and_by_its_bricks(
     model: Path, capsys: pytest.CaptureFixture[str], level: str
 ) -> None:
@@ -77,6 +78,8 @@ def test_a_network_is_measured_end_to_end_and_by_its_bricks(
     assert again["models"] == found["models"]
 
 
+# With ONNX Runtime, and with the fake worker, sequences are measured in `make test`, too.
+@pytest.mark.soak
 def test_sequences_of_several_layers_are_measured_too(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, found, told = run(model, capsys, "-g", "10", "--cut", "runnable", "--end-to-end", "--fixed-runs", "10")
     assert status == 0, told
@@ -99,12 +102,13 @@ def test_a_brick_that_needs_more_memory_than_allowed_fails_alone(
 @pytest.mark.parametrize(
     ("operator", "fault", "run", "reason"),
     [
-        ("Flatten", "segfault", 1, "crashed"),
-        # `test_run.py` states the same promise with the fake worker.
+        # `test_run.py` states the same promises with the fake worker, and `test_onnx_runs.py` with ONNX Runtime; the
+        # tests around this one have a brick that is too large and one that crashes MXNet.
+        pytest.param("Flatten", "segfault", 1, "crashed", marks=pytest.mark.soak),
         pytest.param("Flatten", "segfault", 2, "crashed", marks=pytest.mark.soak),
-        ("softmax", "sleep", 1, "hung"),
-        ("Flatten", "devour", 1, "too large"),
-        ("Flatten", "devour", 2, "too large"),
+        pytest.param("softmax", "sleep", 1, "hung", marks=pytest.mark.soak),
+        pytest.param("Flatten", "devour", 1, "too large", marks=pytest.mark.soak),
+        pytest.param("Flatten", "devour", 2, "too large", marks=pytest.mark.soak),
         ("Flatten", "not a number", 1, "not finite"),
     ],
 )

@@ -228,10 +228,13 @@ def test_the_last_event_is_written_before_the_state_changes(site: Site) -> None:
     assert not folder.state().active
 
 
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
-def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(site: Site, victims: tuple[str, ...]) -> None:
+def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(
+    site: Site, victims: tuple[str, ...], kills: int
+) -> None:
     site = Site(site.path, nap_seconds=0.005)
-    kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, kills=4)
+    kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, kills)
     contents = site.contents()
     assert len(set(contents.measured)) == BRICKS
     assert contents.end_to_end

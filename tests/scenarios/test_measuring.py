@@ -43,18 +43,9 @@ INFERENCE_MS = 8.066
 pytest.importorskip("mlperf_loadgen")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache of models for all hosts: MXNet is asked once for the types at other batch sizes."""
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture
-def host(tmp_path: Path, cache: Path) -> Host:
-    made = Host(Site(tmp_path / "data"))
-    made.site.path.mkdir()
-    made.site.data.cache.symlink_to(cache)
-    return made
+def host(tmp_path: Path, shared_cache: None) -> Host:
+    return Host(Site(tmp_path / "data"))
 
 
 @pytest.fixture

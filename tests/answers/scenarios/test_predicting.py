@@ -1,4 +1,3 @@
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -32,7 +31,7 @@ SERVER = ScenarioOptions(kind=Kind.SERVER, bound_ms=200.0)
 
 Ask = Callable[..., ScenarioAnswer]
 
-pytestmark = pytest.mark.usefixtures("rough_predictions")
+pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
 
 def end_to_end(decomposition: Decomposition, value_ms: float, **fields: Any) -> EndToEnd:
@@ -84,20 +83,6 @@ def at_batch(tmp_path: Path, size: int) -> Decomposition:
         return decompose(graph.named(SQUEEZENET.graph.name))
 
 
-@pytest.fixture(scope="module")
-def cache_of_batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that knows the model at several batch sizes: MXNet is asked once for all tests."""
-    folder = tmp_path_factory.mktemp("batches")
-    for size in (2, 4):
-        at_batch(folder, size)
-    return DataFolder(folder / "data").cache
-
-
-@pytest.fixture
-def batches_are_known(cache_of_batches: Path, tmp_path: Path) -> None:
-    shutil.copytree(cache_of_batches, DataFolder(tmp_path / "data").cache)
-
-
 def test_end_to_end_samples_are_the_service_times(ask: Ask) -> None:
     answer = ask([*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0)])
     assert answer.service is not None
@@ -128,7 +113,6 @@ def test_a_scenario_names_the_execution_that_has_the_results(ask: Ask) -> None:
     assert answer.order is None
 
 
-@pytest.mark.usefixtures("batches_are_known")
 def test_without_results_one_line_names_the_command_that_measures_them(ask: Ask) -> None:
     answer = ask([*brick_records(SQUEEZENET, **WHERE)], measured_only=True, batch=4)
     assert answer.prediction is None
@@ -139,7 +123,6 @@ def test_without_results_one_line_names_the_command_that_measures_them(ask: Ask)
     assert answer.curve() == ()
 
 
-@pytest.mark.usefixtures("batches_are_known")
 def test_a_batch_size_between_two_measured_ones_is_interpolated(ask: Ask, tmp_path: Path) -> None:
     four = at_batch(tmp_path, 4)
     records = [*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0), end_to_end(four, 140.0, batch_size=4)]
@@ -150,7 +133,6 @@ def test_a_batch_size_between_two_measured_ones_is_interpolated(ask: Ask, tmp_pa
     assert answer.prediction.batch_size == 4
 
 
-@pytest.mark.usefixtures("batches_are_known")
 def test_a_larger_batch_size_with_results_helps_to_interpolate(ask: Ask, tmp_path: Path) -> None:
     four = end_to_end(at_batch(tmp_path, 4), 140.0, batch_size=4)
     records = [*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0), four]
