@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import importlib
 import re
-from collections.abc import Callable, Collection
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -26,7 +28,9 @@ def load_mxnet() -> Any:
     """Import `mxnet`, after numpy."""
     try:
         _restore_aliases(importlib.import_module("numpy"))
-        return importlib.import_module("mxnet")
+        _leave_out_setuptools()
+        with _left_out("onnx"):
+            return importlib.import_module("mxnet")
     except (ImportError, AttributeError, OSError) as error:
         raise RefusalError(Reason.NO_FRAMEWORK, f"MXNet cannot be imported: {error}") from error
 
@@ -52,6 +56,28 @@ def first_meaningful_line(error: Exception) -> str:
     lines = [line for line in str(error).splitlines() if line.strip() and not line.startswith(NOISE)]
     said = SOURCE_PLACE.sub("", lines[0] if lines else type(error).__name__)
     return said[len("MXNetError: ") :] if said.startswith("MXNetError: ") else said
+
+
+def _leave_out_setuptools() -> None:
+    """Let MXNet import the `distutils` of Python: setuptools would load all of itself for its own.
+
+    Since 3.12 Python has none.
+    """
+    if sys.version_info < (3, 12):
+        sys.meta_path[:] = [it for it in sys.meta_path if type(it).__module__ != "_distutils_hack"]
+
+
+@contextmanager
+def _left_out(module: str) -> Iterator[None]:
+    """Let MXNet find that an optional module, which takes time to import, is not installed."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[module]
 
 
 def _restore_aliases(numpy: Any) -> None:
