@@ -84,5 +84,8 @@ def test_the_interfaces_do_not_depend_on_a_model_format(path: Path) -> None:
         elif isinstance(node, ast.Import):
             named = [alias.name for alias in node.names]
         else:
-            named = [node.attr] if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "Format" else []
+            is_member = (
+                isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Format"
+            )
+            named = [node.attr] if isinstance(node, ast.Attribute) and is_member else []
         assert not any(form.name.lower() in name.lower() for name in named for form in Format), ast.unparse(node)

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -12,6 +12,11 @@ from tests.estimate.table1 import table1
 # VGG and VDSR: one layer after another.
 CHAINS = {"2", "5", "17", "18", "38"}
 HALF = Cutting(2)
+# Of each family; the others differ from these in their sizes.
+SEVERAL = (*sorted(CHAINS), "4", "14", "16", "22", "24", "42")
+several_networks = pytest.mark.parametrize(
+    "numbers", [SEVERAL, pytest.param(tuple(table1()), marks=pytest.mark.soak)], ids=["several", "all"]
+)
 
 
 def composed(graph: LayerGraph, cutting: Cutting, *workers: int) -> Iterator[Composed]:
@@ -30,9 +35,11 @@ def test_all_fifty_models_are_estimated() -> None:
     assert table1().keys() >= CHAINS
 
 
+@several_networks
 @pytest.mark.parametrize("cutting", [Cutting(1), Cutting(4), Cutting(4, Cut.OVERLAP)], ids=["1", "4", "overlap"])
-def test_workers_lie_between_the_sum_and_the_critical_path(cutting: Cutting) -> None:
-    for number, graph in table1().items():
+def test_workers_lie_between_the_sum_and_the_critical_path(cutting: Cutting, numbers: Sequence[str]) -> None:
+    for number in numbers:
+        graph = table1()[number]
         one, three, as_many_as_layers = composed(graph, cutting, 1, 3, len(graph.layers))
         assert three.workers_ms is not None
         assert three.sequential_ms >= three.workers_ms >= three.parallel_ms, number
@@ -40,19 +47,19 @@ def test_workers_lie_between_the_sum_and_the_critical_path(cutting: Cutting) -> 
         assert as_many_as_layers.workers_ms == three.parallel_ms, number
 
 
-def test_chains_gain_nothing_from_running_in_parallel_and_the_others_do() -> None:
+@several_networks
+def test_chains_gain_nothing_from_running_in_parallel_and_the_others_do(numbers: Sequence[str]) -> None:
     gains = {
-        number
-        for number, graph in table1().items()
-        for it in composed(graph, HALF, 2)
-        if it.parallel_ms < it.sequential_ms
+        number for number in numbers for it in composed(table1()[number], HALF, 2) if it.parallel_ms < it.sequential_ms
     }
     assert not gains & CHAINS
     assert {"14", "22", "24", "42"} <= gains
 
 
-def test_removing_half_of_the_bricks_never_makes_an_estimate_complete_or_narrower() -> None:
-    for number, graph in table1().items():
+@several_networks
+def test_removing_half_of_the_bricks_never_makes_an_estimate_complete_or_narrower(numbers: Sequence[str]) -> None:
+    for number in numbers:
+        graph = table1()[number]
         decomposition = decompose(graph)
         whole = estimate(decomposition, measured(decomposition))
         gone = sorted(measured(decomposition).measured)[::2]
