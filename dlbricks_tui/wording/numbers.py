@@ -20,6 +20,8 @@ PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is
 
 # A picosecond. Smaller latencies are rounding errors.
 _LEAST_MS = 1e-9
+# A larger share has no decimals.
+_MANY_TIMES = 10.0
 _GIBIBYTE = 1 << 30
 # The common ending of names in Table 1, which their numbers make superfluous.
 _TRAINED_ON = re.compile(r" Trained on .*")
@@ -67,9 +69,10 @@ def part_of(some: int, of: int) -> str:
     return percent(min(max(some / of, 0.01), 0.99))
 
 
-def signed_percent(share: float) -> str:
+def signed_percent(share: float, digits: int = 1) -> str:
     """Return a deviation as a percentage: `+3.1 %`."""
-    return f"{_rounded(100 * share, 1):+.1f} %"
+    digits = 0 if abs(share) >= _MANY_TIMES else digits
+    return f"{_rounded(100 * share, digits):+,.{digits}f} %"
 
 
 def _rounded(value: float, digits: int) -> float:

@@ -27,19 +27,19 @@ def inference_of(level: LevelTrace) -> float | None:
 
 
 def overhead_of(level: LevelTrace) -> str:
-    """Return what a level adds to the level below: `+0.2000 ms (6 %) by the profiler`; nothing for the lowest level."""
+    """Return what a level adds to the one below: `+0.2000 ms (+6 %) by the profiler`; nothing for the lowest level."""
     whole_ms = inference_of(level)
     if level.overhead_ms is None or whole_ms is None:
         return ""
     below_ms = whole_ms - level.overhead_ms
-    share = f" ({percent(abs(level.overhead_ms) / below_ms)})" if below_ms > 0 else ""
+    share = f" ({signed_percent(level.overhead_ms / below_ms, 0)})" if below_ms > 0 else ""
     return f"{signed_ms(level.overhead_ms)}{share} {_INSTRUMENTS[level.level]}"
 
 
 def level_answer(level: LevelTrace, slowest: LayerTime | None = None) -> str:
     """Return what a level says, with the slowest layer of the trace at the layer level.
 
-    `3.410 ms per inference, +0.2000 ms (6 %) by the profiler; slowest layer conv0, 12.0 %`
+    `3.410 ms per inference, +0.2000 ms (+6 %) by the profiler; slowest layer conv0, 12.0 %`
     """
     whole_ms = inference_of(level)
     if whole_ms is None:

@@ -72,7 +72,7 @@ async def test_the_answer_of_the_level_and_the_selected_span_stand_at_the_top(tr
     async with trace_screen(traced, NARROW) as pilot:
         await press(pilot, "s")
         head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
-        added = r"\+[\d.]+ ms \(5 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
+        added = r"\+[\d.]+ ms \(\+5 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
         assert re.match(
             rf" Where does the time of {MODEL} go, layer by layer\? Layer level: [\d.]+ ms per inference, {added}", head
         )

@@ -10,17 +10,17 @@ def test_a_level_says_what_it_takes_what_it_adds_and_its_slowest_layer() -> None
     model, layer, primitive = trace.levels
     assert level_answer(model) == "1.000 ms per inference"
     assert level_answer(layer, slowest_first(layer_times(trace))[0]) == (
-        "1.200 ms per inference, +0.2000 ms (20 %) by the profiler; slowest layer conv0, 50.0 %"
+        "1.200 ms per inference, +0.2000 ms (+20 %) by the profiler; slowest layer conv0, 50.0 %"
     )
     assert (
         level_answer(primitive, slowest_first(layer_times(trace))[0])
-        == "1.300 ms per inference, +0.1000 ms (8 %) by the output of oneDNN"
+        == "1.300 ms per inference, +0.1000 ms (+8 %) by the output of oneDNN"
     )
 
 
 def test_a_level_that_is_faster_than_the_one_below_has_a_negative_overhead() -> None:
     level = replace(sample_trace().levels[1], inference_ms=(0.98,), overhead_ms=-0.02)
-    assert overhead_of(level) == "-0.02000 ms (2 %) by the profiler"
+    assert overhead_of(level) == "-0.02000 ms (-2 %) by the profiler"
 
 
 def test_a_level_without_inferences_says_so() -> None:
