@@ -228,6 +228,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
 
         first = self.screen_stack[0]
         if isinstance(first, WorkbenchScreen):
+            # Those about the marks would cover the comparison.
+            self.clear_notifications()
             if isinstance(self.screen, ModalScreen):
                 self.screen.dismiss(None)
             self.push_screen(MarkedScreen(self._session, self.marks, lambda: Settings(first.choices, first.spec_of)))

@@ -20,6 +20,9 @@ from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextView
 
+# Between the keys at the foot of a box, and the width of its frame beside them.
+_BETWEEN_KEYS, _BESIDE_KEYS = " · ", 6
+
 
 class Box(Vertical, NamesKeys):
     """The frame of a box, as high as its content, with keys at its foot."""
@@ -31,8 +34,16 @@ class Box(Vertical, NamesKeys):
         self._typing = scope.typing
         self.keys_changed()
 
+    def on_resize(self) -> None:
+        self.keys_changed()
+
     def keys_changed(self) -> None:
-        self.border_subtitle = " · ".join(f"{self._key(action)} {action.label}" for action in self._offered)
+        told = [f"{self._key(action)} {action.label}" for action in self._offered]
+        room = self.outer_size.width - _BESIDE_KEYS
+        # The last one closes the box; the help lists the others too.
+        while room > 0 and len(told) > 2 and len(_BETWEEN_KEYS.join(told)) > room:
+            del told[-2]
+        self.border_subtitle = _BETWEEN_KEYS.join(told)
 
     def _key(self, action: Action) -> str:
         # While the user types, letters are text.

@@ -56,11 +56,14 @@ class PartsPanel(ItemPanel["ComparedPart"]):
         super().__init__(DrawnRows(self._row), id="parts")
         self.show_placeholder(line(Span("Comparing.", "muted")))
         self._what = "part"
+        # Sums of layers have none.
+        self._with_verdicts = True
 
     def heading(self, width: int) -> Line:
-        name, roomy = _widths(width - 1)
+        name, roomy = self._widths(width - 1)
         found = [("A ms", _MS), ("B ms", _MS), *([("B - A", _MS)] if roomy else []), ("change", _CHANGE)]
-        return (Span(" "), column(self._what, name, "muted"), *titles(*found), Span("  B is", "muted"))
+        verdicts = (Span("  B is", "muted"),) if self._with_verdicts else ()
+        return (Span(" "), column(self._what, name, "muted"), *titles(*found), *verdicts)
 
     def show(self, found: ComparedTwo | str) -> None:
         if isinstance(found, str):
@@ -69,6 +72,7 @@ class PartsPanel(ItemPanel["ComparedPart"]):
             self.show_items(())
             return
         self._what = found.parts_are
+        self._with_verdicts = any(it.verdict is not None for it in found.parts)
         self.show_picture(latencies_picture(found))
         self.show_placeholder(line("They have no bricks in common to compare."))
         self.show_items(found.parts)
@@ -81,7 +85,7 @@ class PartsPanel(ItemPanel["ComparedPart"]):
 
     def _row(self, index: int, width: int) -> Line:
         part = self.found[index]
-        name, roomy = _widths(width)
+        name, roomy = self._widths(width)
         first, second, difference, change = figures_of(part)
         style = "text" if part.verdict is None else _STYLES[part.verdict]
         return (
@@ -93,11 +97,10 @@ class PartsPanel(ItemPanel["ComparedPart"]):
             Span(f"  {verdict_of(part)}", style),
         )
 
-
-def _widths(width: int) -> tuple[int, bool]:
-    """Return the width of names, and whether there is room for the difference beside the change."""
-    name = width - 2 * _MS - _CHANGE - _VERDICT - 1
-    return (name - _MS, True) if name - _MS >= _GOOD_NAME else (max(_LEAST_NAME, name), False)
+    def _widths(self, width: int) -> tuple[int, bool]:
+        """Return the width of names, and whether there is room for the difference beside the change."""
+        name = width - 2 * _MS - _CHANGE - (_VERDICT if self._with_verdicts else 0) - 1
+        return (name - _MS, True) if name - _MS >= _GOOD_NAME else (max(_LEAST_NAME, name), False)
 
 
 class CircumstancesPanel(Panel):

@@ -34,7 +34,7 @@ RUNS = Scope(
         ),
         Action("runs.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
         Action("runs.mark_row", ("*",), "mark A/B", "Mark a run to compare it with another one, or unmark it."),
-        Action("runs.compare_marked", ("V",), "compare A and B", "Compare the two marked runs.", footer=True),
+        Action("runs.compare_marked", ("V",), "compare", "Compare the two marked runs.", footer=True),
         Action("runs.unmark_rows", ("U",), "unmark", "Remove the marks on rows to compare."),
     ),
     (LIST, BOX, DIALOG),
