@@ -129,7 +129,12 @@ def cheapest(found: Iterable[Candidate]) -> Candidate | None:
 
 
 def remarks_on(found: Sequence[Candidate]) -> list[str]:
-    """Return a remark on each candidate: quickest, cheapest, incomplete, predicted in part, or nothing."""
+    """Return a remark on each candidate: quickest, cheapest, incomplete, predicted in part, or nothing.
+
+    A single system is neither the quickest nor the cheapest.
+    """
+    if len({it.estimate.way.system for it in found}) == 1:
+        return [", ".join(["the only one"] * (len(found) == 1) + _lacking(it)) for it in found]
     best, thrifty = quickest(found), cheapest(found)
     return [", ".join(["quickest"] * (it is best) + ["cheapest"] * (it is thrifty) + _lacking(it)) for it in found]
 

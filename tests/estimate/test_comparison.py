@@ -67,3 +67,10 @@ def test_a_predicted_candidate_is_the_best_only_if_its_interval_is_narrow() -> N
     first, second = remarks_on(ranked(predicted(0.2), on("c5.xlarge", 9)))
     assert first.startswith("quickest") and first.endswith("predicted")
     assert "quickest" not in second
+
+
+def test_a_single_system_is_the_only_one_and_not_the_quickest() -> None:
+    assert remarks_on(ranked(on("c5.xlarge", 9))) == ["the only one"]
+    assert remarks_on(ranked(incomplete())) == ["the only one, incomplete"]
+    # Several models on one system.
+    assert remarks_on((*ranked(on("c5.xlarge", 9)), *ranked(on("c5.xlarge", 4)))) == ["", ""]

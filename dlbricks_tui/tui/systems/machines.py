@@ -108,7 +108,8 @@ class MachinesPanel(ItemPanel[Candidate]):
             Span(" "),
             *bar(it.latency_ms / longest_ms, room),
             number_column(cost, _COST),
-            Span(f"  {tuple(remarks_on(self.found))[index]}", "good" if it.complete else "muted"),
+            # A search hides systems, but the quickest one stays the same.
+            Span(f"  {remarks_on(self.items)[self.items.index(it)]}", "good" if it.complete else "muted"),
         )
 
 
