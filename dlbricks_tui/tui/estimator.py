@@ -151,7 +151,7 @@ class ThreadSafeEstimator:
         system = choices.system or self._this_host().id
         # A runtime that was chosen has its own number of threads.
         threads = choices.threads if choices.runtime is None else None
-        counts = partial(states, threads=threads, precision=choices.precision)
+        counts = partial(states, threads=threads, precision=choices.precision, kernels=choices.kernels)
         found = inquiry.on(system, choices.runtime, counts)
         return found or inquiry.empty(system, choices.runtime or "", counts, choices.precision)
 
