@@ -35,6 +35,11 @@ class PredictedLoad:
     queries: int
     batch_size: int
 
+    def at(self, percentile: float) -> Range | None:
+        """Return the latency of one of the four percentiles; None for another."""
+        known = (self.p50_ms, self.p90_ms, self.p99_ms, self.p999_ms)
+        return dict(zip(PERCENTILES, known, strict=True)).get(percentile)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredLoad:

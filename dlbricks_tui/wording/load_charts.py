@@ -31,8 +31,9 @@ class LoadCurve:
 
     predicted: Sequence[LoadPoint] = ()
     bound_ms: float | None = None
-    # The predicted highest rate within the bound.
+    # The predicted highest rate within the bound, and the latency of the percentile there, if it is known.
     highest: float | None = None
+    highest_ms: float | None = None
     tests: Sequence[MeasuredRate] = ()
     # The test in progress, with its latency so far.
     running: LoadPoint | None = None

@@ -1,6 +1,6 @@
 """Load in sentences: the same as the pictures of a scenario."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 
 from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, percentile_of
@@ -23,10 +23,8 @@ def load_sentence(curve: LoadCurve, name: str) -> str:
         (low, first_ms), *_ = curve.predicted
         words.append(f"{name} is {PREDICTED}{in_us(first_ms)} at {rate_in_words(low)}")
         if curve.highest is not None:
-            rates = [rate for rate, _ in curve.predicted]
-            place = min(bisect_left(rates, curve.highest), len(rates) - 1)
-            words[-1] += f" and {PREDICTED}{in_us(curve.predicted[place][1])} at the highest rate"
-            words[-1] += f", {rate_in_words(curve.highest)}"
+            there = "" if curve.highest_ms is None else f"{PREDICTED}{in_us(curve.highest_ms)} at "
+            words[-1] += f" and {there}the highest rate{',' if there else ' is'} {rate_in_words(curve.highest)}"
     if curve.tests:
         passed = sum(it.passed for it in curve.tests)
         words.append(f"{passed} of {counted(len(curve.tests), 'test')} passed")

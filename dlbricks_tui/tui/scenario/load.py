@@ -94,11 +94,13 @@ def curve_of(view: ScenarioView, progress: Progress | None) -> LoadCurve:
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
         running = (progress.test.rate, percentile_of(progress.ordered_ms, scenario.percentile))
-    is_sought = predicted is not None and predicted.valid and scenario.rate is None
+    found = predicted if predicted is not None and predicted.valid and scenario.rate is None else None
+    there = None if found is None else found.at(scenario.percentile)
     return LoadCurve(
         predicted=view.curve,
         bound_ms=scenario.bound_ms,
-        highest=predicted.per_second.value if predicted is not None and is_sought else None,
+        highest=None if found is None else found.per_second.value,
+        highest_ms=None if there is None else there.value,
         tests=tests,
         running=running,
     )
