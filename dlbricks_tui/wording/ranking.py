@@ -71,6 +71,11 @@ def combination_name(it: Ranked, found: Sequence[Ranked]) -> str:
     return ", ".join(words for words in (axis.words(it) for axis in _differing(found)) if words)
 
 
+def bar_name(it: Ranked, found: Sequence[Ranked]) -> str:
+    """Return the same in fewer words, for pictures: `openvino, default, batch 4`."""
+    return combination_name(it, found).replace(threads_in_words(None), "default")
+
+
 def ranking_answer(ranking: Ranking) -> str:
     """Return the best combination, and what the others lose against it, as a sentence."""
     found = [it for it in ranking.combinations if it.ratio is not None]
@@ -99,9 +104,11 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
     keys = [axis.column for axis in _differing(found)]
     figures = _figures(found)
     lines = Table(keys, figures, _without_latency).lines(found, width)
-    if len(lines[0]) > width:
-        figures = [column for column in figures if column is not _INTERVAL]
-        lines = Table(keys, figures, _without_latency).lines(found, width)
+    are_measured = all(it.point.measured_ms is not None for it in found if it.ratio is not None)
+    for least in (_INTERVAL, *([_ESTIMATE] if are_measured else [])):
+        if max(map(len, lines)) > width:
+            figures = [column for column in figures if column is not least]
+            lines = Table(keys, figures, _without_latency).lines(found, width)
     verdicts = {it.verdict for it in found}
     legend = [text for verdict, text in _LEGEND.items() if verdict in verdicts]
     below = ["; ".join(legend)] if legend else []
@@ -164,10 +171,11 @@ def _estimate(it: Ranked) -> str:
     return PREDICTED * predicted + or_dash(in_ms, it.point.estimate_ms)
 
 
+_ESTIMATE = Column("ESTIMATE", _estimate)
 _INTERVAL = Column("95 %", _interval)
 _AGAINST_BEST = Column("AGAINST BEST", against_best)
 _FIGURES: tuple[Column[Ranked], ...] = (
-    Column("ESTIMATE", _estimate),
+    _ESTIMATE,
     _INTERVAL,
     Column("MEASURED", lambda it: or_dash(in_ms, it.point.measured_ms)),
     Column("PER SECOND", lambda it: PREDICTED * it.comparable.is_predicted + or_dash(milliseconds, it.per_second)),

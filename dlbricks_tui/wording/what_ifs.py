@@ -103,7 +103,7 @@ def _judged(predicted: Gain, proof: Gain) -> str:
         return f"The proof is noisy: its interval is {interval_of(proof)}. Repeat it on a quiet host."
     points = abs(proof.value - predicted.value)
     judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
-    return f"The proof {judged} the prediction: they differ by {100 * points:.0f} points."
+    return f"The proof {judged} the prediction: they differ by {counted(round(100 * points), 'point')}."
 
 
 def what_if_lines(found: Sequence[WhatIf], proved: Proved, width: int) -> list[str]:

@@ -38,7 +38,8 @@ class LayersPanel(ItemPanel["GroupTimes"]):
     SEARCH_HINT = "layer or execution"
     ABOUT = (
         "Runtimes fuse different layers, so the times are those of the smallest groups that all of them compute "
-        "together. Slower is how much longer the model's own execution takes than the fastest one."
+        "together. Slower is how much longer the model's own execution takes than the fastest one. "
+        "'mxnet fused on 2' is MXNet with fused layers on two threads."
     )
     ORDERS: ClassVar[Orders] = {
         "longest first": lambda it: -it.latency_ps,

@@ -45,6 +45,7 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     scope = actions.ANALYSIS
     CSS_PATH = "analysis.tcss"
+    WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
     ABOUT = (
         "How fast the open model could be, from everything that was measured of it on the system of the estimate, and "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.message import Message
 
 from dlbricks_tui.bricks.corpus import RepeatedType, Uniqueness
+from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.tui.corpus import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line, number_column, titles, width_of
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.bricks.corpus import Corpus
+    from dlbricks_tui.estimate.system_estimate import Way
     from dlbricks_tui.tui.corpus.work import GroupAccuracy
 
 _NUMBER, _LAYERS, _SHARE = 4, 8, 8
@@ -194,7 +196,7 @@ class KindsPanel(ItemPanel[RepeatedType]):
         )
 
 
-_G, _FIGURE, _SYSTEM = 4, 9, 16
+_G, _FIGURE, _WAY = 4, 9, 40
 _BAR = 12
 
 
@@ -245,9 +247,15 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
             number_column(percent(found.mean_absolute_error, 1), _FIGURE, "strong"),
             number_column(signed_percent(found.worst_error), _FIGURE),
             number_column(f"{found.models}", _FIGURE),
-            Span(f"  {', '.join(filter(None, (group.way.system, group.way.level.value, measured)))}", "muted"),
+            Span(f"  {', '.join(filter(None, (*_words_of(group.way), measured)))}", "muted"),
         )
 
 
 def _bar_width(width: int) -> int:
-    return min(_BAR, max(0, width - _G - 4 * _FIGURE - _SYSTEM - 1))
+    return min(_BAR, max(0, width - _G - 4 * _FIGURE - _WAY - 1))
+
+
+def _words_of(way: Way) -> tuple[str, ...]:
+    """Return what tells rows apart, the most telling first: a narrow terminal cuts off the end."""
+    variant = threads_in_words(stated_threads(way.runtime)), *stated_kernels(way.runtime).words
+    return (way.runtime.partition(" ")[0], *variant, way.system, way.level.value)

@@ -39,6 +39,7 @@ class ScenarioScreen(AnsweringScreen[None]):
 
     scope = actions.SCENARIO
     CSS_PATH = "scenario.tcss"
+    WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (

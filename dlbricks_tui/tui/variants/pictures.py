@@ -8,7 +8,7 @@ from dlbricks_tui.estimate.curve import per_second
 from dlbricks_tui.tui.widgets.pictures import Axis, Level, Mark, Meaning, Piece, Plot, Row, Rows, Series
 from dlbricks_tui.wording.curves import curve_sentences, curve_series, varies_by_batch
 from dlbricks_tui.wording.numbers import in_ms, milliseconds
-from dlbricks_tui.wording.ranking import against_best, combination_name, ranking_sentence
+from dlbricks_tui.wording.ranking import against_best, bar_name, ranking_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,4 +84,4 @@ def _bar(it: Ranked, found: Sequence[Ranked], *, by_rate: bool) -> Row:
     marks = (Mark(value, "*", "good"),) if it.is_best and not alone else ()
     text += "" if alone else f" {against_best(it)}"
     bar = (Piece(0.0, value, mark, block, style),)
-    return Row(combination_name(it, found), bar, marks, text, "good" if it.is_best else "text")
+    return Row(bar_name(it, found), bar, marks, text, "good" if it.is_best else "text")

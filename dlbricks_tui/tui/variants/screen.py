@@ -55,6 +55,7 @@ class VariantsScreen(AnsweringScreen[bool]):
 
     scope = actions.VARIANTS
     CSS_PATH = "variants.tcss"
+    WRAPS_STATE = True
     WANTS_NEW_RESULTS = True
     WAITS_FOR_RUN = True
     ABOUT = (

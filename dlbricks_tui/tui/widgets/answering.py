@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 from textual.containers import Container
 
@@ -25,6 +25,9 @@ NOT_YET = "A run measures now: what it stores is shown here once it has ended."
 
 class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
     """A screen with a question and its answer above the panels, of which most hold a picture above its rows."""
+
+    # True if the state may take several lines; else the panels stay where they are while it changes.
+    WRAPS_STATE: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -50,7 +53,7 @@ class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
         raise NotImplementedError
 
     def state(self) -> Line:
-        """Return what is in progress, or what the answer is about; it is cut off where it is too long."""
+        """Return what is in progress, or what the answer is about."""
         return ()
 
     def on_screen_resume(self) -> None:
@@ -69,4 +72,5 @@ class AnsweringScreen(PanelledScreen[Result], Generic[Result]):
     def _head_lines(self, width: int) -> tuple[Line, ...]:
         asked = line(Span(f" {self.question()}", "heading"))
         below = line(Span(f" {NOT_YET}", "warn")) if self._waits else self.state()
-        return (*wrapped_lines([asked, *self.answer()], width), *([below] if below else []))
+        whole = [below] if below and self.WRAPS_STATE else []
+        return (*wrapped_lines([asked, *self.answer(), *whole], width), *([below] if below and not whole else []))

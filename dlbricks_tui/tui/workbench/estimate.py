@@ -31,6 +31,8 @@ from dlbricks_tui.tui.workbench.slow_layers import LayerStop
 from dlbricks_tui.wording.numbers import counted, milliseconds, part_of, sign_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
 
@@ -280,8 +282,10 @@ class Headline(LineBar):
             self.refresh()
 
     def lines(self, width: int) -> tuple[Line, ...]:
-        left = (Span(" dlbricks ", "accent"), *_demonstration(width), *self._said())
+        left: Line = (Span(" dlbricks ", "accent"), *_demonstration(width))
         settings = self._expert_words(width)
+        room = width - width_of(left) - width_of((_dotted(settings),))
+        left = (*left, *_as_far_as_they_fit(self._said(), room))
         with_variant = _dotted([*settings, *self._variant_words()])
         # The figures are more important than the variant.
         fits = width_of(left) + width_of((with_variant,)) <= width
@@ -304,35 +308,47 @@ class Headline(LineBar):
         runtime = found.way.runtime.partition(" ")[0]
         return [runtime, threads_in_words(variant.threads), batch_in_words(variant.batch_size)]
 
-    def _said(self) -> Line:
+    def _said(self) -> Sequence[Line]:
+        """Return the model and its figures, the most important first."""
         if not self._model:
-            return (Span(" How fast does it run here?", "muted"),)
-        name = Span(f" {self._model} ", "strong")
+            return [line(Span(" How fast does it run here?", "muted"))]
+        name = line(Span(f" {self._model} ", "strong"))
         if self._system_estimate is None:
-            return (name,)
+            return [name]
         if replaces(self._under_way, self._system_estimate):
             so_far = self._under_way.estimate
             if so_far is None:
-                return (name, Span(" is being measured ", "muted"))
-            return (name, Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))
+                return [name, line(Span(" is being measured ", "muted"))]
+            return [name, line(Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))]
         found, precision = self._system_estimate.estimate, self._system_estimate.variant.precision
         if found.obstacle:
-            return (name, Span(" no estimate possible ", "warn"))
+            return [name, line(Span(" no estimate possible ", "warn"))]
         composed, coverage, workers = found.composed, found.coverage, found.options.workers
         if composed is None:
-            return (name,)
+            return [name]
         sign = sign_of(partial=found.is_partial, predicted=coverage.predicted > 0)
         measured = f"{part_of(coverage.measured, coverage.layers)} measured"
         # The second number is for the selected number of workers.
         second_ms, by = composed.parallel_ms, "parallel"
         if workers is not None and composed.workers_ms is not None:
             second_ms, by = composed.workers_ms, counted(workers, "worker")
-        return (
+        return [
             name,
-            Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
-            Span(" unfused " if found.is_unfused else " sequential ", "muted"),
-            *([Span(f" {precision.in_words} ", "warn")] if precision.is_unchecked else []),
-            Span(f" {sign}{milliseconds(second_ms)} ms", "strong"),
-            Span(f" {by} ", "muted"),
-            Span(f" only {measured}", "warn") if not coverage.complete else Span(f" {measured}", "muted"),
-        )
+            line(
+                Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
+                Span(" unfused " if found.is_unfused else " sequential ", "muted"),
+                *([Span(f" {precision.in_words} ", "warn")] if precision.is_unchecked else []),
+            ),
+            line(Span(f" {sign}{milliseconds(second_ms)} ms", "strong"), Span(f" {by} ", "muted")),
+            line(Span(f" only {measured}", "warn") if not coverage.complete else Span(f" {measured}", "muted")),
+        ]
+
+
+def _as_far_as_they_fit(parts: Sequence[Line], room: int) -> Line:
+    """Return the first part, and those after it that fit whole."""
+    kept: Line = ()
+    for part in parts:
+        if kept and width_of((*kept, *part)) > room:
+            break
+        kept = (*kept, *part)
+    return kept

@@ -361,7 +361,7 @@ def _residual(left: Residual | None) -> Iterator[Line]:
         ("host", left.host_ms),
     ):
         if value_ms:
-            yield _figure(name, value_ms, "of it at most", "")
+            yield _figure(name, value_ms, "allowed for", "")
     yield _figure("unexplained", left.unexplained_ms, "", "")
     if left.host_told:
         told = f"the host was {left.host_told} for the model as for its bricks: measure both again in one run"
