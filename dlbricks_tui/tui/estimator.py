@@ -23,7 +23,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
-from dlbricks_tui.runtime.variant import states
+from dlbricks_tui.runtime.variant import stated_threads, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
@@ -152,7 +152,7 @@ class ThreadSafeEstimator:
         # A runtime that was chosen has its own number of threads.
         threads = choices.threads if choices.runtime is None else None
         counts = partial(states, threads=threads, precision=choices.precision, kernels=choices.kernels)
-        found = inquiry.on(system, choices.runtime, counts)
+        found = inquiry.on(system, choices.runtime, counts, _has_usual_threads)
         return found or inquiry.empty(system, choices.runtime or "", counts, choices.precision)
 
     def _inquiry(self, store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
@@ -165,6 +165,11 @@ class ThreadSafeEstimator:
         if self._host is None:
             self._host = fingerprint()
         return self._host
+
+
+def _has_usual_threads(identity: str) -> bool:
+    """Return whether the framework decides about the threads: that is the same whatever was measured last."""
+    return stated_threads(identity) is None
 
 
 _MOST_KEPT = 5000

@@ -29,3 +29,15 @@ def test_results_with_limited_kernels_count_only_if_their_runtime_is_selected(ne
     usual, limited = way_and_ms(None), way_and_ms(LIMITED.id)
     assert (usual[0], limited[0]) == (RUNTIME.id, LIMITED.id)
     assert limited[1] == pytest.approx(2.0 * (usual[1] or 0.0), rel=0.1)
+
+
+def test_of_equal_results_those_with_the_threads_of_the_framework_count_whatever_was_measured_last(
+    new: DataFolder,
+) -> None:
+    usual, two = (replace(RUNTIME, id=f"mxnet-1.9.1{threads}") for threads in ("", " threads-2"))
+    for runtime in (usual, two):
+        store_run(new, [MODEL], runtime=runtime)
+    estimator = ThreadSafeEstimator(SharedStore(new.store), new.cache)
+    for threads, runtime in ((None, usual), (2, two)):
+        found = estimator.estimate(decompose(graph_of(MODEL)), replace(WRITTEN, threads=threads))
+        assert found.way.runtime == runtime.id
