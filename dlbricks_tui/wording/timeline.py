@@ -223,7 +223,7 @@ def counter_pieces(
     before = bisect_right(times.starts, window.start_ns) - 1
     values = counter.values[max(0, before) : bisect_left(times.starts, window.time(width))]
     least, most = min(values, default=0.0), max(values, default=0.0)
-    step = (len(_HEIGHTS) - 1) / (most - least) if most > least else 0.0
+    span = most - least or 1.0
     cells = []
     for cell in range(width):
         # The last reading in a cell counts; a reading counts until the next one.
@@ -231,7 +231,7 @@ def counter_pieces(
         if place < 0 or (place == len(times.starts) - 1 and times.ends[place] <= window.time(cell)):
             cells.append(Piece(" ", Ink.NOTHING))
         else:
-            height = _HEIGHTS[round((counter.values[place] - least) * step)]
+            height = _HEIGHTS[round((counter.values[place] - least) / span * (len(_HEIGHTS) - 1))]
             cells.append(Piece(height, Ink.SELECTED if place == selected else Ink.ONE))
     for ink, alike in groupby(cells, lambda it: it.ink):
         yield Piece("".join(it.text for it in alike), ink)
