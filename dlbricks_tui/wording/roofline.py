@@ -138,8 +138,8 @@ def roofline_summary(points: Sequence[LayerPoint], roof: Roof) -> list[str]:
         traffic_ms += taken_ms if it.least_ms > roof.arithmetic_ms(it.work) else 0.0
         near_ms += taken_ms if it.least_ms >= it.latency_ms / 2 else 0.0
     return [
-        f"{percent(traffic_ms / total_ms)} of the time is in layers bound by memory or the shared cache",
-        f"{percent(near_ms / total_ms)} of the time is in layers that take at most twice their bound",
+        f"{percent(traffic_ms / total_ms)} of the time is in layers bound by memory or caches",
+        f"{percent(near_ms / total_ms)} in layers that take at most twice their bound",
     ]
 
 

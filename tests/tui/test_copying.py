@@ -168,7 +168,7 @@ async def test_copies_of_the_systems_have_all_systems_machines_and_findings(meas
         assert column_of(systems, "system")[0].startswith("this host ")
         assert column_of(systems, "system")[1:] == [OTHER_SYSTEM.id]
         machines = table(pilot, MachinesPanel)
-        assert machines[0] == ("system", "ms", "a million", "remark") and len(machines[1]) == 2
+        assert machines[0] == ("system", "ms", "$/million", "remark") and len(machines[1]) == 2
         await press(pilot, "4")
         doctor = pilot.app.screen.query_one(DoctorPanel)
         findings = table(pilot, DoctorPanel)
@@ -251,10 +251,10 @@ async def test_copies_of_a_fleet_have_all_hosts_and_models(new: DataFolder) -> N
         assert rows["c7i"] == ["measuring", "45/60", "1", "3", "42 s"]
         assert "0.2.0 is needed" in " ".join(rows["old"])
         models = table(pilot, FleetModelsPanel)
-        assert models[0] == ("model", "fastest", "ms", "a million", "order")
+        assert models[0] == ("model", "fastest", "ms", "$/million", "order")
         assert column_of(models, "order") == ["settled", "open"]
         ranking = table(pilot, RankingPanel)
-        assert ranking[0] == ("host", "ms", "±", "per s", "a million") and len(ranking[1]) == 2
+        assert ranking[0] == ("host", "ms", "±", "per s", "$/million") and len(ranking[1]) == 2
 
 
 # The key

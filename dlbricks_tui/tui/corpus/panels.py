@@ -217,6 +217,7 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
 
     def __init__(self) -> None:
         super().__init__(DrawnRows(self._row), id="granularities")
+        self._common: set[str] = set()
         self.show_placeholder(line(Span("Reading the store.", "muted")))
 
     def heading(self, width: int) -> Line:
@@ -230,10 +231,19 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
             Hint("On the workbench, {workbench.start_run} runs the models, with the setting end to end on."),
             Hint("{workbench.coarser} first selects longer sequences of layers to compare with."),
         )
+        ways = [_words_of(it.group.way) for it in accuracies]
+        self._common = {words[0] for words in zip(*ways, strict=True) if len(ways) > 1 and len({*words}) == 1}
         self.show_items(accuracies)
 
     def show_counts(self) -> None:
-        self.show_title()
+        """Show in the title what all rows have in common."""
+        told = dict.fromkeys(
+            word for it in self.items for word in _words_of(it.group.way) if word and word in self._common
+        )
+        self.show_title(f": {', '.join(told)}" if told else "")
+
+    def _told(self, way: Way) -> list[str]:
+        return [word for word in _words_of(way) if word and word not in self._common]
 
     def _row(self, index: int, width: int) -> Line:
         group, found, measured = self.found[index]
@@ -247,7 +257,7 @@ class GranularitiesPanel(ItemPanel["GroupAccuracy"]):
             number_column(percent(found.mean_absolute_error, 1), _FIGURE, "strong"),
             number_column(signed_percent(found.worst_error), _FIGURE),
             number_column(f"{found.models}", _FIGURE),
-            Span(f"  {', '.join(filter(None, (*_words_of(group.way), measured)))}", "muted"),
+            Span(f"  {', '.join(filter(None, (*self._told(group.way), measured)))}", "muted"),
         )
 
 
@@ -257,5 +267,6 @@ def _bar_width(width: int) -> int:
 
 def _words_of(way: Way) -> tuple[str, ...]:
     """Return what tells rows apart, the most telling first: a narrow terminal cuts off the end."""
-    variant = threads_in_words(stated_threads(way.runtime)), *stated_kernels(way.runtime).words
-    return (way.runtime.partition(" ")[0], *variant, way.system, way.level.value)
+    kernels = ", ".join(stated_kernels(way.runtime).words)
+    threads = threads_in_words(stated_threads(way.runtime))
+    return (kernels, threads, way.level.value, way.runtime.partition(" ")[0], way.system)

@@ -128,7 +128,7 @@ class FleetModelsPanel(ItemPanel[ModelView]):
 
     def heading(self, width: int) -> Line:
         name, host = _model_widths(width - 1)
-        right = titles(("ms", _LATENCY), ("a million", _COST), ("order", _ORDER))
+        right = titles(("ms", _LATENCY), ("$/million", _COST), ("order", _ORDER))
         return (Span(" "), column("model", name, "muted"), column("fastest", host, "muted"), *right)
 
     def show(self, models: Sequence[ModelView]) -> None:
@@ -195,7 +195,7 @@ class RankingPanel(ItemPanel[HostEstimate]):
     def heading(self, width: int) -> Line:
         name, room, per_second = _ranking_widths(width - 1)
         rates = (("per s", per_second),) if per_second else ()
-        right = titles(("ms", _LATENCY), ("±", _HALF), ("", room), *rates, ("a million", _COST))
+        right = titles(("ms", _LATENCY), ("±", _HALF), ("", room), *rates, ("$/million", _COST))
         return (Span(" "), column("host", name, "muted"), *right)
 
     def show(self, model: ModelView | None) -> None:

@@ -59,7 +59,7 @@ def answer_line(view: FleetView | None) -> Line:
     if not view.models:
         return line(Span(" Nothing is known yet.", "muted"))
     settled = [it.is_settled for it in view.models]
-    found = f" {fastest_sentence([it.fastest for it in view.models], settled=all(settled))}"
+    found = f" {fastest_sentence([it.fastest for it in view.models], settled=all(settled) or not view.state.active)}"
     if all(settled):
         return line(Span(f"{found}; settled.", "good"))
     return line(Span(found, "strong"), Span(f"; {settled_line(settled)}.", "warn"))

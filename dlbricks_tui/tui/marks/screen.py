@@ -94,7 +94,7 @@ class PartsPanel(ItemPanel["ComparedPart"]):
             number_column(second, _MS),
             *((number_column(difference, _MS, style),) if roomy else ()),
             number_column(change, _CHANGE, style),
-            Span(f"  {verdict_of(part)}", style),
+            *((Span(f"  {verdict_of(part)}", style),) if self._with_verdicts else ()),
         )
 
     def _widths(self, width: int) -> tuple[int, bool]:

@@ -18,7 +18,7 @@ from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.numbers import milliseconds, sign_of
 
 _MS, _COST, _REMARKS = 11, 11, 20
-_WIDEST_BAR = 16
+_LEAST_BAR, _WIDEST_BAR = 4, 16
 
 
 class MachinesPanel(ItemPanel[Candidate]):
@@ -52,8 +52,8 @@ class MachinesPanel(ItemPanel[Candidate]):
         self._model = ""
 
     def heading(self, width: int) -> Line:
-        name, room = _widths(width - 1)
-        right = titles(("ms", _MS), ("", room + 1), ("a million", _COST))
+        name, room = self._widths(width - 1)
+        right = titles(("ms", _MS), ("", room + 1), ("$/million", _COST))
         return (Span(" "), column("system", name, "muted"), *right)
 
     def copied_heading(self, width: int) -> Line:
@@ -101,7 +101,7 @@ class MachinesPanel(ItemPanel[Candidate]):
         found = it.estimate.estimate
         sign = sign_of(partial=found.is_partial, predicted=found.coverage.predicted > 0)
         cost = "-" if it.dollars_per_million is None else f"$ {it.dollars_per_million:.2f}"
-        name, room = _widths(width)
+        name, room = self._widths(width)
         return (
             column(it.estimate.way.system, name),
             number_column(f"{sign}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn"),
@@ -112,9 +112,9 @@ class MachinesPanel(ItemPanel[Candidate]):
             Span(f"  {remarks_on(self.items)[self.items.index(it)]}", "good" if it.complete else "muted"),
         )
 
-
-def _widths(width: int) -> tuple[int, int]:
-    """Return the widths of the names and of the bars."""
-    left = max(12, width - _MS - _COST - _REMARKS - 3)
-    drawn = min(_WIDEST_BAR, left // 3)
-    return left - drawn, drawn
+    def _widths(self, width: int) -> tuple[int, int]:
+        """Return the widths of the names and of the bars, which have what whole names leave."""
+        left = max(12, width - _MS - _COST - _REMARKS - 3)
+        longest = max((len(it.estimate.way.system) for it in self.found), default=0)
+        drawn = max(_LEAST_BAR, min(_WIDEST_BAR, left // 3, left - longest - 1))
+        return left - drawn, drawn
