@@ -106,7 +106,7 @@ def ranking_lines(ranking: Ranking, width: int) -> list[str]:
     lines = Table(keys, figures, _without_latency).lines(found, width)
     are_measured = all(it.point.measured_ms is not None for it in found if it.ratio is not None)
     for least in (_INTERVAL, *([_ESTIMATE] if are_measured else [])):
-        if max(map(len, lines)) > width:
+        if len(lines[0]) > width:
             figures = [column for column in figures if column is not least]
             lines = Table(keys, figures, _without_latency).lines(found, width)
     verdicts = {it.verdict for it in found}
