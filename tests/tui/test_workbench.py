@@ -439,6 +439,9 @@ async def test_a_narrow_terminal_shows_the_opened_model(measured: DataFolder) ->
         await press(pilot, "slash", '"resnet18"', "enter", "enter")
         shown = screen_text(pilot)
         assert panel_with_focus(pilot) == "tree" and "28 bricks" in shown and "1 Models" not in shown
+        # The headline leaves out figures that do not fit whole.
+        assert shown.splitlines()[0].split("  ")[-1].strip() == "written"
+        assert "2 workers" in shown.splitlines()[0] and "measured" not in shown.splitlines()[0]
 
 
 async def test_a_wide_terminal_keeps_the_focus_in_the_list_of_models(measured: DataFolder) -> None:

@@ -4,7 +4,13 @@ from typing import Any
 
 from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
-from dlbricks_tui.wording.ranking import ranking_heading, ranking_lines, ranking_sentence
+from dlbricks_tui.wording.ranking import (
+    bar_name,
+    combination_name,
+    ranking_heading,
+    ranking_lines,
+    ranking_sentence,
+)
 from tests.estimate.test_curve import point
 from tests.estimate.test_ranking import estimated, predicted, timed
 
@@ -85,6 +91,23 @@ def test_the_interval_of_estimates_is_left_out_where_the_width_is_short() -> Non
     ranking = Ranking("net", "c5.xlarge", ranked([estimated(1.0), estimated(2.0)]))
     assert rows(ranking, 100)[1][2:4] == ["+-1.0", "%"]
     assert "95" not in rows(ranking, 50)[0]
+
+
+def test_estimates_of_measured_combinations_are_left_out_where_the_width_is_shorter_still() -> None:
+    assert "ESTIMATE" in rows(MIXED, 70)[0]
+    titles = rows(MIXED, 60)[0]
+    assert "ESTIMATE" not in titles and "MEASURED" in titles
+    only_estimated = Ranking("net", "c5.xlarge", ranked([estimated(1.0), estimated(2.0)]))
+    assert "ESTIMATE" in rows(only_estimated, 40)[0]
+
+
+def test_a_picture_has_shorter_names() -> None:
+    found = [called(timed(1, 10.0), each) for each in ("mxnet", "openvino")]
+    several = ranked(
+        replace(it, point=replace(it.point, threads=threads)) for it, threads in zip(found, (None, 2), strict=True)
+    )
+    assert combination_name(several[0], several) == "mxnet, default threads"
+    assert [bar_name(it, several) for it in several] == ["mxnet, default", "openvino, 2 threads"]
 
 
 def test_a_single_combination_without_a_latency_has_no_order() -> None:
