@@ -317,7 +317,7 @@ def shape_of(graph: LayerGraph) -> tuple[int, ...] | None:
 FILES = [small().SerializeToString(), with_everything().SerializeToString()]
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.sampled_from(FILES), seed=st.integers(0, 2**32 - 1), changes=st.integers(1, 12))
 def test_a_mutated_file_is_a_model_that_can_be_cut_or_is_refused_in_one_line(
     content: bytes, seed: int, changes: int, tmp_path: Path

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 import tinydb
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tinydb import Query
 from tinydb.queries import QueryInstance
@@ -163,7 +163,6 @@ def plainly(answer: Any) -> Any:
     return (answer.doc_id, dict(answer)) if isinstance(answer, Document) else answer
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(calls, min_size=1, max_size=12))
 def test_any_sequence_of_calls_gives_the_answers_of_tinydb(asked: list[Call]) -> None:
     memory = MemoryStorage()  # type: ignore[no-untyped-call]
@@ -227,7 +226,6 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[tinydb.TinyDB, tinyd
     return ours, theirs
 
 
-@settings(deadline=None, max_examples=300)
 @given(query=record_queries, table=st.sampled_from(sorted({TABLE_OF[type(record)] for record in RECORDS})))
 def test_any_query_on_records_gives_the_answers_of_tinydb(
     both: tuple[tinydb.TinyDB, tinydb.TinyDB], query: QueryInstance, table: str
