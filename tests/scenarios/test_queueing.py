@@ -110,6 +110,20 @@ def test_a_short_pause_costs_a_part_of_the_wake_up() -> None:
     assert found[0, 0] == pytest.approx([1.5, 1 + 0.5 * (1 - np.exp(-1))])
 
 
+@given(st.integers(0, 1000), st.floats(0.05, 3.0))
+def test_each_wake_up_depends_on_the_pause_before_it(seed: int, rate: float) -> None:
+    service, rates = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 2, 40)), np.array([[rate, rate], [9.0, 0.01]])
+    arrivals, expected = poisson(2, 40, seed) / rates[..., np.newaxis], np.empty((2, 2, 40))
+    for place in np.ndindex(2, 2):
+        end = -math.inf
+        for request, due in enumerate(arrivals[place]):
+            pause = max(0.0, due - end)
+            end = max(due, end) + service[0, place[1], request] + 0.5 * (1.0 - math.exp(-pause / 12.0))
+            expected[place[0], place[1], request] = end - due
+    found = latencies_of(poisson(2, 40, seed), rates, service, wake_up_ms=0.5)
+    assert found == pytest.approx(expected)
+
+
 @given(st.integers(0, 1000), st.floats(0.05, 3.0), st.floats(1.0, 2.0), st.integers(1, 3))
 def test_more_requests_per_second_never_shorten_a_wait(seed: int, rate: float, factor: float, instances: int) -> None:
     service = np.random.default_rng(seed).uniform(0.5, 1.5, (1, 1, 60))
