@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from textual.app import App
 from textual.events import Paste
+from textual.message_pump import MessagePump
 from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.worker import WorkerError
@@ -40,6 +41,9 @@ NOW = datetime(2026, 11, 21, 14, 30, tzinfo=timezone.utc).timestamp()
 
 # Messages that are handled in one round may post others.
 QUIET_ROUNDS = 2
+# What takes more rounds waits for something other than messages.
+BUSY_ROUNDS, NAP_SECONDS = 200, 0.002
+SECONDS_BETWEEN_LOOKS = 0.03
 # A limit only so that a test that hangs ends.
 PATIENCE_SECONDS = 120.0
 # `conftest.py` replaces this method in tests.
@@ -66,7 +70,7 @@ def small_library(folder: Path) -> Path:
 async def running(app: DlbricksApp, size: tuple[int, int] = (120, 40)) -> AsyncIterator[Pilot[None]]:
     """Run the application, and wait until its first work has settled."""
     async with app.run_test(size=size) as pilot:
-        await settled(pilot)
+        await _at_rest(app)
         yield pilot
 
 
@@ -92,28 +96,40 @@ async def showing(
     app = AppWithoutWorkbench(session, WRITTEN)
     async with app.run_test(size=size) as pilot:
         app.push_screen(screen_of(session))
-        await settled(pilot)
+        await _at_rest(app)
         yield pilot
 
 
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until nothing is in progress: no thread, no message, no cursor about to settle. Then draw the screen."""
-    await _at_rest(pilot)
+    await _at_rest(pilot.app)
     draw(pilot.app.screen)
 
 
-async def _at_rest(pilot: Pilot[None]) -> None:
-    give_up, quiet_rounds = time.monotonic() + PATIENCE_SECONDS, 0
+async def _at_rest(app: App[None]) -> None:
+    give_up, rounds, quiet_rounds = time.monotonic() + PATIENCE_SECONDS, 0, 0
     while quiet_rounds < QUIET_ROUNDS:
-        await asyncio.sleep(0)
+        await asyncio.sleep(0 if rounds < BUSY_ROUNDS else NAP_SECONDS)
         # The application and the screens would wait for their timers.
-        pilot.app._check_resize()
-        for screen in pilot.app.screen_stack:
-            screen._on_timer_update()
-        await pilot._wait_for_screen()
-        pending = await _pending(pilot.app)
+        app._check_resize()
+        for screen in app.screen_stack:
+            if _wants_update(screen):
+                screen._on_timer_update()
+        pending = await _pending(app)
         assert time.monotonic() < give_up, f"still in progress: {pending}"
-        quiet_rounds = 0 if pending else quiet_rounds + 1
+        rounds, quiet_rounds = rounds + 1, 0 if pending else quiet_rounds + 1
+
+
+def _wants_update(screen: Screen[Any]) -> bool:
+    # The screen behind a box asks to be painted anew each time that it was painted.
+    return bool(
+        screen._layout_required
+        or screen._scroll_required
+        or screen._dirty_widgets
+        or screen._callbacks
+        or screen._recompose_required
+        or (screen._repaint_required and screen is screen.app.screen)
+    )
 
 
 async def _pending(app: App[None]) -> list[object]:
@@ -127,7 +143,18 @@ async def _pending(app: App[None]) -> list[object]:
     settling = [node for node in pumps if isinstance(node, RowsView) and node.is_settling]
     if settling:
         await asyncio.sleep(rows.SETTLE_SECONDS)
-    return [*working, *settling, *(pump for pump in pumps if pump.message_queue_size or pump._pending_message)]
+    return [*working, *settling, *(pump for pump in pumps if not _waits(pump))]
+
+
+def _waits(pump: MessagePump) -> bool:
+    """Return whether a pump waits for its next message, or takes none any more.
+
+    `Pilot` sends a message to each pump and waits for all of them, which takes many times as long.
+    """
+    if pump._closing or pump._closed or pump._task is None:
+        return True
+    queue: Any = pump._message_queue
+    return queue.empty() and bool(queue.ready_event._waiters) and pump._pending_message is None
 
 
 async def eventually(pilot: Pilot[None], condition: Callable[[], object]) -> None:
@@ -138,8 +165,11 @@ async def eventually(pilot: Pilot[None], condition: Callable[[], object]) -> Non
     give_up = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < give_up, f"never happened; the screen shows\n{screen_text(pilot)}"
-        await pilot.pause(0.01)
-        draw(pilot.app.screen)
+        # Looking more often would take the processor from the threads and processes that are waited for.
+        await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+        screen = pilot.app.screen
+        screen._on_timer_update()
+        draw(screen)
 
 
 def screen_text(pilot: Pilot[None]) -> str:
@@ -153,6 +183,6 @@ async def press(pilot: Pilot[None], *keys: str) -> None:
         if key.startswith('"'):
             pilot.app.post_message(Paste(key.strip('"')))
         else:
-            await pilot.press(key)
-        await _at_rest(pilot)
+            await pilot.app._press_keys([key])
+        await _at_rest(pilot.app)
     await settled(pilot)

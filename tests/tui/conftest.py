@@ -1,6 +1,7 @@
 """Fixtures of the tests of the terminal UI; its tests may be coroutines."""
 
 import asyncio
+import gc
 import inspect
 import math
 import shutil
@@ -20,6 +21,8 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.scenarios import predicting
+from dlbricks_tui.scenarios.scenario import fewest_queries
 from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
@@ -87,6 +90,18 @@ def _drawing_only_at_rest(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _collected_rarely() -> Iterator[None]:
+    # The objects of all imported modules stay for good: looking through them again and again takes much of a test.
+    usual = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    yield
+    gc.set_threshold(*usual)
+    gc.unfreeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _style_sheets_parsed_once() -> Iterator[None]:
     # All applications of the tests have the same style sheets, in a few themes.
     parse_rules, known = Stylesheet._parse_rules, dict[tuple[object, ...], list[RuleSet]]()
@@ -146,6 +161,14 @@ def _measured_once(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     store_run(data, ["resnet18_v1"])
     store_run(data, ["squeezenet1.1"], share=0.6, end_to_end=False)
     return data
+
+
+@pytest.fixture
+def rough_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Predict scenarios from few and short tests: the room of scenarios tests what is predicted."""
+    for name in ("_TESTS", "_TESTS_IN_BATCHES"):
+        monkeypatch.setattr(predicting, name, 20)
+    monkeypatch.setattr(predicting, "_queries", lambda scenario, _: fewest_queries(scenario.percentile))
 
 
 @pytest.fixture

@@ -1,12 +1,16 @@
 """The screen of how fast the open model could be."""
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+from textual.pilot import Pilot
 
 from dlbricks_tui.answers import scope
 from dlbricks_tui.answers.analysis.analysing import MeasuredGain
+from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
@@ -18,13 +22,14 @@ from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
+from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import system
 from tests.tui import results
-from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text
-from tests.tui.results import RUNTIME, store_run
+from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
+from tests.tui.results import RUNTIME, source_called, store_run
 from tests.tui.snapshots import check, check_all
 from tests.tui.stored_results import HERE
 
@@ -48,6 +53,14 @@ def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
 
 
+@asynccontextmanager
+async def analysis_screen(data: DataFolder, size: tuple[int, int]) -> AsyncIterator[Pilot[None]]:
+    """Run the application with the screen of the analysis alone, as if the model had been opened."""
+    spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
+    async with showing(data, lambda session: AnalysisScreen(session, spec, WRITTEN, Config(), None), size) as pilot:
+        yield pilot
+
+
 async def test_the_screen_matches_its_snapshot(one_host: None, faster: DataFolder) -> None:
     async with running(app_on(faster)) as pilot:
         await press(pilot, *OPEN)
@@ -58,14 +71,12 @@ async def test_the_screen_is_readable_without_colours(
     one_host: None, faster: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with analysis_screen(faster, NARROW) as pilot:
         check(pilot.app, "analysis-no-color")
 
 
 async def test_the_bounds_show_the_latencies_the_gap_and_a_command_for_what_is_missing(faster: DataFolder) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with analysis_screen(faster, NARROW) as pilot:
         shown = screen_text(pilot)
         assert f"{MODEL}: " in shown and "1.36 times the best measured" in shown
         said = " ".join(shown.replace("┃", " ").split())
@@ -82,14 +93,13 @@ async def test_the_bounds_show_the_latencies_the_gap_and_a_command_for_what_is_m
 
 
 async def test_the_head_names_the_change_that_gains_most(faster: DataFolder) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with analysis_screen(faster, NARROW) as pilot:
         assert re.search(r"Largest gain: parallel-2, \+4\d\.\d % \(", screen_text(pilot))
 
 
 async def test_what_ifs_show_their_gains_and_can_be_searched_sorted_and_copied(faster: DataFolder) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN, "2")
+    async with analysis_screen(faster, NARROW) as pilot:
+        await press(pilot, "2")
         panel = pilot.app.screen.query_one(WhatIfsPanel)
         assert [it.what_if.id for it in panel.found] == ["parallel-2", "threads-1"]
         (row,) = [line for line in screen_text(pilot).splitlines() if "threads-1  " in line]
@@ -104,8 +114,8 @@ async def test_what_ifs_show_their_gains_and_can_be_searched_sorted_and_copied(f
 async def test_the_change_of_the_selected_what_if_says_how_which_layers_and_how_far_to_trust_it(
     faster: DataFolder,
 ) -> None:
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "2", "j")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "2", "j")
         assert "The change: threads-1" in screen_text(pilot)
         await press(pilot, "k", "enter")
         assert isinstance(pilot.app.focused, LineRows)
@@ -122,8 +132,8 @@ async def test_the_change_of_the_selected_what_if_says_how_which_layers_and_how_
 
 
 async def test_layers_show_the_execution_that_won_and_how_much_slower_this_one_is(faster: DataFolder) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN, "4")
+    async with analysis_screen(faster, NARROW) as pilot:
+        await press(pilot, "4")
         panel = pilot.app.screen.query_one(LayersPanel)
         times = [it.latency_ps for it in panel.found]
         assert times == sorted(times, reverse=True)
@@ -136,8 +146,8 @@ async def test_layers_show_the_execution_that_won_and_how_much_slower_this_one_i
 
 
 async def test_the_roofline_is_readable_in_a_narrow_terminal(one_host: None, faster: DataFolder) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN, "x")
+    async with analysis_screen(faster, NARROW) as pilot:
+        await press(pilot, "x")
         assert isinstance(pilot.app.screen, AnalysisScreen)
         known = Peaks(
             when="2026-01-01T00:00:00+00:00",
@@ -168,8 +178,8 @@ async def test_what_ifs_are_drawn_with_their_intervals_and_proofs(
     faster: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN, "2")
+    async with analysis_screen(faster, NARROW) as pilot:
+        await press(pilot, "2")
         shown = screen_text(pilot)
         assert re.search(r"parallel-2 ┤ +│ +-*o-* +\+43\.6 %", shown)
         assert "2 of 2 changes save time; largest gain: parallel-2" in shown

@@ -16,10 +16,10 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.tui.analysis.kernels import KernelsScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.wording.kernels import TimedKernel
-from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
+from tests.tui.application import MEDIUM, NARROW, WIDE, eventually, press, screen_text
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all
-from tests.tui.test_analysis_screen import MODEL, OPEN, one_host  # noqa: F401 - a fixture
+from tests.tui.test_analysis_screen import MODEL, analysis_screen, one_host  # noqa: F401 - a fixture
 
 REASON = "its output channels are no multiple of the sixteen numbers that a register of AVX-512 holds"
 
@@ -69,8 +69,8 @@ async def test_the_box_matches_its_snapshot(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(kernels, "kernels_of", ToldKernels())
-    async with running(app_on(faster)) as pilot:
-        await press(pilot, *OPEN, "K")
+    async with analysis_screen(faster, MEDIUM) as pilot:
+        await press(pilot, "K")
         await check_all(pilot, "kernels")
 
 
@@ -78,8 +78,8 @@ async def test_a_narrow_terminal_shows_the_kernels_the_reasons_against_others_an
     faster: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernels, "kernels_of", ToldKernels())
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN, "K")
+    async with analysis_screen(faster, NARROW) as pilot:
+        await press(pilot, "K")
         shown = screen_text(pilot)
         for words in ("KERNEL", "jit_1x1:avx2", "brgconv:avx512_core", "LAYER", "acdb -> aBcd8b", f"{MODEL}_conv0_fwd"):
             assert words in shown
@@ -94,8 +94,8 @@ async def test_the_runtime_is_asked_again_only_after_a_new_analysis(
 ) -> None:
     told = ToldKernels()
     monkeypatch.setattr(kernels, "kernels_of", told)
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "K", "escape", "K")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "K", "escape", "K")
         assert told.asked == 1 and "jit_1x1:avx2" in screen_text(pilot)
         await press(pilot, "escape", "r", "K")
         assert told.asked == 2
@@ -106,8 +106,7 @@ async def test_closing_the_box_ends_the_runtime_that_loads_the_model(
 ) -> None:
     worker = HangingWorker()
     monkeypatch.setattr(kernels, "kernels_of", worker)
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with analysis_screen(faster, WIDE) as pilot:
         await pilot.press("K")
         await eventually(pilot, worker.begun.is_set)
         assert isinstance(pilot.app.screen, KernelsScreen)
@@ -129,8 +128,7 @@ async def test_a_runtime_that_is_ready_after_the_box_was_closed_is_ended(
         worker(found, data, lock, started)
 
     monkeypatch.setattr(kernels, "kernels_of", read_late)
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with analysis_screen(faster, WIDE) as pilot:
         await pilot.press("K")
         await eventually(pilot, waits.is_set)
         await pilot.press("escape")
@@ -140,7 +138,7 @@ async def test_a_runtime_that_is_ready_after_the_box_was_closed_is_ended(
 
 
 async def test_kernels_that_the_runtime_does_not_tell_are_refused_with_one_line(faster: DataFolder) -> None:
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "K")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "K")
         assert f"{MODEL} was measured by mxnet-1.9.1" in screen_text(pilot)
         assert "which is not installed here any more" in screen_text(pilot)

@@ -16,7 +16,15 @@ from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap
 from dlbricks_tui.tui.session import Session
-from tests.tui.application import PATIENCE_SECONDS, WRITTEN, eventually, press, running, small_library
+from tests.tui.application import (
+    PATIENCE_SECONDS,
+    WRITTEN,
+    AppWithoutWorkbench,
+    eventually,
+    press,
+    running,
+    small_library,
+)
 
 DARK = (THEMES / "dark.toml").read_text()
 
@@ -26,16 +34,25 @@ def _own_keys_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keymap, "_in_use", Keymap())
 
 
-def app_with(data: DataFolder, config: str = "", environment: Mapping[str, str] | None = None) -> DlbricksApp:
+def app_with(data: DataFolder, config: str = "") -> DlbricksApp:
     if config:
         data.config.write_text(config)
-    session = Session(data, small_library(data.path / "samples"))
-    return DlbricksApp(session, WRITTEN, Sources(data.config, environment or {}))
+    return DlbricksApp(Session(data, small_library(data.path / "samples")), WRITTEN, Sources(data.config, {}))
+
+
+def bare_app_with(
+    data: DataFolder, config: str = "", environment: Mapping[str, str] | None = None
+) -> AppWithoutWorkbench:
+    """Return the application with an empty screen: that is quicker where the workbench does not matter."""
+    data.path.mkdir(exist_ok=True)
+    if config:
+        data.config.write_text(config)
+    return AppWithoutWorkbench(Session(data), WRITTEN, Sources(data.config, environment or {}))
 
 
 def with_theme(data: DataFolder) -> Path:
     path = data.themes / "mine.toml"
-    path.parent.mkdir()
+    path.parent.mkdir(parents=True)
     path.write_text(DARK)
     return path
 
@@ -78,14 +95,14 @@ async def look(pilot: Pilot[None]) -> None:
 # Themes
 
 
-async def test_the_application_starts_in_the_theme_of_the_config(measured: DataFolder) -> None:
-    app = app_with(measured, '[workbench]\ntheme = "light"\n')
+async def test_the_application_starts_in_the_theme_of_the_config(new: DataFolder) -> None:
+    app = bare_app_with(new, '[workbench]\ntheme = "light"\n')
     async with running(app):
         assert app.theme == "light"
 
 
-async def test_the_theme_key_cycles_through_all_themes(measured: DataFolder) -> None:
-    app = app_with(measured)
+async def test_the_theme_key_cycles_through_all_themes(new: DataFolder) -> None:
+    app = bare_app_with(new)
     async with running(app) as pilot:
         seen = [app.theme]
         for _ in range(5):
@@ -94,12 +111,12 @@ async def test_the_theme_key_cycles_through_all_themes(measured: DataFolder) -> 
     assert sorted(seen[:5]) == ["colour-blind", "dark", "high-contrast", "light", "terminal"] and seen[5] == seen[0]
 
 
-async def test_an_unknown_theme_is_reported_and_the_first_one_used(measured: DataFolder) -> None:
-    app = app_with(measured, '[workbench]\ntheme = "night"\n')
+async def test_an_unknown_theme_is_reported_and_the_first_one_used(new: DataFolder) -> None:
+    app = bare_app_with(new, '[workbench]\ntheme = "night"\n')
     async with running(app):
         assert app.theme == "dark"
         (message,) = told(app)
-        assert message.startswith(f"{measured.config}:2: no theme is called night; there are colour-blind, dark, ")
+        assert message.startswith(f"{new.config}:2: no theme is called night; there are colour-blind, dark, ")
 
 
 @pytest.mark.usefixtures("_looks_often")
@@ -119,9 +136,9 @@ async def test_a_user_theme_is_loaded_when_saved_and_follows_its_file(measured: 
         assert app.screen.query_one("#models").border_title
 
 
-async def test_a_theme_that_becomes_invalid_is_reported_and_keeps_its_colours(measured: DataFolder) -> None:
-    mine = with_theme(measured)
-    app = app_with(measured, '[workbench]\ntheme = "mine"\n')
+async def test_a_theme_that_becomes_invalid_is_reported_and_keeps_its_colours(new: DataFolder) -> None:
+    mine = with_theme(new)
+    app = bare_app_with(new, '[workbench]\ntheme = "mine"\n')
     async with running(app) as pilot:
         mine.write_text(DARK.replace('bad = "#f47067"', 'bad = "redish"'))
         await look(pilot)
@@ -132,9 +149,9 @@ async def test_a_theme_that_becomes_invalid_is_reported_and_keeps_its_colours(me
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_removing_the_theme_in_use_selects_the_first_one(measured: DataFolder) -> None:
-    mine = with_theme(measured)
-    app = app_with(measured, '[workbench]\ntheme = "mine"\n')
+async def test_removing_the_theme_in_use_selects_the_first_one(new: DataFolder) -> None:
+    mine = with_theme(new)
+    app = bare_app_with(new, '[workbench]\ntheme = "mine"\n')
     async with running(app) as pilot:
         assert app.theme == "mine"
         mine.unlink()
@@ -159,10 +176,10 @@ async def test_a_changed_key_replaces_the_default_key(measured: DataFolder) -> N
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_saved_keys_apply_at_once(measured: DataFolder) -> None:
-    app = app_with(measured)
+async def test_saved_keys_apply_at_once(new: DataFolder) -> None:
+    app = bare_app_with(new)
     async with running(app, (160, 40)) as pilot:
-        measured.config.write_text('[keys]\napp.next_theme = "T"\n')
+        new.config.write_text('[keys]\napp.next_theme = "T"\n')
         await eventually(pilot, lambda: keymap.key("app.next_theme") == "T")
         await press(pilot, "T")
         assert app.theme == "high-contrast"
@@ -206,53 +223,53 @@ async def test_ctrl_c_always_quits(measured: DataFolder) -> None:
 # Settings
 
 
-async def test_a_changed_setting_is_written_and_applies_at_once(measured: DataFolder) -> None:
-    app = app_with(measured, "# mine\n")
+async def test_a_changed_setting_is_written_and_applies_at_once(new: DataFolder) -> None:
+    app = bare_app_with(new, "# mine\n")
     async with running(app, (80, 24)) as pilot:
         await press(pilot, "comma", "l")
         assert app.theme == "high-contrast"
-        assert measured.config.read_text() == '# mine\n\n[workbench]\ntheme = "high-contrast"\n'
+        assert new.config.read_text() == '# mine\n\n[workbench]\ntheme = "high-contrast"\n'
         await press(pilot, "h", "j", "j", "l")
         assert app.theme == "dark"
-        assert measured.config.read_text() == '# mine\n\n[workbench]\nremote = "on"\n'
+        assert new.config.read_text() == '# mine\n\n[workbench]\nremote = "on"\n'
         await press(pilot, "x", "escape")
-        assert measured.config.read_text() == "# mine\n\n[workbench]\n"
+        assert new.config.read_text() == "# mine\n\n[workbench]\n"
 
 
-async def test_number_settings_step_down_to_unset(measured: DataFolder) -> None:
-    app = app_with(measured, "[run]\nthreads = 3\n")
+async def test_number_settings_step_down_to_unset(new: DataFolder) -> None:
+    app = bare_app_with(new, "[run]\nthreads = 3\n")
     async with running(app) as pilot:
         await press(pilot, "comma", *"jjjjjjjjj", "l")
-        assert "threads = 4" in measured.config.read_text()
+        assert "threads = 4" in new.config.read_text()
         await press(pilot, "h", "h", "h")
-        assert measured.config.read_text() == "[run]\n"
+        assert new.config.read_text() == "[run]\n"
 
 
-async def test_the_source_that_overrides_the_file_is_named(measured: DataFolder) -> None:
-    app = app_with(measured, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
+async def test_the_source_that_overrides_the_file_is_named(new: DataFolder) -> None:
+    app = bare_app_with(new, "", {"DLBRICKS_WORKBENCH_THEME": "light"})
     async with running(app) as pilot:
         await press(pilot, "comma")
         assert "DLBRICKS_WORKBENCH_THEME sets it and overrides the file." in shown_on(app)
 
 
-async def test_a_config_file_that_cannot_be_changed_is_reported_in_a_box(measured: DataFolder) -> None:
-    app = app_with(measured, "")
+async def test_a_config_file_that_cannot_be_changed_is_reported_in_a_box(new: DataFolder) -> None:
+    app = bare_app_with(new)
     async with running(app) as pilot:
         await press(pilot, "comma")
-        measured.config.write_text("[workbench\n")
+        new.config.write_text("[workbench\n")
         await press(pilot, "l")
         assert type(app.screen).__name__ == "ErrorScreen"
-        assert measured.config.read_text() == "[workbench\n"
+        assert new.config.read_text() == "[workbench\n"
 
 
 @pytest.mark.usefixtures("_looks_often")
-async def test_a_config_file_that_becomes_invalid_is_reported_and_keeps_its_settings(measured: DataFolder) -> None:
-    app = app_with(measured, '[workbench]\ntheme = "light"\n')
+async def test_a_config_file_that_becomes_invalid_is_reported_and_keeps_its_settings(new: DataFolder) -> None:
+    app = bare_app_with(new, '[workbench]\ntheme = "light"\n')
     async with running(app) as pilot:
-        measured.config.write_text("[workbench]\ntheme = 3\n")
+        new.config.write_text("[workbench]\ntheme = 3\n")
         await eventually(pilot, lambda: told(app))
         assert app.theme == "light"
-        assert told(app) == [f"{measured.config}:2: workbench.theme = 3: it has to be the name of a theme"]
+        assert told(app) == [f"{new.config}:2: workbench.theme = 3: it has to be the name of a theme"]
 
 
 async def test_the_workbench_starts_with_the_cutting_of_the_config(measured: DataFolder) -> None:
@@ -297,25 +314,25 @@ async def test_unreadable_runtimes_are_reported_in_a_box(measured: DataFolder) -
 # Copies and pictures
 
 
-async def test_copied_text_is_saved_in_a_file_whose_path_is_shown(measured: DataFolder) -> None:
-    app = app_with(measured)
+async def test_copied_text_is_saved_in_a_file_whose_path_is_shown(new: DataFolder) -> None:
+    app = bare_app_with(new)
     async with running(app) as pilot:
         app.copy_to_clipboard("a brick's key")
         await pilot.pause()
-        assert app.clipboard == measured.copied.read_text() == "a brick's key"
+        assert app.clipboard == new.copied.read_text() == "a brick's key"
         assert told(app) == [
-            f"Copied: a brick's key. Some terminals do not allow that: the text is also in {measured.copied}"
+            f"Copied: a brick's key. Some terminals do not allow that: the text is also in {new.copied}"
         ]
 
 
-async def test_copying_works_if_the_file_cannot_be_written(measured: DataFolder) -> None:
-    app = app_with(measured)
-    measured.copied.mkdir()
+async def test_copying_works_if_the_file_cannot_be_written(new: DataFolder) -> None:
+    app = bare_app_with(new)
+    new.copied.mkdir()
     async with running(app) as pilot:
         app.copy_to_clipboard("text")
         await pilot.pause()
         assert app.clipboard == "text"
-        assert f"{measured.copied} cannot be written: " in told(app)[0]
+        assert f"{new.copied} cannot be written: " in told(app)[0]
 
 
 @pytest.mark.parametrize("before", [(), ("question_mark",), ("slash",)], ids=["workbench", "box", "search"])
@@ -342,8 +359,8 @@ def test_an_application_that_was_not_run_writes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "data").exists() and os.listdir(tmp_path) == []  # noqa: PTH208
 
 
-async def test_messages_do_not_expire_during_tests(measured: DataFolder) -> None:
-    app = app_with(measured)
+async def test_messages_do_not_expire_during_tests(new: DataFolder) -> None:
+    app = bare_app_with(new)
     async with running(app) as pilot:
         app.notify("of the application")
         app.screen.notify("of a screen", timeout=0.001)

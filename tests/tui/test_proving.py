@@ -34,7 +34,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
-from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN
+from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN, analysis_screen
 
 # It takes the order, writes each line of a file, and then waits until a second file is there.
 SCRIPT = """
@@ -100,8 +100,8 @@ async def tells(pilot: Pilot[None], words: str) -> None:
 async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row(
     faster: DataFolder, folder: Path
 ) -> None:
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "2")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "2")
         await pilot.press("p")
         await shows(pilot, "loading the model twice")
         writes(folder, "first", ROUNDS)
@@ -135,16 +135,16 @@ async def test_escape_cancels_the_proof_and_the_next_one_leaves_the_screen(faste
 
 
 async def test_leaving_the_program_ends_the_proof(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
-        await press(pilot, *OPEN, "3")
+    async with analysis_screen(faster, NARROW) as pilot:
+        await press(pilot, "3")
         await pilot.press("p")
         await eventually(pilot, (folder / "pid").exists)
     assert ended(folder)
 
 
 async def test_a_key_proves_all_what_ifs_without_a_proof(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "2", "j")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "2", "j")
         await pilot.press("P")
         writes(folder, "first", ProofDone("parallel-2", PROVED, ""))
         await shows(pilot, "loading the model twice, before and after the change 2 of 2")
@@ -159,8 +159,8 @@ async def test_a_process_that_fails_says_why(faster: DataFolder, folder: Path) -
     (folder / "fails").write_text("the disk is full")
     for name in ("first", "second"):
         writes(folder, name)
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "2", "p")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "2", "p")
         assert "parallel-2 was not proved: the disk is full" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, AnalysisScreen)
@@ -170,8 +170,8 @@ async def test_a_proof_is_refused_with_one_line_while_a_run_measures(faster: Dat
     lock = host_lock()
     assert lock.try_hold("r1", faster.path)
     try:
-        async with running(app_on(faster), WIDE) as pilot:
-            await press(pilot, *OPEN, "p")
+        async with analysis_screen(faster, WIDE) as pilot:
+            await press(pilot, "p")
             assert told(pilot)[-1].startswith("Proofs have to wait: run r1 of")
     finally:
         lock.release()
@@ -179,8 +179,7 @@ async def test_a_proof_is_refused_with_one_line_while_a_run_measures(faster: Dat
 
 
 async def test_nothing_is_read_while_a_proof_measures(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN)
+    async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)
         await pilot.press("p")
@@ -245,8 +244,8 @@ def store_peaks(threads: int, data: DataFolder) -> None:
 async def test_a_key_measures_the_peaks_for_the_roofline(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
     monkeypatch.setattr(lacking, "measure_peaks_of_host", store_peaks)
-    async with running(app_on(faster), WIDE) as pilot:
-        await press(pilot, *OPEN, "x")
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "x")
         assert told(pilot)[-1].endswith("m measures them.")
         assert "Missing: the peaks with 2 threads" in screen_text(pilot)
         await press(pilot, "m")

@@ -54,7 +54,7 @@ from tests.runs.live_runs import (
 )
 from tests.runs.runs import Site
 from tests.store.samples import calibration, system
-from tests.tui.application import NARROW, SIZES, WRITTEN, app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, SIZES, WRITTEN, app_on, eventually, press, running, screen_text, settled
 from tests.tui.results import graph_of
 
 OPEN_ALEXNET = ("slash", '"alexnet"', "enter", "enter")
@@ -88,6 +88,14 @@ def launched(
     for process in processes:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[RunFolder]:
+    """Keep the folders of the runs that a test asks for, without a process."""
+    folders: list[RunFolder] = []
+    monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: folders.append(folder))
+    return folders
 
 
 async def shows(pilot: Pilot[None], text: str) -> None:
@@ -446,7 +454,7 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
         await eventually(pilot, lambda: folder.state().active)
 
 
-async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launched: list[RunFolder]) -> None:
+async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, asked_for: list[RunFolder]) -> None:
     runtime = Registry(measured.path).runtime_for({Format.MXNET}).identity
     alexnet, protocol = decompose(graph_of("alexnet")), Method.ALONE.id
     found_there = brick_records(alexnet, system="c5.xlarge", runtime=runtime, protocol=protocol)
@@ -457,26 +465,27 @@ async def test_a_probe_is_started_from_the_start_box(measured: DataFolder, launc
         assert "probe           20 s " in screen_text(pilot)
         assert "at most 18 bricks to run · about" in screen_text(pilot)
         await press(pilot, "enter")
-        (folder,) = launched
+        (folder,) = asked_for
         request = read_request(folder.request_file)
         assert (request.probe_bricks, request.time_budget_seconds, request.level) == (30, 20.0, Level.WRITTEN)
-        await shows(pilot, " running ")
 
 
-@pytest.mark.parametrize("size", SIZES)
-async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder, size: tuple[int, int]) -> None:
-    async with running(app_on(new), size=size) as pilot:
+async def test_the_start_box_says_why_a_probe_is_not_possible(new: DataFolder) -> None:
+    async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET, "r", *to_the(RunSetting.PROBE), "l")
-        assert "the store has no results of another system" in screen_text(pilot)
-        # The whole reason is in view.
-        assert "with `dlbricks results import" in " ".join(screen_text(pilot).replace("┃", " ").split())
+        for size in SIZES:
+            await pilot.resize_terminal(*size)
+            await settled(pilot)
+            assert "the store has no results of another system" in screen_text(pilot)
+            # The whole reason is in view.
+            assert "with `dlbricks results import" in " ".join(screen_text(pilot).replace("┃", " ").split())
         await press(pilot, "h")
         assert "the store has no results of another system" not in screen_text(pilot)
         assert "bricks to run" in screen_text(pilot)
 
 
 async def test_the_start_box_limits_kernels_and_says_which_runtime_lacks_the_choice(
-    measured: DataFolder, launched: list[RunFolder]
+    measured: DataFolder, asked_for: list[RunFolder]
 ) -> None:
     async with running(app_on(measured), NARROW) as pilot:
         await press(pilot, *OPEN_ALEXNET, "r", *to_the(RunSetting.OPTIMISATION))
@@ -491,7 +500,7 @@ async def test_the_start_box_limits_kernels_and_says_which_runtime_lacks_the_cho
         assert "no choice of" not in screen_text(pilot) and " to run " in screen_text(pilot)
         chosen = RunSetting.INSTRUCTIONS.shown(pilot.app.screen.query_one(_SettingRows).settings)
         await press(pilot, "enter")
-        request = read_request(launched[0].request_file)
+        request = read_request(asked_for[0].request_file)
         assert request.runtime.kernels.instructions.value == chosen != "all"
 
 

@@ -37,6 +37,7 @@ from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_scenario_screen import MODEL, OPEN, scenario_screen, store_load_test, to
 
+pytestmark = pytest.mark.usefixtures("rough_predictions")
 # It keeps its order, writes each file of lines that appears, and ends with the status in the file `end`.
 SCRIPT = """
 import os, pathlib, sys, time

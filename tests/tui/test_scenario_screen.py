@@ -50,11 +50,9 @@ ROWS = list(ScenarioSetting)
 
 
 @pytest.fixture(autouse=True)
-def _fewer_tests_are_simulated(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    # The room of scenarios tests what is predicted; here a rougher prediction is as good.
+def _rough_unless_a_snapshot_shows_it(request: pytest.FixtureRequest) -> None:
     if "snapshot" not in request.node.name:
-        monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS", 40)
-        monkeypatch.setattr("dlbricks_tui.scenarios.predicting._TESTS_IN_BATCHES", 20)
+        request.getfixturevalue("rough_predictions")
 
 
 @pytest.fixture
