@@ -31,6 +31,7 @@ from dlbricks_tui.runs.request import RunRequest, chosen
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, System
 from dlbricks_tui.store.statistics import summarise
@@ -59,7 +60,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
         assert main(["--data-dir", str(data.path), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
         request = RunRequest(
-            models=chosen(library(data).find(MODEL)),
+            models=chosen([it.in_format(Format.MXNET) for it in library(data).find(MODEL)]),
             runtime=Registry(data.path).find("fake"),
             level=Level.WRITTEN,
             end_to_end=True,

@@ -116,6 +116,7 @@ async def test_the_predicted_curve_the_bound_and_the_highest_rate_are_there_from
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
+@pytest.mark.mxnet
 async def test_the_prediction_follows_each_setting(timed: DataFolder) -> None:
     async with scenario_screen(timed, WIDE) as pilot:
         await press(pilot, *to(ScenarioSetting.PERCENTILE), "l")

@@ -113,6 +113,7 @@ def test_a_scenario_names_the_execution_that_has_the_results(ask: Ask) -> None:
     assert answer.order is None
 
 
+@pytest.mark.mxnet
 def test_without_results_one_line_names_the_command_that_measures_them(ask: Ask) -> None:
     answer = ask([*brick_records(SQUEEZENET, **WHERE)], measured_only=True, batch=4)
     assert answer.prediction is None
@@ -123,6 +124,7 @@ def test_without_results_one_line_names_the_command_that_measures_them(ask: Ask)
     assert answer.curve() == ()
 
 
+@pytest.mark.mxnet
 def test_a_batch_size_between_two_measured_ones_is_interpolated(ask: Ask, tmp_path: Path) -> None:
     four = at_batch(tmp_path, 4)
     records = [*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0), end_to_end(four, 140.0, batch_size=4)]
@@ -133,6 +135,7 @@ def test_a_batch_size_between_two_measured_ones_is_interpolated(ask: Ask, tmp_pa
     assert answer.prediction.batch_size == 4
 
 
+@pytest.mark.mxnet
 def test_a_larger_batch_size_with_results_helps_to_interpolate(ask: Ask, tmp_path: Path) -> None:
     four = end_to_end(at_batch(tmp_path, 4), 140.0, batch_size=4)
     records = [*brick_records(SQUEEZENET, **WHERE), end_to_end(SQUEEZENET, 50.0), four]
