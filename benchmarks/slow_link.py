@@ -65,7 +65,7 @@ class Doing:
 
 DOINGS = (
     Doing("a step in a list", (("j", "▸"), ("k", "▸")), 500),
-    Doing("from panel to panel", (("2", "2 Decomposition"), ("1", "1 Models")), 500),
+    Doing("from panel to panel", (("2", "Decomposition"), ("1", "Models")), 500),
     # In the middle of what the help had covered, whatever of it is drawn again.
     Doing("help and back", (("?", "Help"), ("\x1b", "branches")), 1000),
 )
