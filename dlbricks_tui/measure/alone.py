@@ -129,7 +129,7 @@ class Alone:
         if loaded is not None:
             earlier_ms = self._earlier_ms(job)
             self._rounds.add(JobSamples(job, loaded.first_run_seconds * 1000, earlier_ms))
-            self._results.loaded(job, loaded.first_run_seconds, earlier_ms)
+            self._results.loaded(job, loaded.first_run_seconds, earlier_ms, allocates=loaded.allocates)
         self._handle_losses()
 
     def _earlier_ms(self, job: Job) -> tuple[float, ...]:

@@ -44,6 +44,7 @@ class _Whole:
     job: Job
     program: Program
     first_run_ms: float
+    allocates: bool
     # Before anything else, and beside the carriers.
     at_first_ms: list[float] = field(default_factory=list)
     in_rounds_ms: list[float] | None = None
@@ -95,7 +96,7 @@ class Inside:
             whole = self._loaded(job)
             if whole is None:
                 continue
-            self._results.loaded(job, whole.first_run_ms / 1000, ())
+            self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
             self._sample_for_a_while(whole)
             if whole.samples_ms:
                 self._keep_whole(whole)
@@ -115,7 +116,7 @@ class Inside:
                 continue
             loaded = self._worker.load(job.name, program, job.expected_ms)
             if loaded is not None:
-                return _Whole(job, program, loaded.first_run_seconds * 1000)
+                return _Whole(job, program, loaded.first_run_seconds * 1000, loaded.allocates)
         self._fail(job)
         return None
 

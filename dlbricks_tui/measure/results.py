@@ -130,8 +130,13 @@ class Checkpoints(Protocol):
 class ResultSink:
     """Takes the results of a method, in any order; this base ignores them."""
 
-    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        """Take a program that is loaded, with the samples of an earlier run."""
+    def loaded(
+        self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float], *, allocates: bool = False
+    ) -> None:
+        """Take a program that is loaded, with the samples of an earlier run.
+
+        With `allocates`, each of its runs makes new arrays for the outputs.
+        """
 
     def keep(self, finished: Sequence[tuple[Job, Samples]], noise: Facts, *, again: bool = False) -> None:
         """Take programs that have been timed often enough; `again` if they have more samples than at the last time."""

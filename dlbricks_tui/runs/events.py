@@ -135,12 +135,13 @@ class AboutProgram(Event):
 class ProgramLoaded(AboutProgram):
     """The program is loaded and has run once; `used_by` are the names of the models that need it.
 
-    `samples_ms` are of an earlier run, and count.
+    `samples_ms` are of an earlier run, and count. With `allocates`, each run makes new arrays for the outputs.
     """
 
     first_run_ms: float
     used_by: tuple[str, ...]
     samples_ms: tuple[float, ...] = ()
+    allocates: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

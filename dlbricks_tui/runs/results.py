@@ -155,11 +155,16 @@ class RunResults(ResultSink):
     def save_counts(self) -> None:
         self._save(*self.counts)
 
-    def loaded(self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float]) -> None:
-        used_by = tuple(use.model for use in job.uses)
+    def loaded(
+        self, job: Job, first_run_seconds: float, earlier_ms: Sequence[float], *, allocates: bool = False
+    ) -> None:
         self._tell(
             ProgramLoaded(
-                first_run_ms=first_run_seconds * 1000, used_by=used_by, samples_ms=tuple(earlier_ms), **job.about
+                first_run_ms=first_run_seconds * 1000,
+                used_by=tuple(use.model for use in job.uses),
+                samples_ms=tuple(earlier_ms),
+                allocates=allocates,
+                **job.about,
             )
         )
 

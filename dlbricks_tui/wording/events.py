@@ -14,6 +14,7 @@ from dlbricks_tui.runs.events import (
     Paused,
     Planned,
     ProgramFailed,
+    ProgramLoaded,
     ProgramMeasured,
     Resumed,
     RunEnded,
@@ -56,6 +57,12 @@ def _problem(event: Event) -> Phrase | None:
         case LevelLowered():
             return Phrase(
                 f"cannot fuse {event.model} ({event.reason}); its layers are measured as written in the file",
+                Tone.DOUBT,
+            )
+        case ProgramLoaded(allocates=True, brick=""):
+            return Phrase(
+                f"new outputs in each run: {event.label}: their sizes vary, or differ from the file; the latency "
+                "includes their allocation, as that of a plain call does",
                 Tone.DOUBT,
             )
         case WorkerReplaced():

@@ -124,6 +124,37 @@ def of_unknown_shapes() -> ModelProto:
     return model([make_node("NonZero", ["x"], ["y"])], {"x": (1, 4)}, ["y"])
 
 
+def of_varying_sizes() -> ModelProto:
+    """Return a model like a voice: how many of 50 rows it puts out is drawn anew in each run."""
+    nodes = [
+        make_node("RandomUniform", [], ["drawn"], shape=(50,), seed=1.0),
+        make_node("Greater", ["drawn", "half"], ["chosen"]),
+        make_node("NonZero", ["chosen"], ["found"]),
+        make_node("Squeeze", ["found", "first"], ["rows"]),
+        make_node("MatMul", ["x", "w"], ["h"]),
+        make_node("Gather", ["h", "rows"], ["kept"]),
+        make_node("Relu", ["kept"], ["y"]),
+    ]
+    weights = [make_tensor("half", TensorProto.FLOAT, (), [0.5]), integers("first", [0]), floats("w", (4, 8))]
+    return model(nodes, {"x": (50, 4)}, ["y"], weights)
+
+
+def of_another_rank() -> ModelProto:
+    """Return a recogniser whose output has four axes, where its file declares three."""
+    nodes = [
+        make_node("LSTM", ["x", "w", "r"], ["h"], hidden_size=8),
+        make_node("Shape", ["h"], ["sizes"]),
+        make_node("NonZero", ["sizes"], ["found"]),
+        make_node("Squeeze", ["found", "first"], ["places"]),
+        make_node("Gather", ["sizes", "places"], ["shape"]),
+        make_node("Reshape", ["h", "shape"], ["y"]),
+    ]
+    weights = [floats("w", (1, 32, 4)), floats("r", (1, 32, 8)), integers("first", [0])]
+    made = model(nodes, {"x": ("length", "batch", 4)}, ["y"], weights)
+    made.graph.output[0].CopyFrom(make_tensor_value_info("y", TensorProto.FLOAT, ("length", "batch", 8)))
+    return made
+
+
 def with_a_sequence() -> ModelProto:
     """Return a model with two layers that cannot run alone: one writes a sequence, and one reads it."""
     nodes = [

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from dlbricks_tui.runtime.inside.backend import Backend, BoundNetwork, ProfiledNetwork
 from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.protocol import (
@@ -97,3 +99,20 @@ def test_cold_programs_run_last_after_one_sweep_of_the_caches() -> None:
     cold = replace(WARM, cold=True)
     swept = ["sweep", "prelude", "prelude", "sweep", "brick", "brick"]
     assert runs_of(cold, WARM, cold, warm=1, repeat=1) == ["prelude", "prelude", "brick", "brick", *swept]
+
+
+class Outgrowing(Noted):
+    """A network whose second run finds the outputs of the first one too small."""
+
+    def run(self) -> None:
+        super().run()
+        self.allocates = len(self._runs) > 1
+
+
+def test_the_run_that_finds_the_outputs_too_small_is_timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Noting()
+    bench = LoadedPrograms(backend)
+    monkeypatch.setattr(backend, "bind", lambda network, *_, **__: Outgrowing(network.symbol, backend.runs))
+    bench.load(Load("p", Program(network("n")), check_values=False))
+    assert len(bench.sample(Sample(("p",), 0, 3)).durations_ns[0]) == 3
+    assert backend.runs == ["n"] * 5, "one when it was loaded, and the second one twice"

@@ -10,9 +10,19 @@ from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.bricks.identity import as_optimised
 from dlbricks_tui.bricks.programs import file_program, model_program, sequence_program
+from dlbricks_tui.runtime.inside.measuring import LoadedPrograms
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
-from tests.models.onnx_models import floats, integers, loaded, model, small
+from dlbricks_tui.runtime.protocol import Load, Profile, Sample, TraceRuns
+from tests.models.onnx_models import (
+    floats,
+    integers,
+    loaded,
+    model,
+    of_another_rank,
+    of_varying_sizes,
+    small,
+)
 
 ROWS = 5_000
 
@@ -82,6 +92,31 @@ def test_the_binding_that_returned_the_outputs_is_never_changed(
     backend.bind(model_program(loaded(tmp_path, small())).network).run()
     assert len(returned) == len(changed) == 1
     assert changed[0] is not returned[0], "in versions such as 1.28 the outputs are references into it"
+
+
+OPEN_OUTPUTS = {"sizes": (of_varying_sizes, {}), "rank": (of_another_rank, {"x": (5, 1, 4)})}
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("name", OPEN_OUTPUTS)
+def test_outputs_that_do_not_fit_the_first_arrays_are_new_in_each_run(
+    name: str, whole: bool, backend: OnnxRuntime, tmp_path: Path
+) -> None:
+    make, given = OPEN_OUTPUTS[name]
+    graph = loaded(tmp_path, make(), given)
+    program = file_program(graph, tmp_path / "net.onnx") if whole else model_program(graph)
+    bench = LoadedPrograms(backend)
+    # The layers have the sizes of the inputs, so ONNX Runtime knows the rank.
+    assert bench.load(Load("p", program)).allocates is (whole or name == "sizes")
+    assert [len(taken) for taken in bench.sample(Sample(("p",), 2, 20)).durations_ns] == [20]
+    assert len(bench.trace(TraceRuns("p", 2, 5, operators=not whole, lines=False)).runs) == 5
+    if not whole:
+        assert len(bench.profile(Profile("p", 2, 5)).durations_ns) == 5
+
+
+def test_outputs_of_fixed_sizes_are_not_new_in_each_run(backend: OnnxRuntime, tmp_path: Path) -> None:
+    graph = loaded(tmp_path, small())
+    assert not LoadedPrograms(backend).load(Load("p", file_program(graph, tmp_path / "net.onnx"))).allocates
 
 
 def looked_up(table: tuple[int, ...], shape: tuple[int, ...], axis: int = 0) -> ModelProto:

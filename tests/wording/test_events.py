@@ -21,6 +21,7 @@ from dlbricks_tui.runs.events import (
     Paused,
     Planned,
     ProgramFailed,
+    ProgramLoaded,
     Resumed,
     RunEnded,
     RunStarted,
@@ -96,6 +97,12 @@ ENDED: dict[str, Any] = {
             FailedBefore(brick="b", context="", model="", label="conv", reason="hung"),
             Tone.DOUBT,
             "failed in an earlier run, not tried again: conv: hung",
+        ),
+        (
+            ProgramLoaded(first_run_ms=1.0, used_by=("m",), allocates=True, **{**ABOUT, "brick": "", "label": "voice"}),
+            Tone.DOUBT,
+            "new outputs in each run: voice: their sizes vary, or differ from the file; the latency includes their "
+            "allocation, as that of a plain call does",
         ),
         (WorkerReplaced(message="it died"), Tone.DOUBT, "new worker: it died"),
         (Paused(), Tone.COURSE, "paused: other runs may measure"),

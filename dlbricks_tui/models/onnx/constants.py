@@ -47,9 +47,9 @@ _ONLY_THE_SHAPE = frozenset({"Shape", "Size"})
 # to the size of its inputs and outputs.
 _NAMES_OF_COMPUTED = """
 Abs Add And Cast CastLike Ceil Clip Concat Constant ConstantOfShape CumSum Div Equal Exp Expand Flatten Floor Gather
-Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg Not Or Pad Pow Range Reciprocal ReduceMax
-ReduceMean ReduceMin ReduceProd ReduceSum Reshape Round Shape Sign Size Slice Split Sqrt Squeeze Sub Sum Tile Transpose
-Trilu Unsqueeze Where Xor
+Greater GreaterOrEqual Identity Less LessOrEqual Log Max Min Mod Mul Neg NonZero Not Or Pad Pow Range Reciprocal
+ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Reshape Round Shape Sign Size Slice Split Sqrt Squeeze Sub Sum Tile
+Transpose Trilu Unsqueeze Where Xor
 """
 COMPUTED = frozenset(_NAMES_OF_COMPUTED.split())
 # Errors of the reference evaluator for missing operators and inconsistent inputs. It is written in Python and checks
@@ -229,7 +229,8 @@ class _Pass:
             return (stored,)
         if _is_of_known_shape(node, analysis):
             return (_shape_value(node, analysis.type_of(node.input[0])),)
-        types = [analysis.type_of(name) for name in outputs]
+        # The result of NonZero has no more columns than its input has elements.
+        types = [analysis.type_of(name) for name in (node.input if node.op_type == "NonZero" else outputs)]
         if node.op_type not in COMPUTED or not all(map(_is_small, types)):
             return ()
         if any(name not in analysis.values for name in node.input if name):

@@ -73,13 +73,21 @@ class ProfiledNetwork(ABC):
 
 
 class BoundNetwork(ABC):
-    """A network ready to run. Its results are always in the same arrays.
+    """A network ready to run. Its results are always in the same arrays, unless it `allocates`.
 
-    `inputs` and `outputs` are arrays of the framework, in order. `outputs` is filled by the first run.
+    `inputs` and `outputs` are arrays of the framework, in order. `outputs` is filled by the first run. A network
+    begins to allocate new outputs in each run as soon as those of the first run do not fit: sizes that vary from run
+    to run, or that contradict the file.
     """
 
     inputs: Sequence[Any]
     outputs: Sequence[Any]
+    allocates = False
+
+    @property
+    def may_allocate(self) -> bool:
+        """False if the second run fills the outputs of the first one for certain."""
+        return False
 
     @abstractmethod
     def run(self) -> None:

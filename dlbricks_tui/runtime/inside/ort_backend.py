@@ -15,6 +15,8 @@ from dlbricks_tui.runtime.inside.onnx_values import TEXT, Filling
 from dlbricks_tui.runtime.inside.ort_profiler import ProfiledModel
 from dlbricks_tui.runtime.inside.ort_session import (
     ask,
+    bind_new_outputs,
+    errors_of,
     numpys_name,
     options,
     session,
@@ -83,35 +85,54 @@ class _BoundModel(OnnxNetwork):
             if network.file
             else session(ort, network.symbol, self._weights, settings, Reason.UNBUILDABLE)
         )
-        self._names = [output.name for output in self._session.get_outputs()]
-        self._binding = self._session.io_binding()
-        for name in self._names:
-            self._binding.bind_output(name)
+        declared = self._session.get_outputs()
+        self._names = [output.name for output in declared]
+        self._declared = [tensor_type(output).shape for output in declared]
+        # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
+        # them: it stays as it is.
+        self._bindings = [self._session.io_binding()]
+        bind_new_outputs(self._bindings[-1], self._names)
 
     def _bind_inputs(self) -> None:
         for place, name in enumerate(self._network.inputs):
-            self._binding.bind_ortvalue_input(name, self.inputs[place])
+            self._bindings[-1].bind_ortvalue_input(name, self.inputs[place])
 
     def run(self) -> None:
         ask(self._ort, self._run, Reason.UNBUILDABLE)
 
     def _run(self) -> None:
-        self._session.run_with_iobinding(self._binding)
+        if self.allocates:
+            bind_new_outputs(self._bindings[-1], self._names)
+        try:
+            self._session.run_with_iobinding(self._bindings[-1])
+        except errors_of(self._ort):
+            if self.allocates or not self.outputs:
+                raise
+            # The arrays of the first run do not fit, or the run fails without them too.
+            self.allocates = True
+            self._use_new_binding()
+            self._run()
         if not self.outputs:
             self._keep_outputs()
 
+    def _use_new_binding(self) -> None:
+        self._bindings.append(self._session.io_binding())
+        self._bind_inputs()
+
+    @property
+    def may_allocate(self) -> bool:
+        return [None if it is None else it.shape for it in self._types()] != self._declared or None in self._declared
+
     def _keep_outputs(self) -> None:
         """Bind the outputs, so that later runs write to the same arrays instead of new ones."""
-        self.outputs = self._binding.get_outputs()
+        self.outputs = self._bindings[-1].get_outputs()
         if all(value.is_tensor() for value in self.outputs):
-            # In versions such as 1.28 these values are references into their binding: it stays as it is.
-            self._first_binding, self._binding = self._binding, self._session.io_binding()
-            self._bind_inputs()
+            self._use_new_binding()
             for place, value in enumerate(self.outputs):
-                self._binding.bind_ortvalue_output(self._names[place], value)
+                self._bindings[-1].bind_ortvalue_output(self._names[place], value)
 
     def profiled(self) -> ProfiledNetwork:
-        return ProfiledModel(self._ort, self._network, self._weights, self.inputs)
+        return ProfiledModel(self._ort, self._network, self._weights, self.inputs, self.may_allocate)
 
     def _types(self) -> list[ArrayType | None]:
         return [

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import OperatorsOfRuns, OperatorTime, ProfiledNetwork
-from dlbricks_tui.runtime.inside.ort_session import ask, options, session
+from dlbricks_tui.runtime.inside.ort_session import ask, bind_new_outputs, options, session
 from dlbricks_tui.runtime.protocol import Network, Reason, TracedOperator
 
 # Nodes of our networks have these names; nodes inside an `If` or a `Loop` have others.
@@ -25,11 +25,15 @@ _NANOSECONDS_PER_MICROSECOND = 1000
 class ProfiledModel(ProfiledNetwork):
     """A model that gets a new profiling session per request."""
 
-    def __init__(self, ort: Any, network: Network, weights: Mapping[str, Any], inputs: Sequence[Any]) -> None:
+    def __init__(
+        self, ort: Any, network: Network, weights: Mapping[str, Any], inputs: Sequence[Any], allocates: bool
+    ) -> None:
+        """With `allocates`, each run makes new arrays for the outputs."""
         self._ort = ort
         self._network = network
         self._weights = weights
         self._inputs = inputs
+        self._allocates = allocates
 
     def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
         """Run the model, and return the operator times of the last `repeat` runs."""
@@ -71,9 +75,15 @@ class ProfiledModel(ProfiledNetwork):
         binding = profiled.io_binding()
         for place, name in enumerate(self._network.inputs):
             binding.bind_ortvalue_input(name, self._inputs[place])
-        for output in profiled.get_outputs():
-            binding.bind_output(output.name)
-        return profiled, lambda: ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
+        names = [output.name for output in profiled.get_outputs()]
+        bind_new_outputs(binding, names)
+
+        def run() -> None:
+            if self._allocates:
+                bind_new_outputs(binding, names)
+            ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
+
+        return profiled, run
 
 
 def runs_in(events: Iterable[Mapping[str, Any]]) -> list[list[OperatorTime]]:

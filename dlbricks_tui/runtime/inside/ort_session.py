@@ -7,7 +7,7 @@ import os
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
@@ -116,6 +116,12 @@ def numpys_name(declared: str) -> str | None:
     """Return numpy's name for the data type of a `tensor(float)`; None for types other than tensors."""
     found = _TENSOR.match(declared)
     return _NUMPYS.get(found[1], found[1]) if found else None
+
+
+def bind_new_outputs(binding: Any, names: Sequence[str]) -> None:
+    """Let the next run make new arrays for these outputs."""
+    for name in names:
+        binding.bind_output(name)
 
 
 def _number(variable: str, default: int) -> int:
