@@ -1,4 +1,4 @@
-"""`dlbricks models`: list the models of the library, add and remove files and folders."""
+"""`dlbricks models`: list the models of the library, add and remove files and folders, and forget given inputs."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
 from dlbricks_tui.cli.store import open_loader
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.wording.numbers import counted, percent
@@ -34,6 +35,9 @@ def register(parser: Parser) -> None:
     removing = add_action(actions, "remove", about, remove, json=False)
     for action in (adding, removing):
         action.add_argument("path", metavar="PATH", type=Path)
+    about = "forget the shapes and values that were given for the inputs of a model"
+    resetting = add_action(actions, "reset", about, reset, json=False)
+    resetting.add_argument("model", metavar="MODEL", help="a name that `dlbricks models` lists, or a file")
 
 
 def add(args: argparse.Namespace) -> int:
@@ -51,6 +55,16 @@ def add(args: argparse.Namespace) -> int:
 def remove(args: argparse.Namespace) -> int:
     """Make the library forget a file or a folder."""
     library(args.data).remove(args.path)
+    return Status.DONE
+
+
+def reset(args: argparse.Namespace) -> int:
+    """Forget the shapes and values that were given for the inputs of a model."""
+    memory = ShapeMemory(args.data.path)
+    for source in library(args.data).find(args.model):
+        given = " ".join(filter(None, map(spelled, (memory.recall_shapes(source), memory.recall_values(source)))))
+        memory.forget(source)
+        narrate(f"{source.name}: forgot {given}" if given else f"{source.name}: nothing was given for its inputs")
     return Status.DONE
 
 

@@ -70,7 +70,12 @@ def sources_of(args: argparse.Namespace, names: Sequence[str]) -> tuple[ModelSou
 
 def add_input_options(parser: Parser) -> None:
     """Take the shapes of inputs whose shape is not in the file, and the values of inputs that are settings."""
-    add_repeatable(parser, "--input", "NAME=1,3,224,224", "the shape of an input, where the file does not say it")
+    add_repeatable(
+        parser,
+        "--input",
+        "NAME=1,3,224,224",
+        "the shape of an input, where the file does not say it; nothing after = is a single number",
+    )
     add_repeatable(
         parser,
         "--value",

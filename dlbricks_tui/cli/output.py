@@ -155,7 +155,8 @@ def worded(error: UserError) -> str:
 
     options = [f"--input {shlex.quote(spelled({name: shape}))}" for name, shape in error.examples.items()]
     more = " ..." if len(options) > MOST_LISTED else ""
-    return f"{error}; give each, such as {' '.join(options[:MOST_LISTED])}{more}"
+    such = "the model runs with" if error.tried else "give each, such as"
+    return f"{error}; {such} {' '.join(options[:MOST_LISTED])}{more}"
 
 
 def _put(stream: TextIO, text: str) -> None:

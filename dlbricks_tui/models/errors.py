@@ -21,20 +21,26 @@ class UnknownModelError(ModelError):
 class MissingShapeError(ModelError):
     """Inputs of a model have no known shape.
 
-    `examples` are shapes for each of these inputs, with as many axes as the file declares.
+    `examples` are shapes for each of these inputs, with as many axes as the file declares. If they were `tried`, the
+    model runs with them.
     """
 
-    def __init__(self, message: str, examples: Mapping[str, Shape]) -> None:
+    def __init__(self, message: str, examples: Mapping[str, Shape], *, tried: bool = False) -> None:
         super().__init__(message)
         self.examples = dict(examples)
+        self.tried = tried
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (str(self), self.examples)
+        return type(self), (str(self), self.examples), {"tried": self.tried}
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs."""
         return tuple(self.examples)
+
+
+class NotInCacheError(ModelError):
+    """Only a framework could tell the answer, and none may be started."""
 
 
 class InconsistentModelError(ModelError):

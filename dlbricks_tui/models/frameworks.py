@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from dlbricks_tui.models.errors import ModelError, WrongRuntimeError
+from dlbricks_tui.models.errors import NotInCacheError, WrongRuntimeError
 from dlbricks_tui.models.graph import UNKNOWN_DTYPE, Numbers, Shape, TensorType
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.loading import Loader
@@ -191,10 +191,6 @@ class WorkerFramework:
 
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:
     return tuple([tuple([TensorType(it.shape, it.dtype or UNKNOWN_DTYPE) for it in found]) for found in outputs])
-
-
-class NotInCacheError(ModelError):
-    """Only a framework could tell the answer, and none may be started."""
 
 
 class Frameworks:

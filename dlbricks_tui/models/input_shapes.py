@@ -18,17 +18,19 @@ from dlbricks_tui.models.literals import LiteralError, numbers_of, parse_tuple
 # The limit of numpy, and so of MXNet and ONNX Runtime.
 MOST_AXES = 32
 MOST_LISTED = 8
+# How users write the shape of a single number.
+_SCALAR = ("", "()", "[]")
 # Examples for axes of unknown size: an image, or sequences.
-_IMAGE: Shape = (1, 3, 224, 224)
+_SIDE = 224
 _LENGTH = 128
 _NAME_OF_LENGTH = re.compile("seq|len", re.IGNORECASE)
 
 
 def parse_input(text: str) -> tuple[str, Shape]:
-    """Parse `NAME=1,3,224,224` from the command line."""
+    """Parse `NAME=1,3,224,224` from the command line; `NAME=` is a single number."""
     name, _, axes = text.rpartition("=")
-    shape = read_shape(axes) if name else None
-    if shape is None or any(axis <= 0 for axis in shape):
+    shape = () if axes.strip() in _SCALAR else read_shape(axes)
+    if not name or shape is None or any(axis <= 0 for axis in shape):
         raise ModelError(f"--input {text[:80]!r} is not NAME=1,3,224,224")
     return name, shape
 
@@ -71,21 +73,25 @@ def missing_shapes(declared: Mapping[str, Sequence[int | str] | None], where: st
     return MissingShapeError(problem, examples)
 
 
-def example_shape(axes: Sequence[int | str] | None) -> Shape:
-    """Return a shape that a user might give: as many axes as the file declares, with the declared sizes."""
-    if not axes:
-        return _IMAGE
+def example_shape(axes: Sequence[int | str] | None, length: int = _LENGTH, side: int = _SIDE) -> Shape:
+    """Return a shape that a user might give: as many axes as the file declares, with the declared sizes.
+
+    Open axes have this length if they are those of a sequence, and this side if they are those of an image.
+    """
+    image = (1, 3, side, side)
+    if axes is None:
+        return image
     axes = axes[:MOST_AXES]
-    usual = _IMAGE if len(axes) == len(_IMAGE) else (1, *(_LENGTH,) * (len(axes) - 1))
-    return tuple([_example_size(axis, guess) for axis, guess in zip(axes, usual, strict=True)])
+    usual = image if len(axes) == len(image) else (1, *(length,) * len(axes))[: len(axes)]
+    return tuple([_example_size(axis, guess, length) for axis, guess in zip(axes, usual, strict=True)])
 
 
-def _example_size(axis: int | str, guess: int) -> int:
+def _example_size(axis: int | str, guess: int, length: int) -> int:
     if isinstance(axis, int):
         return axis if axis > 0 else guess
     if names_a_batch(axis):
         return 1
-    return _LENGTH if names_a_length(axis) else guess
+    return length if names_a_length(axis) else guess
 
 
 def names_a_batch(axis: str) -> bool:
@@ -172,6 +178,11 @@ class ShapeMemory:
         self._shapes.add(source, shapes)
         self._values.add(source, values or {})
 
+    def forget(self, source: ModelSource) -> bool:
+        """Forget the shapes and values of a model; return whether there were any."""
+        shapes, values = self._shapes.forget(source), self._values.forget(source)
+        return shapes or values
+
 
 class _Remembered(Generic[Item]):
     """A file with the shapes and values that users gave for the inputs of models."""
@@ -199,6 +210,16 @@ class _Remembered(Generic[Item]):
                 known = self._read()
                 known[key] = {**known.get(key, {}), **given}
                 write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
+
+    def forget(self, source: ModelSource) -> bool:
+        """Forget what is known of a model; return whether there was anything."""
+        if not self.of(source):
+            return False
+        with in_turn(self._file):
+            known = self._read()
+            known.pop(_content_of(source.path), None)
+            write_atomically(self._file, f"{json.dumps(known, indent=1)}\n")
+        return True
 
     def _read(self) -> dict[str, dict[str, Item]]:
         try:

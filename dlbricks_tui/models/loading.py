@@ -1,17 +1,23 @@
 """From a model's source to its layer graph, in any format."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.batch_size import refuse_fixed_reshapes, refuse_too_large_batch
 from dlbricks_tui.models.cache import Cache, ReadModel, cache_key
-from dlbricks_tui.models.errors import InconsistentModelError, MissingShapeError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import (
+    InconsistentModelError,
+    MissingShapeError,
+    ModelError,
+    NotInCacheError,
+    UnreadableModelError,
+)
 from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
-from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.input_shapes import ShapeMemory, spelled
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.mxnet.loading import Framework, MXNetLoader
 from dlbricks_tui.models.quantised import quantised_copy
@@ -23,6 +29,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dlbricks_tui.models.onnx.loading import OnnxLoader, Optimiser
+
+
+class _Better(NamedTuple):
+    """Shapes that a model runs with, and why it fails with others."""
+
+    failure: str
+    shapes: Mapping[str, Shape]
 
 
 class Loader:
@@ -80,16 +93,78 @@ class Loader:
         except MissingShapeError as missing:
             shapes = None if memory is None else memory.recall(source, missing.inputs)
             if memory is None or shapes is None:
-                raise
+                raise self._suggesting(missing, source, given, stated) from None
             # Given shapes also count for axes of equal names in remembered ones.
             known = replace(source, inputs={**source.inputs, **shapes})
+            if better := self._other_shapes(known, missing.inputs, given, stated):
+                memory.forget(source)
+                raise MissingShapeError(
+                    f"{missing}; {spelled(shapes)}, given before, is forgotten, as the model does not run with it: "
+                    f"{better.failure}",
+                    better.shapes,
+                    tried=True,
+                ) from None
             found = self._read_at(batch_size, known, level, given, stated)
             memory.used(source, shapes)
             given = {}
+        if given and (better := self._other_shapes(source, given, given, stated)):
+            raise MissingShapeError(
+                f"{source.name} does not run with {spelled(given)}: {better.failure}", better.shapes, tried=True
+            )
         if memory is not None:
             memory.remember(source, given, values)
             if recalled:
                 memory.used(source, recalled)
+        return found
+
+    def _suggesting(
+        self,
+        missing: MissingShapeError,
+        source: ModelSource,
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+    ) -> MissingShapeError:
+        """Return the error with shapes that the model runs with, if a runtime can try some."""
+        found = self._tried(source, missing.inputs, given, values, self._onnx.suggested)
+        if found is None:
+            return missing
+        if not found:
+            return MissingShapeError(f"{missing} (it runs with none of the shapes that were tried)", missing.examples)
+        return MissingShapeError(str(missing), found, tried=True)
+
+    def _other_shapes(
+        self,
+        source: ModelSource,
+        asked: Iterable[str],
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+    ) -> "_Better | None":
+        """Return shapes of these inputs that the model runs with, where it fails with those given."""
+        failure = self._tried(source, (), given, values, lambda *told: self._onnx.failure(told[0], told[1], *told[3:]))
+        found = self._tried(source, asked, given, values, self._onnx.suggested) if failure else None
+        return _Better(failure or "", found) if found else None
+
+    def _tried(
+        self,
+        source: ModelSource,
+        asked: Iterable[str],
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+        attempt: Callable[..., Any],
+    ) -> Any:
+        """Return the result of runs with some shapes, also of earlier ones; None if no runtime can tell."""
+        if source.format is not Format.ONNX or self._optimiser is None:
+            return None
+        names, content = tuple(asked), self._onnx.read(source)
+        shapes = [sorted(it.items()) for it in (source.inputs, given, values)]
+        key = cache_key(source.name, "tried", names, *shapes, *self._onnx.facts(source, Level.WRITTEN), content=content)
+        found = self.cache.read(key)
+        if found is None:
+            try:
+                found = attempt(source, content, names, given, values)
+            except (FrameworkMissingError, NotInCacheError):
+                return None
+            self.cache.write(key, found)
         return found
 
     def _read_at(

@@ -6,6 +6,7 @@ EXAMPLES = {
     "dlbricks models list": "dlbricks models list --json",
     "dlbricks models add": "dlbricks models add ~/networks",
     "dlbricks models remove": "dlbricks models remove ~/networks",
+    "dlbricks models reset": "dlbricks models reset model.onnx",
     "dlbricks tree": "dlbricks tree squeezenet1.1 --granularity 2",
     "dlbricks corpus": "dlbricks corpus resnet18_v1 resnet50_v1",
     "dlbricks run": "dlbricks run squeezenet1.1 --batch 1,4 --threads 1,2",

@@ -8,6 +8,8 @@ from rich.cells import cell_len
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.models.input_shapes import ShapeMemory
+from dlbricks_tui.models.library import source_of
 
 
 @pytest.fixture(autouse=True)
@@ -88,6 +90,17 @@ def test_an_added_folder_is_listed_until_it_is_removed(own_models: Path, capsys:
     assert (mine["layers"], mine["unique_layers"], mine["inputs"]) == (38, 24, {"data": [1, 3, 224, 224]})
     assert main(["models", "remove", str(own_models)]) == 0
     assert len(listed(capsys)) == 92
+
+
+def test_given_inputs_are_forgotten(own_models: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = own_models / "mine-symbol.json"
+    memory = ShapeMemory(data)
+    memory.remember(source_of(file), {"data": (1, 8)}, {"scale": (2,)})
+    assert main(["models", "reset", str(file)]) == 0
+    assert capsys.readouterr().err == "mine: forgot data=1,8 scale=2\n"
+    assert not memory.recall_shapes(source_of(file))
+    assert main(["models", "reset", str(file)]) == 0
+    assert capsys.readouterr().err == "mine: nothing was given for its inputs\n"
 
 
 def test_an_added_file_is_listed_until_it_is_removed(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:

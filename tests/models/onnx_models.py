@@ -155,6 +155,44 @@ def of_another_rank() -> ModelProto:
     return made
 
 
+def of_a_detector() -> ModelProto:
+    """Return a model like silero_vad: a recurrent state, a sampling rate that chooses a branch, and samples.
+
+    A branch needs 256 samples at least, and the file names only some of its sizes.
+    """
+
+    def at(rate: str, width: int) -> GraphProto:
+        nodes = [
+            make_node("Unsqueeze", ["input", "one"], [f"{rate}_row"]),
+            make_node("Conv", [f"{rate}_row", f"{rate}_w"], [f"{rate}_c"], strides=[width // 2]),
+            make_node("Relu", [f"{rate}_c"], [f"{rate}_r"]),
+            make_node("Transpose", [f"{rate}_r"], [f"{rate}_x"], perm=[2, 0, 1]),
+            make_node("Split", ["state", "halves"], [f"{rate}_h", f"{rate}_c0"], axis=0),
+            make_node(
+                "LSTM",
+                [f"{rate}_x", "lstm_w", "lstm_r", "", "", f"{rate}_h", f"{rate}_c0"],
+                [f"{rate}_y", f"{rate}_hn", f"{rate}_cn"],
+                hidden_size=128,
+            ),
+            make_node("Concat", [f"{rate}_hn", f"{rate}_cn"], [f"{rate}_state"], axis=0),
+            make_node("ReduceMean", [f"{rate}_y"], [f"{rate}_out"], axes=[0, 1, 3], keepdims=0),
+        ]
+        outputs = [make_tensor_value_info(f"{rate}_{name}", TensorProto.FLOAT, None) for name in ("out", "state")]
+        return make_graph(nodes, rate, [], outputs, [floats(f"{rate}_w", (16, 1, width))])
+
+    nodes = [
+        make_node("Equal", ["sr", "high"], ["is_high"]),
+        make_node("If", ["is_high"], ["output", "stateN"], then_branch=at("sr16k", 256), else_branch=at("sr8k", 128)),
+    ]
+    weights = [
+        *(floats("lstm_w", (1, 512, 16)), floats("lstm_r", (1, 512, 128))),
+        *(make_tensor("high", TensorProto.INT64, (), [16_000]), integers("one", [1]), integers("halves", [1, 1])),
+    ]
+    made = model(nodes, {"input": (None, None), "state": (2, None, 128)}, ["output", "stateN"], weights)
+    made.graph.input.append(make_tensor_value_info("sr", TensorProto.INT64, ()))
+    return made
+
+
 def with_a_sequence() -> ModelProto:
     """Return a model with two layers that cannot run alone: one writes a sequence, and one reads it."""
     nodes = [

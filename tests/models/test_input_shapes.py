@@ -30,6 +30,8 @@ def with_declared(text: str) -> list[Node]:
         ("data=1,3,224,224", ("data", (1, 3, 224, 224))),
         ("data=(1, 3)", ("data", (1, 3))),
         ("data=7", ("data", (7,))),
+        ("sr=", ("sr", ())),
+        ("sr=()", ("sr", ())),
         ("a=b=1,2", ("a=b", (1, 2))),
     ],
 )
@@ -39,7 +41,7 @@ def test_a_shape_on_the_command_line_is_read(text: str, expected: tuple[str, Sha
 
 @pytest.mark.parametrize(
     "text",
-    ["", "data", "data=", "=1,3", "1,3,224", "data=1,x", "data=1,0", "data=1,-3", "data=1.5", "data=None", "d=1,,2"],
+    ["", "data", "=", "=1,3", "1,3,224", "data=1,x", "data=1,0", "data=1,-3", "data=1.5", "data=None", "d=1,,2"],
 )
 def test_an_invalid_shape_on_the_command_line_is_refused(text: str) -> None:
     with pytest.raises(ModelError, match="is not NAME=1,3,224,224"):
@@ -168,3 +170,8 @@ def test_an_example_has_as_many_axes_as_the_file_says(
     missing = missing_shapes({"x": axes}, "net")
     assert str(missing) == f"net does not say the shape of: x{said}"
     assert missing.examples == {"x": example}
+
+
+def test_a_single_number_is_no_input_of_mxnet() -> None:
+    with pytest.raises(ModelError, match=r"^net: MXNet has no single numbers as inputs; give 'x' a shape of sizes$"):
+        shapes(small_network(data="x"), {"x": ()})

@@ -11,7 +11,7 @@ from dlbricks_tui.models.graph import Level, Shape
 from dlbricks_tui.models.input_shapes import SHAPES_FILE, ShapeMemory
 from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.loading import Loader
-from tests.models.onnx_models import model, saved
+from tests.models.onnx_models import model, of_a_detector, saved
 from tests.models.table_framework import TableFramework
 
 
@@ -64,3 +64,19 @@ def test_a_damaged_file_of_shapes_is_replaced(text: str, tmp_path: Path) -> None
         load(tmp_path, source)
     load(tmp_path, source, {"x": (2, 8)})
     assert load(tmp_path, source)[0] == (2, 8)
+
+
+def test_given_shapes_and_values_are_forgotten_for_one_model(tmp_path: Path) -> None:
+    source, other = open_model(tmp_path), source_of(saved(tmp_path, of_a_detector(), "other"))
+    memory = ShapeMemory(tmp_path)
+    memory.remember(source, {"x": (2, 8)}, {"x": (1,)})
+    memory.remember(other, {"input": (1, 512)})
+    assert memory.forget(source) and not memory.forget(source)
+    assert not memory.recall_shapes(source) and not memory.recall_values(source)
+    assert memory.recall_shapes(other) == {"input": (1, 512)}
+
+
+def test_the_shape_of_a_single_number_is_remembered(tmp_path: Path) -> None:
+    source = source_of(saved(tmp_path, of_a_detector()))
+    ShapeMemory(tmp_path).remember(source, {"sr": ()})
+    assert ShapeMemory(tmp_path).recall(source, ("sr",)) == {"sr": ()}

@@ -12,9 +12,10 @@ from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_in
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import model_program, sequence_program
-from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
+from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -23,13 +24,14 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved, small
+from tests.models.onnx_models import LIGHT, branch, floats, integers, model, of_a_detector, saved, small
 from tests.models.table_framework import TableFramework
 
 SECONDS = 120.0
 # The onnx package may know a later one that ONNX Runtime does not support yet.
 NEWEST_OPSET = 24
 RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME.framework, "", "")
+Remembering = tuple[Loader, ShapeMemory]
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +45,60 @@ def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
     folder = tmp_path_factory.mktemp("loading")
     with WorkerFramework(RUNTIME, folder / "log") as framework:
         yield Loader(folder / "cache", TableFramework(), framework)
+
+
+@pytest.fixture
+def remembering(tmp_path: Path) -> Iterator[Remembering]:
+    """Return a loader that remembers given shapes, and its memory."""
+    memory = ShapeMemory(tmp_path)
+    with WorkerFramework(RUNTIME, tmp_path / "log") as framework:
+        yield Loader(tmp_path / "cache", TableFramework(), framework, memory), memory
+
+
+DETECTOR_RUNS_WITH = {"input": (1, 256), "state": (2, 1, 128)}
+WRONG = {"input": (1, 128), "state": (2, 128, 128)}
+
+
+def test_shapes_are_suggested_that_the_model_runs_with(remembering: Remembering, tmp_path: Path) -> None:
+    loader, memory = remembering
+    source = source_of(saved(tmp_path, of_a_detector()))
+    with pytest.raises(MissingShapeError, match=r"does not say the shape of: input \(\?, \?\), state") as refusal:
+        loader.load(source)
+    assert refusal.value.tried and refusal.value.examples == DETECTOR_RUNS_WITH
+    graph = loader.load(source, given={**refusal.value.examples, "sr": ()})
+    assert [layer.unmeasurable for layer in graph.layers if layer.unmeasurable] == []
+    assert memory.recall_shapes(source) == {**DETECTOR_RUNS_WITH, "sr": ()}
+
+
+def test_shapes_that_the_model_does_not_run_with_are_refused_and_not_remembered(
+    remembering: Remembering, tmp_path: Path
+) -> None:
+    loader, memory = remembering
+    source = source_of(saved(tmp_path, of_a_detector()))
+    with pytest.raises(MissingShapeError, match=r"^net does not run with input=1,128 state=2,128,128: ") as refusal:
+        loader.load(source, given=WRONG)
+    assert refusal.value.examples == DETECTOR_RUNS_WITH
+    assert not memory.recall_shapes(source)
+
+
+def test_remembered_shapes_that_do_not_work_are_forgotten(remembering: Remembering, tmp_path: Path) -> None:
+    loader, memory = remembering
+    source = source_of(saved(tmp_path, of_a_detector()))
+    memory.remember(source, WRONG)
+    with pytest.raises(MissingShapeError, match=r"state=2,128,128, given before, is forgotten, as the model does not"):
+        loader.load(source)
+    assert not memory.recall_shapes(source)
+
+
+def test_shapes_are_kept_where_no_others_are_known_to_work(remembering: Remembering, tmp_path: Path) -> None:
+    loader, memory = remembering
+    # No tensor of another type than its weight has a product with it.
+    broken = model([make_node("MatMul", ["x", "w"], ["y"])], {"x": (None, None)}, ["y"], [integers("w", (1, 2))])
+    source = source_of(saved(tmp_path, broken))
+    with pytest.raises(MissingShapeError, match=r"\(it runs with none of the shapes that were tried\)$"):
+        loader.load(source)
+    loader.load(source, given={"x": (1, 2)})
+    assert memory.recall_shapes(source) == {"x": (1, 2)}
 
 
 def test_the_onnx_runtime_worker_describes_itself(worker: Worker) -> None:

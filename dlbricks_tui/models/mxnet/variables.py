@@ -105,7 +105,9 @@ def input_shapes(
     """
     inputs = [number for number, role in roles.items() if role is Role.INPUT]
     names = {file.nodes[number].name for number in roles}
-    for name in given:
+    for name, shape in given.items():
+        if not shape:
+            raise ModelError(f"{where}: MXNet has no single numbers as inputs; give {name[:80]!r} a shape of sizes")
         if name not in names:
             there = listed([file.nodes[number].name for number in inputs]) or "none"
             raise ModelError(f"{where} has no input {name[:80]!r}; its inputs are: {there}")

@@ -1,7 +1,8 @@
 """Loads ONNX models at either level."""
 
+import time
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,8 +10,9 @@ from typing import NamedTuple, Protocol
 
 from dlbricks_tui.models.cache import Cache, ReadModel
 from dlbricks_tui.models.content import without_cycle_search
-from dlbricks_tui.models.errors import FusionRefusedError, ModelError, UnreadableModelError
+from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError, UnreadableModelError
 from dlbricks_tui.models.graph import GraphInput, LayerGraph, Level, Numbers, Shape, TensorType
+from dlbricks_tui.models.input_shapes import example_shape
 from dlbricks_tui.models.input_values import refuse_unfit, value_advice
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.neutral import InnerGraphsTooLargeError
@@ -28,8 +30,9 @@ from dlbricks_tui.models.onnx.settings import compared_numbers, stored_settings
 from dlbricks_tui.models.onnx.shape_inputs import depending_on_data
 from dlbricks_tui.models.onnx.stated_inputs import stated_inputs
 from dlbricks_tui.models.onnx.stored_arrays import checked_array_file_sizes, stored_bytes
+from dlbricks_tui.models.onnx.suggestions import candidates, implied_axes
 from dlbricks_tui.models.onnx.tensors import DamagedValueError, is_external, type_of_weight
-from dlbricks_tui.models.onnx.writer import whole_model
+from dlbricks_tui.models.onnx.writer import model_text, whole_model
 from dlbricks_tui.models.quantised import Quantiser
 from dlbricks_tui.models.type_cache import CachedTypes, cache_key, read_types, write_types
 from dlbricks_tui.recorded_host import host_name
@@ -41,6 +44,8 @@ from dlbricks_tui.runtime.variant import Precision
 _MOST_COMPUTED_BYTES = 2**30
 # Characters of all nodes as text, each with a copy of the small values that it reads.
 _MOST_NODE_TEXT = 64 * 2**20
+# Trials of shapes end after so long.
+_MOST_SECONDS_OF_TRIALS = 20.0
 
 
 class Optimiser(TellsTypes, Quantiser, Protocol):
@@ -142,11 +147,52 @@ class OnnxLoader:
                 written = model.graph(found, Level.WRITTEN)
             # The optimiser gets the nodes as they are: some layers stand for several repetitions of them.
             layers = with_composites(written, found.analysis.layers)
+        except MissingShapeError as missing:
+            axes = implied_axes(file)
+            raise MissingShapeError(str(missing), {it: example_shape(axes[it]) for it in missing.inputs}) from None
         except UnicodeDecodeError:
             raise UnreadableModelError(f"{name} contains a name that is not valid text: the file is damaged") from None
         except (DamagedValueError, InnerGraphsTooLargeError) as damaged:
             raise UnreadableModelError(f"{name}: {damaged}") from None
         return ReadModel(layers, beside)
+
+    def suggested(
+        self,
+        source: ModelSource,
+        content: bytes,
+        asked: Iterable[str],
+        given: Mapping[str, Shape],
+        values: Mapping[str, Numbers],
+    ) -> Mapping[str, Shape]:
+        """Return shapes of these inputs with which the model runs; none if it runs with none of those tried."""
+        axes, began = implied_axes(parse_onnx(content, source.name)), time.monotonic()
+        for shapes in candidates({name: axes[name] for name in asked if name in axes}):
+            if not self.failure(source, content, {**given, **shapes}, values):
+                return shapes
+            if time.monotonic() - began > _MOST_SECONDS_OF_TRIALS:
+                break
+        return {}
+
+    def failure(
+        self, source: ModelSource, content: bytes, given: Mapping[str, Shape], values: Mapping[str, Numbers]
+    ) -> str:
+        """Return why a model fails in a run with inputs of these shapes; empty if it does not."""
+        if self.optimiser is None:
+            return ""
+        file = parse_onnx(content, source.name)
+        stated = stated_inputs(file.metadata)
+        values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
+        weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it)}
+        try:
+            inputs, _ = input_types(file.inputs, given, known, values, None, source.name)
+        except ModelError as error:
+            return str(error)
+        values = {**compared_numbers(file, inputs), **values}
+        try:
+            self.optimiser.recorded(model_text(file, {}, file.outputs), inputs, weights, values)
+        except WorkerRefusedError as refused:
+            return str(refused)
+        return ""
 
     @property
     def _traits(self) -> Traits:
