@@ -107,11 +107,11 @@ class Loader:
             found = self._read_at(batch_size, known, level, given, stated)
             memory.used(source, shapes)
             given = {}
-        if given and (better := self._other_shapes(source, given, given, stated)):
-            raise MissingShapeError(
-                f"{source.name} does not run with {spelled(given)}: {better.failure}", better.shapes, tried=True
-            )
         if memory is not None:
+            if given and (better := self._other_shapes(source, given, given, stated)):
+                raise MissingShapeError(
+                    f"{source.name} does not run with {spelled(given)}: {better.failure}", better.shapes, tried=True
+                )
             memory.remember(source, given, values)
             if recalled:
                 memory.used(source, recalled)
