@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -32,8 +33,9 @@ from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
-from dlbricks_tui.scenarios.outcome import measured_load, meets_bound, percentile_ms
+from dlbricks_tui.scenarios.outcome import best_of, is_positive, measured_load, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
+from dlbricks_tui.wording.load_sentences import load_answer
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.scenarios import (
     execution_line,
@@ -165,8 +167,7 @@ def answer_scenario(args: argparse.Namespace) -> int:
         _show(answer, measured, args.data, predicts=predicts)
     if args.predict:
         return Status.DONE if answer.prediction is not None and answer.prediction.valid else Status.DONE_WITH_FAILURES
-    is_positive = measured is not None and measured.test.valid and meets_bound(measured.test)
-    return Status.DONE if is_positive else Status.DONE_WITH_FAILURES
+    return Status.DONE if measured is not None and is_positive(measured.test) else Status.DONE_WITH_FAILURES
 
 
 def _answer(args: argparse.Namespace) -> ScenarioAnswer:
@@ -213,10 +214,11 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest 
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
-    test = measured.test if measured is not None else next(iter(answer.load_tests), None)
+    test = measured.test if measured is not None else answer.best_test or next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None
     lines = [
         answer.source.name,
+        *load_answer(answer.scenario, None if test is None else best_of([test]), prediction, time.time()),
         execution_line(answer.system, answer.execution),
         scenario_line(answer.scenario),
     ]

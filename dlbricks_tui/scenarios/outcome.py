@@ -87,6 +87,22 @@ def meets_bound(test: LoadTest) -> bool:
     return test.bound_ms is None or percentile_ms(test) <= test.bound_ms
 
 
+def is_positive(test: LoadTest) -> bool:
+    """Return whether LoadGen calls a test valid, and its percentile is within the bound."""
+    return test.valid and meets_bound(test)
+
+
+def best_of(tests: Sequence[LoadTest]) -> LoadTest | None:
+    """Return the test that answers a scenario: the newest, or offline the best of the newest of each batch size.
+
+    The stored tests of the scenario begin with the newest. None: no search was valid, or LoadGen calls a test invalid
+    for another reason than the bound.
+    """
+    counting = [it for it in tests if it.valid or not (it.sought or meets_bound(it))]
+    by_size = {it.batch_size: it for it in reversed(counting)}
+    return max(by_size.values(), key=lambda it: it.per_second, default=None)
+
+
 def percentile_of(ordered: Sequence[float], percentile: float) -> float:
     """Return the percentile of sorted latencies as LoadGen does: of those that are reached, without interpolation."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * percentile / 100))]

@@ -109,7 +109,7 @@ class Progress:
         found = Finding(utc_now(), self._settings, self._batch_size, verdict, latencies)
         self._findings.append(found)
         bound_ms = self._settings.bound_ms
-        self._done(found, passed=bound_ms is None or found.percentile_ms <= bound_ms)
+        self._done(found, passed=verdict.valid and (bound_ms is None or found.percentile_ms <= bound_ms))
         return found
 
     def end_search(self) -> Searched:

@@ -108,7 +108,7 @@ def _labels(up: LogAxis, bound_ms: float | None) -> dict[int, str]:
 def _legend(curve: LoadCurve, percentile: float, width: int) -> list[str]:
     signs = [f"{PREDICTED} predicted p{percentile:g}"] if curve.predicted else []
     signs += [] if curve.bound_ms is None else [f"{BOUND} bound {curve.bound_ms:g} ms"]
-    signs += [] if curve.highest is None else [f"{HIGHEST} highest rate {milliseconds(curve.highest)}"]
+    signs += [] if curve.highest is None else [f"{HIGHEST} highest rate {PREDICTED}{milliseconds(curve.highest)}"]
     signs += [f"{PASSED} passed"] if any(it.passed for it in curve.tests) else []
     signs += [f"{FAILED} failed"] if not all(it.passed for it in curve.tests) else []
     signs += [f"{RUNNING} now"] if curve.running else []

@@ -2,10 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from datetime import datetime
 
-from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, percentile_of
+from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, is_positive, percentile_ms, percentile_of
+from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.load_charts import LoadCurve
-from dlbricks_tui.wording.numbers import PREDICTED, counted, percent
+from dlbricks_tui.wording.numbers import PREDICTED, age, counted, percent
 from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 
 _SO_FAR = (50.0, 90.0, 99.0)
@@ -16,6 +19,69 @@ def load_question(model: str) -> str:
     return f"How much load can {model} serve?"
 
 
+def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: PredictedLoad | None, now: float) -> list[str]:
+    """Return the answer to a scenario in up to two phrases; none if it was neither tested nor predicted.
+
+    A tested figure comes first, with its age: `38.04 requests/s with p99 within 50 ms, measured 4 min ago`, `predicted
+    ~48.63/s (40.12 to 55.20)`.
+    """
+    if tested is None:
+        return [] if predicted is None else [_predicted(scenario, predicted)]
+    name = percentile_name(scenario.percentile)
+    if scenario.seeks_rate:
+        told = f"{_rate(tested.rate or 0.0, ' requests/s')} with {name}{_bound(scenario)}"
+    elif scenario.kind is Kind.OFFLINE:
+        told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
+    else:
+        told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
+    told += f", measured {age(now - datetime.fromisoformat(tested.when).timestamp())} ago"
+    return [told] if predicted is None else [told, f"predicted {_second(scenario, tested, predicted)}"]
+
+
+def _second(scenario: Scenario, tested: LoadTest, predicted: PredictedLoad) -> str:
+    """Return the predicted figure that stands behind a tested one."""
+    if scenario.seeks_rate:
+        return _rate(predicted.per_second, "/s")
+    if scenario.kind is Kind.OFFLINE:
+        size = predicted.batch_size
+        return _rate(predicted.per_second, "/s") + ("" if size == tested.batch_size else f" at batch size {size}")
+    found = predicted.at(scenario.percentile)
+    return f"median {_latency(predicted.p50_ms)}" if found is None else _latency(found)
+
+
+def _predicted(scenario: Scenario, found: PredictedLoad) -> str:
+    name = percentile_name(scenario.percentile)
+    if scenario.seeks_rate:
+        return f"{_rate(found.per_second, ' requests/s')} with {name}{_bound(scenario)}"
+    if scenario.kind is Kind.OFFLINE:
+        return f"{_rate(found.per_second, ' samples/s')} at batch size {found.batch_size}"
+    latency, verdict = found.at(scenario.percentile), _verdict(scenario, is_met=found.valid)
+    return f"median {_latency(found.p50_ms)}{verdict}" if latency is None else f"{name} {_latency(latency)}{verdict}"
+
+
+def _bound(scenario: Scenario) -> str:
+    return "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
+
+
+def _verdict(scenario: Scenario, *, is_met: bool) -> str:
+    at = "" if scenario.rate is None else f" at {rate_in_words(scenario.rate)}"
+    return at + ("" if scenario.bound_ms is None else f",{'' if is_met else ' not'}{_bound(scenario)}")
+
+
+def _rate(found: Range | float, unit: str) -> str:
+    if not isinstance(found, Range):
+        return f"{rate_in_words(found).removesuffix('/s')}{unit}"
+    value, low, high = (rate_in_words(it).removesuffix("/s") for it in (found.value, found.low, found.high))
+    return f"{PREDICTED}{value}{unit} ({low} to {high})"
+
+
+def _latency(found: Range | float) -> str:
+    if not isinstance(found, Range):
+        return in_us(found)
+    low, high = (in_us(it).removesuffix(" ms") for it in (found.low, found.high))
+    return f"{PREDICTED}{in_us(found.value)} ({low} to {high})"
+
+
 def load_sentence(curve: LoadCurve, name: str) -> str:
     """Return how the latency of a percentile grows with the rate, and how many tests have passed."""
     words = []
@@ -24,7 +90,9 @@ def load_sentence(curve: LoadCurve, name: str) -> str:
         words.append(f"{name} is {PREDICTED}{in_us(first_ms)} at {rate_in_words(low)}")
         if curve.highest is not None:
             there = "" if curve.highest_ms is None else f"{PREDICTED}{in_us(curve.highest_ms)} at "
-            words[-1] += f" and {there}the highest rate{',' if there else ' is'} {rate_in_words(curve.highest)}"
+            words[-1] += (
+                f" and {there}the highest rate{',' if there else ' is'} {PREDICTED}{rate_in_words(curve.highest)}"
+            )
     if curve.tests:
         passed = sum(it.passed for it in curve.tests)
         words.append(f"{passed} of {counted(len(curve.tests), 'test')} passed")

@@ -3,11 +3,13 @@
 import io
 import json
 import os
+import re
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -121,9 +123,33 @@ def test_each_kind_is_predicted_to_the_microsecond(predict: Answer, arguments: S
 def test_a_stored_test_of_the_scenario_stands_beside_its_prediction(predict: Answer) -> None:
     status, out, _ = predict([*timed(), stored(), stored(bound_ms=30.0)], *SERVER)
     assert status == 0
-    assert "DIFFERENCE" in out.splitlines()[4]
+    assert "DIFFERENCE" in out.splitlines()[6]
     assert "LoadGen: VALID, 700 requests in 18 s, enough for 99 % confidence in p99" in out
     assert "--- bound: 0 of 700 above it" in out
+
+
+def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predict: Answer) -> None:
+    _, out, _ = predict(timed(), *SERVER)
+    assert re.fullmatch(r"~[\d.]+ requests/s \(.*\) with p99 within 20 ms", out.splitlines()[1])
+    when = (datetime.now(timezone.utc) - timedelta(minutes=4)).isoformat()
+    tests = [stored(rate=38.04, when=when), stored(rate=90.0, valid=False), stored(rate=70.0, bound_ms=30.0)]
+    _, out, _ = predict(tests, *SERVER)
+    assert out.splitlines()[1] == "38.04 requests/s with p99 within 20 ms, measured 4 min ago"
+    assert re.fullmatch(r"predicted ~[\d.]+/s \([\d.]+ to [\d.]+\)", out.splitlines()[2])
+    assert document(predict([], *SERVER, "--json")[1])["stored"]["rate"] == 38.04
+
+
+def test_the_best_batch_size_is_the_answer_offline(predict: Answer) -> None:
+    offline: dict[str, Any] = {"kind": "offline", "bound_ms": None, "rate": None, "sought": False}
+    older, newer = (f"2026-11-2{day}T08:00:00+00:00" for day in (1, 2))
+    tests = [
+        stored(**offline, batch_size=4, per_second=204.6, when=older),
+        stored(**offline, batch_size=1, per_second=162.8, when=newer),
+    ]
+    asked = ("--kind", "offline", "--batch", "1,4")
+    _, out, _ = predict([*timed(), *tests], *asked)
+    assert out.splitlines()[1].startswith("204.6 samples/s at batch size 4, measured ")
+    assert document(predict([], *asked, "--json")[1])["stored"]["batch_size"] == 4
 
 
 def test_a_predicted_server_has_a_picture_of_latency_against_the_rate(predict: Answer) -> None:

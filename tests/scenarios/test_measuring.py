@@ -183,6 +183,26 @@ def test_the_best_batch_size_counts_offline(host: Host) -> None:
     assert verify(host.site.data.store).implausible == ()
 
 
+def test_an_offline_test_of_a_host_that_became_faster_is_repeated_until_it_is_long_enough(
+    host: Host, tmp_path: Path
+) -> None:
+    slow = tmp_path / "slow"
+    slow.touch()
+
+    def hurry(message: LoadMessage) -> None:
+        if isinstance(message, LoadReady):
+            slow.unlink()
+
+    host.act = hurry
+    host.rule = replace(QUICK, seconds=0.5)
+    assert host.measure(scenario(Kind.OFFLINE), fake(FAKE_SLOW=str(slow), FAKE_NAP="0.05"))
+    (record,) = host.records()
+    done = host.messages(LoadTestDone)
+    # A test that LoadGen calls invalid has not passed.
+    assert [it.passed for it in done] == [*[False] * (len(done) - 1), True] != [True]
+    assert record.valid and record.seconds >= 0.5
+
+
 def test_a_query_of_a_multi_stream_ends_with_its_last_sample(host: Host) -> None:
     assert host.measure(scenario(Kind.MULTI), fake(FAKE_NAP="0.002"))
     (record,) = host.records()

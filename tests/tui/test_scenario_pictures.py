@@ -40,10 +40,10 @@ def test_a_prediction_stands_beside_its_bound_its_highest_rate_and_the_tests() -
     assert points == {"~": CURVE[:3], "x": ((40.0, 80.0),), "o": ((20.0, 22.0),)}
     assert [it.value for it in (*found.levels, *found.uprights)] == [50.0, 40.0]
     assert found.says == (
-        "p99 is ~12.000 ms at 10.00/s and ~44.000 ms at the highest rate, 40.00/s; 1 of 2 tests passed."
+        "p99 is ~12.000 ms at 10.00/s and ~44.000 ms at the highest rate, ~40.00/s; 1 of 2 tests passed."
     )
     assert load_plot(replace(curve, highest_ms=None), SERVER).says.startswith(
-        "p99 is ~12.000 ms at 10.00/s and the highest rate is 40.00/s; "
+        "p99 is ~12.000 ms at 10.00/s and the highest rate is ~40.00/s; "
     )
 
 

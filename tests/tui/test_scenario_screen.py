@@ -104,10 +104,10 @@ async def test_the_predicted_curve_the_bound_and_the_highest_rate_are_there_from
         await press(pilot, *OPEN)
         shown = screen_text(pilot)
         assert re.search(rf"{MODEL}: ~[\d.]+ requests/s \([\d.]+ to [\d.]+\) with p99 within 1\d\d ms", shown)
-        assert re.search(r"⠒ predicted p99   ─ bound 1\d\d ms\s+┃?\s*┃?\s*│ highest rate [\d.]+", shown)
+        assert re.search(r"⠒ predicted p99   ─ bound 1\d\d ms\s+┃?\s*┃?\s*│ highest rate ~[\d.]+", shown)
         assert "ms by requests per second" in shown and f"How much load can {MODEL} serve?" in shown
         said = " ".join(shown.replace("┃", " ").split())
-        assert re.search(r"p99 is ~[\d.]+ ms at [\d.]+/s and ~[\d.]+ ms at the highest rate, [\d.]+/s\.", said)
+        assert re.search(r"p99 is ~[\d.]+ ms at [\d.]+/s and ~[\d.]+ ms at the highest rate, ~[\d.]+/s\.", said)
         await press(pilot, "3")
         shown = screen_text(pilot)
         for words in ("PREDICTED", "requests/s", "p99.9", "Before you believe the prediction"):
@@ -184,6 +184,16 @@ async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
         assert "there is no usual bound" in screen_text(pilot)
         await press(pilot, *to(ScenarioSetting.BOUND), "e", '"50"', "enter", "1")
         assert f"dlbricks run {MODEL}" in screen_text(pilot)
+
+
+async def test_a_valid_search_is_the_answer_and_the_prediction_stands_behind_it(timed: DataFolder) -> None:
+    store_load_test(timed, bound_ms=70.0, rate=38.04)
+    store_load_test(timed, bound_ms=70.0, rate=99.0, valid=False)
+    async with scenario_screen(timed, WIDE) as pilot:
+        assert re.search(rf"{MODEL}: ~[\d.]+ requests/s", screen_text(pilot))
+        await press(pilot, *to(ScenarioSetting.BOUND), "e", '"70"', "enter")
+        answer = rf"{MODEL}: 38.04 requests/s with p99 within 70 ms, measured \d+ .* ago; predicted ~[\d.]+/s \("
+        assert re.search(answer, screen_text(pilot))
 
 
 async def test_stored_load_tests_are_listed_and_shown_beside_the_prediction_of_their_scenario(

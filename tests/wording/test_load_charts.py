@@ -24,7 +24,7 @@ def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() 
     (passed,), (failed,), (running,) = (rows_with(picture, sign) for sign in "ox?")
     assert failed < bound < passed < running
     assert "  ".join(picture.below) == (
-        "~ predicted p99  = bound 50 ms  ^ highest rate 54.00  o passed  x failed  ? now"
+        "~ predicted p99  = bound 50 ms  ^ highest rate ~54.00  o passed  x failed  ? now"
     )
 
 

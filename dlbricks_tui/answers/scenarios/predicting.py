@@ -16,7 +16,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.scenarios.messages import ScenarioOrder
-from dlbricks_tui.scenarios.outcome import PredictedLoad
+from dlbricks_tui.scenarios.outcome import PredictedLoad, best_of
 from dlbricks_tui.scenarios.predicting import CurvePoint, load_curve, predict, with_other_arrivals
 from dlbricks_tui.scenarios.scenario import (
     Kind,
@@ -123,6 +123,11 @@ class ScenarioAnswer:
     load_tests_at_rates: tuple[LoadTest, ...]
     # Lines that a user should know before believing the prediction.
     notes: tuple[str, ...]
+
+    @property
+    def best_test(self) -> LoadTest | None:
+        """The stored test that answers the scenario; None if there is none."""
+        return best_of(self.load_tests)
 
     @property
     def stored_tests(self) -> tuple[LoadTest, ...]:

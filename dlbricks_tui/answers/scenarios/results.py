@@ -85,7 +85,7 @@ class MeasuredScenario:
 
 @dataclass(frozen=True, slots=True)
 class TestedLoad:
-    """One of the tests of a measurement; it passes if few enough requests are over the bound."""
+    """One of the tests of a measurement; it passes if it is valid, and few enough requests are over the bound."""
 
     # The requests per second that a server was sent; null for other kinds.
     rate: float | None
@@ -132,7 +132,7 @@ class ScenarioResult:
     # All tests of the measurement, in their order, also if it failed. The highest valid rate counts, or offline the
     # highest throughput.
     tests: tuple[TestedLoad, ...]
-    # The newest stored measurement of this scenario, if it was not measured now.
+    # The stored measurement that answers this scenario, else the newest, if it was not measured now.
     stored: MeasuredScenario | None
     # All of them, and if the highest rate is sought, the stored tests at given rates; the newest first.
     stored_tests: tuple[MeasuredScenario, ...]
@@ -149,8 +149,8 @@ def scenario_result(
 ) -> ScenarioResult:
     """Return the outcome of a scenario as a document; without `predicts`, no prediction was asked for."""
     measured = measured_scenario(found.test, data) if isinstance(found, MeasuredTest) else None
-    newest = next(iter(answer.load_tests), None) if measured is None else None
-    stored = None if newest is None else measured_scenario(newest, data)
+    known = answer.best_test or next(iter(answer.load_tests), None)
+    stored = None if measured is not None or known is None else measured_scenario(known, data)
     failure = str(found) if isinstance(found, LoadProcessError) else ""
     noted = answer.notes if answer.prediction is not None and predicts else ()
     warned = found.warnings if isinstance(found, MeasuredTest) else ()

@@ -49,7 +49,9 @@ def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
     )
     levels = () if curve.bound_ms is None else (Level(f"bound {curve.bound_ms:g} ms", curve.bound_ms),)
     highest = curve.highest
-    uprights = () if highest is None else (Level(f"highest rate {milliseconds(highest)}", highest, "accent"),)
+    uprights = (
+        () if highest is None else (Level(f"highest rate {PREDICTED}{milliseconds(highest)}", highest, "accent"),)
+    )
     return Plot(
         "ms by requests per second",
         load_sentence(curve, name),
