@@ -1,9 +1,9 @@
 """Benchmark deep-learning models by their unique layer sequences; `dlbricks_tui.api` is the public API."""
 
-from typing import TYPE_CHECKING
-
 __version__ = "0.2.0"
 
+# In place of typing's: to load that module takes time in which SIGINT shows a traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from dlbricks_tui import api as api
 else:

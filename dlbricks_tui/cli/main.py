@@ -25,6 +25,7 @@ from dlbricks_tui.cli.parser import (
     add_repeatable,
     with_hyphens_joined,
 )
+from dlbricks_tui.cli.signals import was_interrupted
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder, NoHomeFolderError, data_folder
 
@@ -129,11 +130,17 @@ def main(
     except ReaderGoneError:
         return Status.DONE
     except UserError as error:
-        narrate(f"dlbricks: error: {worded(error)}")
-        return Status.BAD_INPUT
+        if not was_interrupted():
+            narrate(f"dlbricks: error: {worded(error)}")
+            return Status.BAD_INPUT
     except KeyboardInterrupt:
-        narrate("dlbricks: interrupted")
-        return Status.INTERRUPTED
+        pass
+    except Exception:
+        # Modules whose import is interrupted raise errors of their own.
+        if not was_interrupted():
+            raise
+    narrate("dlbricks: interrupted")
+    return Status.INTERRUPTED
 
 
 def _without_model(arguments: Sequence[str], commands: Sequence[str]) -> tuple[list[str], Path | None]:
@@ -163,7 +170,9 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
         return handler(args)
     except (UserError, ReaderGoneError):
         raise
-    except Exception as error:  # noqa: BLE001 - the last resort: a line for the user, the traceback for a bug report
+    except Exception as error:
+        if was_interrupted():
+            raise
         from dlbricks_tui.crash_log import keep_traceback
 
         file = keep_traceback(error, args.data.log)
