@@ -10,7 +10,8 @@ import argparse
 import sys
 
 from dlbricks_tui import api
-from dlbricks_tui.cli.options import names, whole_numbers
+from dlbricks_tui.cli.options import names
+from dlbricks_tui.cli.parser import WholeNumbers
 
 WIDTHS = "{:<24} {:<24} {:>7} {:>5} {:>14} {:>14} {:>7}"
 
@@ -19,8 +20,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.batches")
     parser.add_argument("models", nargs="+", metavar="MODEL")
     parser.add_argument("--runtime", type=names, default=("mxnet", "onnxruntime"), metavar="R,R")
-    parser.add_argument("--threads", type=whole_numbers, default=(1,), metavar="N,N")
-    parser.add_argument("--batch", type=whole_numbers, default=(1, 2, 4, 8), metavar="N,N")
+    parser.add_argument("--threads", type=WholeNumbers(1024), default=(1,), metavar="N,N")
+    parser.add_argument("--batch", type=WholeNumbers(1024), default=(1, 2, 4, 8), metavar="N,N")
     parser.add_argument("--within", type=float, default=0.05, metavar="SHARE")
     parser.add_argument("--again", action="store_true", help="measure what is known once more")
     parser.add_argument("--data-dir", metavar="FOLDER")

@@ -33,7 +33,9 @@ from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 
 # A run of more models times no whole models unless it is asked to.
 MOST_MODELS_END_TO_END = 3
-_MEBIBYTE = 1 << 20
+_MEBIBYTE, _MOST_MEBIBYTES = 1 << 20, 1 << 24
+# A longer time is a mistake, and timers do not take all numbers.
+_MOST_SECONDS = 365 * 86400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,10 +81,13 @@ class MeasureOptions(CutOptions):
             ("time budget", self.time_budget_seconds),
             ("brick timeout", self.brick_timeout_seconds),
         ):
-            _require(seconds is None or seconds > 0, name, seconds, "give more than 0 seconds")
+            within = seconds is None or 0 < seconds <= _MOST_SECONDS
+            _require(within, name, seconds, f"give more than 0 seconds, and at most a year ({_MOST_SECONDS:,.0f})")
         within = self.target is None or 0 < self.target < 1
         _require(within, "target", self.target, "give more than 0 and less than 1, such as 5%")
-        _require(_at_least_one(self.memory_limit_mib), "memory limit", self.memory_limit_mib, "give 1 MiB or more")
+        limit = self.memory_limit_mib
+        within = limit is None or 1 <= limit <= _MOST_MEBIBYTES
+        _require(within, "memory limit", limit, f"give a whole number of MiB from 1 to {_MOST_MEBIBYTES:,}")
 
 
 def run_request(options: MeasureOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:
@@ -218,10 +223,6 @@ def several(values: Value | Sequence[Value] | None) -> tuple[Value, ...]:
     if values is None:
         return ()
     return (values,) if isinstance(values, str | int) else tuple(values)
-
-
-def _at_least_one(number: int | None) -> bool:
-    return number is None or number >= 1
 
 
 def _require(holds: bool, name: str, value: float | None, rule: str) -> None:

@@ -1,6 +1,5 @@
 """Options of a probe, and the request of the run that measures its bricks."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,6 +20,7 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import Combination, combinations
 from dlbricks_tui.wording.numbers import names_of
 
+MOST_PROBE_SECONDS, MOST_PROBE_BRICKS = 3600.0, 10_000
 _NO_OTHER_SYSTEM = (
     "the store has no results of another system to compare this one with: write them there with "
     "`dlbricks results export`, and add them here with `dlbricks results import FILE`"
@@ -52,9 +52,10 @@ class ProbeOptions:
     values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value in (("seconds", self.seconds), ("bricks", self.bricks)):
-            if not 0 < value < math.inf:
-                raise RunError(f"{name} {value:g}: give more than 0 {name}")
+        limits = (("seconds", self.seconds, MOST_PROBE_SECONDS), ("bricks", self.bricks, MOST_PROBE_BRICKS))
+        for name, value, most in limits:
+            if not 0 < value <= most:
+                raise RunError(f"{name} {value:g}: give a number above 0 and up to {most:,.0f}")
 
 
 def probe_request(options: ProbeOptions, sources: Sequence[ModelSource], data: DataFolder) -> RunRequest:

@@ -22,12 +22,13 @@ from dlbricks_tui.cli.options import (
     values_of,
 )
 from dlbricks_tui.cli.output import data_console, narrate, narrate_some, worded, write_csv, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, add_format_options, add_schema_option
+from dlbricks_tui.cli.parser import Parser, Status, Whole, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.report.analysis_rows import csv_rows
 from dlbricks_tui.runtime.errors import WorkerError
+from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.wording.analysis import (
     bound_lines,
     execution_line,
@@ -58,7 +59,10 @@ def register(parser: Parser) -> None:
         help=f"a registered runtime, or one of the store, or several with commas {USUAL_RUNTIME}",
     )
     parser.add_argument(
-        "--threads", metavar="T", type=int, help="the number of threads of the runtime (default: that of your settings)"
+        "--threads",
+        metavar="T",
+        type=Whole(1, MOST_THREADS),
+        help="the number of threads of the runtime (default: that of your settings)",
     )
     add_variant_options(parser, many=False)
     add_cutting_options(parser, level=Level.FUSED)

@@ -7,12 +7,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
 from dlbricks_tui.cli.options import add_models_argument, shapes_of, share, values_given
 from dlbricks_tui.cli.output import narrate, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     UsageError,
+    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
@@ -55,7 +57,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--processes",
         metavar="N",
-        type=int,
+        type=Whole(1, MOST_PROCESSES),
         help="measure each model in N processes, as their latencies differ (default: 3)",
     )
     parser.add_argument("--runtime", metavar="R", help="a runtime or framework (default: all of FILE)")

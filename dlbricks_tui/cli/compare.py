@@ -19,14 +19,24 @@ from dlbricks_tui.cli.options import (
     shapes_of,
     usual_cutting_of,
     values_given,
-    whole_numbers,
 )
 from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_schema_option
+from dlbricks_tui.cli.parser import (
+    MOST_SHOWN,
+    Parser,
+    Status,
+    UsageError,
+    Whole,
+    WholeNumbers,
+    add_json_option,
+    add_schema_option,
+)
 from dlbricks_tui.cli.store import narrated_remarks, open_store
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, looks_like_path
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH
 from dlbricks_tui.wording.numbers import counted
 from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading, ranking_lines
 
@@ -51,7 +61,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--limit",
         metavar="N",
-        type=int,
+        type=Whole(0, MOST_SHOWN),
         default=_PARTS,
         help=f"with OTHER: show the N largest differences between bricks or layers (default: {_PARTS})",
     )
@@ -62,11 +72,11 @@ def register(parser: Parser) -> None:
         default=(),
         help="a runtime, a framework, or several with commas (default: all with results of the model)",
     )
-    for option, metavar, about in (
-        ("--threads", "T", "a number of threads, or several: 1,2,4 (default: all that were measured)"),
-        ("--batch", "N", "a batch size, or several: 1,2,4,8 (default: all that were measured)"),
+    for option, metavar, most, about in (
+        ("--threads", "T", MOST_THREADS, "a number of threads, or several: 1,2,4 (default: all that were measured)"),
+        ("--batch", "N", MOST_IN_A_BATCH, "a batch size, or several: 1,2,4,8 (default: all that were measured)"),
     ):
-        parser.add_argument(option, metavar=metavar, type=whole_numbers, default=(), help=about)
+        parser.add_argument(option, metavar=metavar, type=WholeNumbers(most), default=(), help=about)
     parser.add_argument(
         "--precision",
         metavar="P",
@@ -130,8 +140,6 @@ def compare_two(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.pairs.naming import compare_named, named_side
     from dlbricks_tui.answers.pairs.words import text_lines
 
-    if args.limit < 0:
-        raise UsageError("--limit takes a number from 0 on")
     names = args.model, args.other
     models = [_model_named(args, name) for name in names]
     if models[0] is not None and models[1] is not None:

@@ -12,12 +12,13 @@ from rich.text import Text
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli.drawing import name_cell, plain_table
 from dlbricks_tui.cli.output import narrate, show, write_json
-from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
+from dlbricks_tui.cli.parser import Parser, Status, Whole, add_json_option, add_repeatable
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
 from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.noise import Finding, findings
 from dlbricks_tui.host.peaks import PeaksError, keep_peaks
 from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
+from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.wording.numbers import counted, percent, speeds
@@ -36,7 +37,10 @@ def register(parser: Parser) -> None:
         help="measure for about four seconds how fast this host computes and reads memory, and store it",
     )
     parser.add_argument(
-        "--threads", metavar="N", type=int, help="number of threads for --peaks (default: one for each usable core)"
+        "--threads",
+        metavar="N",
+        type=Whole(1, MOST_THREADS),
+        help="number of threads for --peaks (default: one for each usable core)",
     )
     add_json_option(parser)
     parser.set_defaults(handler=examine)

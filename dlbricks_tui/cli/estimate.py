@@ -36,10 +36,20 @@ from dlbricks_tui.cli.options import (
     estimate_options_of,
     given_options,
     names,
-    whole_numbers,
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, worded, write_lines
-from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_format_options, add_schema_option
+from dlbricks_tui.cli.parser import (
+    MOST_BOUND_MS,
+    MOST_SHOWN,
+    Number,
+    Parser,
+    Status,
+    UsageError,
+    Whole,
+    WholeNumbers,
+    add_format_options,
+    add_schema_option,
+)
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -47,6 +57,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.errors import RegistryError
+from dlbricks_tui.runtime.runtime import MOST_THREADS
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.curve import Point
@@ -72,7 +83,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--threads",
         metavar="T",
-        type=whole_numbers,
+        type=WholeNumbers(MOST_THREADS),
         default=(),
         help="the number of threads of the runtime, or several: 1,2,4 (default: that of your settings)",
     )
@@ -80,14 +91,14 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--bound-ms",
         metavar="MS",
-        type=float,
+        type=Number(MOST_BOUND_MS),
         help="name the variant with the highest throughput among those that take at most so long",
     )
     add_composition_options(parser)
     parser.add_argument(
         "--slowest",
         metavar="N",
-        type=_some_layers,
+        type=Whole(1, MOST_SHOWN),
         help="show the N slowest layers, with the share of each and of all slower ones (with --json: N of them, else "
         "10)",
     )
@@ -113,8 +124,6 @@ def estimate_models(args: argparse.Namespace) -> int:
         raise UsageError("name a MODEL that `dlbricks models` lists, a file, or table1:ID")
     sources = library(args.data).find_all(args.models) if args.models else measured_models(args.data)
     output = "json" if args.json else "csv" if args.csv else "text"
-    if args.bound_ms is not None and not args.bound_ms > 0:
-        raise UsageError("--bound-ms: give more than 0 milliseconds")
     options = estimate_options_of(args, args.system)
     # Those that change the graph come first: models are read again for each of them.
     graph = "runtime", "precision", "instructions", "optimisation"
@@ -196,13 +205,6 @@ def _estimate_variants(
 def _headings(name: str, points: Sequence[Point]) -> list[str]:
     ways = dict.fromkeys((it.found.way.system, it.found.estimate.level.value) for it in points)
     return [name, *(f"{system}, {level} layers" for system, level in ways)]
-
-
-def _some_layers(text: str) -> int:
-    """Return a number of layers of at least one."""
-    if not text.isdecimal() or not int(text[:9]):
-        raise argparse.ArgumentTypeError(f"{text[:20]!r} is not a number of layers: give 1 or more")
-    return int(text[:9])
 
 
 def _estimate(

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
 from dlbricks_tui.cli.options import share
 from dlbricks_tui.cli.output import (
     data_console,
@@ -21,6 +22,7 @@ from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     UsageError,
+    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
@@ -63,7 +65,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--processes",
         metavar="N",
-        type=int,
+        type=Whole(1, MOST_PROCESSES),
         help="with --compare: measure each whole model in N processes, which vary more than the samples of one "
         "(default: 3)",
     )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
 from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option, require_extra
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -22,6 +23,7 @@ from dlbricks_tui.cli.output import narrate, show, write, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
     Handler,
+    Number,
     Parser,
     Status,
     add_action,
@@ -91,7 +93,7 @@ def _add_run(actions: Actions) -> None:
     running.add_argument(
         "--probe-seconds",
         metavar="S",
-        type=float,
+        type=Number(MOST_PROBE_SECONDS),
         default=_PROBE_SECONDS,
         help="time of the first measurements on each host, which tell most (default: 20)",
     )

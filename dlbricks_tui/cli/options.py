@@ -11,11 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.cli.parser import FromConfig, Parser, add_repeatable
+from dlbricks_tui.cli.parser import MOST_LAYERS, FromConfig, Parser, Whole, WholeNumbers, add_repeatable
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.input_shapes import parse_input
 from dlbricks_tui.models.input_values import parse_value_option
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, InstructionSet, Optimisation, Precision, numbers_in
+from dlbricks_tui.runtime.runtime import MOST_THREADS
+from dlbricks_tui.runtime.variant import (
+    CHOSEN_PRECISIONS,
+    MOST_IN_A_BATCH,
+    InstructionSet,
+    Optimisation,
+    Precision,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +34,8 @@ if TYPE_CHECKING:
 
 # The end of the help of options that take a runtime.
 USUAL_RUNTIME = "(default: that of your settings, or the usual one of the model's format)"
+# More sequences at once than any model has.
+MOST_WORKERS = 64
 _PRECISIONS = {each.value: each for each in CHOSEN_PRECISIONS}
 
 
@@ -90,7 +99,7 @@ def add_cutting_options(parser: Parser, *, level: Level) -> None:
         "-g",
         "--granularity",
         metavar="G",
-        type=int,
+        type=Whole(1, MOST_LAYERS),
         default=FromConfig("cutting.granularity"),
         help="the most layers of a sequence (default: 1)",
     )
@@ -138,7 +147,7 @@ def add_measuring_runtime_options(parser: Parser, *, many: bool) -> None:
     parser.add_argument(
         "--threads",
         metavar="N",
-        type=whole_numbers if many else int,
+        type=WholeNumbers(MOST_THREADS) if many else Whole(1, MOST_THREADS),
         default=FromConfig("run.threads"),
         help=f"number of threads that the framework computes with{', or several: 1,2,4' * many}",
     )
@@ -157,7 +166,7 @@ def add_variant_options(parser: Parser, *, many: bool = True) -> None:
     parser.add_argument(
         "--batch",
         metavar="N",
-        type=whole_numbers if many else int,
+        type=WholeNumbers(MOST_IN_A_BATCH) if many else Whole(1, MOST_IN_A_BATCH),
         default=() if many else None,
         help=f"images, sentences or rows in an inference{', or several batch sizes: 1,2,4,8' * many} (default: that of "
         "the file, 1 where it is open)",
@@ -236,14 +245,6 @@ def precisions(text: str) -> tuple[Precision, ...]:
     return tuple([_PRECISIONS[each] for each in given])
 
 
-def whole_numbers(text: str) -> tuple[int, ...]:
-    """Return the numbers between commas, each once; the type of an option."""
-    found = numbers_in(text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r}: give a whole number, or several, such as 1,2,4")
-    return found
-
-
 def names(text: str) -> tuple[str, ...]:
     """Return the names between commas, each once; the type of an option. An identity of a runtime has spaces."""
     found = [text] if " " in text else text.split(",")
@@ -266,7 +267,11 @@ def share(text: str) -> float:
 def add_composition_options(parser: Parser) -> None:
     """Take workers, rules, and whether missing bricks are predicted."""
     parser.add_argument(
-        "--workers", metavar="K", type=int, default=FromConfig("estimate.workers"), help="compose for K workers too"
+        "--workers",
+        metavar="K",
+        type=Whole(1, MOST_WORKERS),
+        default=FromConfig("estimate.workers"),
+        help="compose for K workers too",
     )
     parser.add_argument(
         "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 # The actions of a command; a string, as argparse's class is generic for type checkers only.
 Actions: TypeAlias = "argparse._SubParsersAction[Parser]"
+# The limits of options that several commands have.
+MOST_LAYERS, MOST_SHOWN = 999, 1_000_000
+MOST_SPEED, MOST_BOUND_MS, MOST_SECONDS = 1e6, 1e6, 365 * 86400.0
+_MOST_DIGITS = 20
 # Options whose values may begin with a hyphen.
 _OF_ANY_WORD = ("--sort",)
 
@@ -162,17 +167,61 @@ def add_speed_option(parser: Parser, *, default: float = 1.0) -> None:
     parser.add_argument(
         "--speed",
         metavar="N",
-        type=_number,
+        type=Number(MOST_SPEED),
         default=default,
         help=f"how many seconds of the run pass in one second, such as 10 or 0.5 (default: {default:g})",
     )
 
 
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number, such as 10") from None
+@dataclass(frozen=True, slots=True)
+class Number:
+    """The type of an option that takes a number above 0 and up to `most`."""
+
+    most: float
+
+    def __call__(self, text: str) -> float:
+        """Return the number in a text."""
+        try:
+            found = float(text) if text.isascii() else math.nan
+        except ValueError:
+            found = math.nan
+        if not 0.0 < found <= self.most:
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: give a number above 0 and up to {self.most:,.0f}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """The type of an option that takes a whole number from `least` to `most`."""
+
+    least: int
+    most: int
+
+    def __call__(self, text: str) -> int:
+        """Return the number in a text."""
+        # Python refuses to read thousands of digits, and no limit has so many.
+        found = int(text) if text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS else self.least - 1
+        if not self.least <= found <= self.most:
+            told = f"give a whole number from {self.least:,} to {self.most:,}"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: {told}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class WholeNumbers:
+    """The type of an option that takes whole numbers from 1 to `most` between commas, each once."""
+
+    most: int
+
+    def __call__(self, text: str) -> tuple[int, ...]:
+        """Return the numbers in a text."""
+        words = [word.strip() for word in text.split(",")]
+        one = Whole(1, self.most)
+        try:
+            return tuple(dict.fromkeys(map(one, words)))
+        except argparse.ArgumentTypeError:
+            told = f"give a whole number from 1 to {self.most:,}, or several, such as 1,2,4"
+            raise argparse.ArgumentTypeError(f"{text[:40]!r}: {told}") from None
 
 
 def add_repeatable(parser: Parser, option: str, metavar: str, about: str, **more: Any) -> None:

@@ -5,7 +5,13 @@ import time
 from collections.abc import Sequence
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.probing import ProbeOptions, known_systems, probe_request
+from dlbricks_tui.answers.probing import (
+    MOST_PROBE_BRICKS,
+    MOST_PROBE_SECONDS,
+    ProbeOptions,
+    known_systems,
+    probe_request,
+)
 from dlbricks_tui.answers.results import model_estimate
 from dlbricks_tui.answers.run_results import probe_result
 from dlbricks_tui.cli.options import (
@@ -18,7 +24,7 @@ from dlbricks_tui.cli.options import (
     values_of,
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
-from dlbricks_tui.cli.parser import Parser, add_json_option, add_quiet_option, add_schema_option
+from dlbricks_tui.cli.parser import Number, Parser, Whole, add_json_option, add_quiet_option, add_schema_option
 from dlbricks_tui.cli.run import tell_end, tell_variants
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -37,12 +43,16 @@ def register(parser: Parser) -> None:
     add_models_argument(parser, many=True, needed=False)
     defaults = ProbeOptions()
     parser.add_argument(
-        "--seconds", metavar="S", type=float, default=defaults.seconds, help="the time to take (default: 20)"
+        "--seconds",
+        metavar="S",
+        type=Number(MOST_PROBE_SECONDS),
+        default=defaults.seconds,
+        help="the time to take (default: 20)",
     )
     parser.add_argument(
         "--bricks",
         metavar="N",
-        type=int,
+        type=Whole(1, MOST_PROBE_BRICKS),
         default=defaults.bricks,
         help="the most bricks to time one by one, with --method alone (default: 30)",
     )

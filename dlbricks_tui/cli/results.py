@@ -9,7 +9,16 @@ from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli import results_compare, results_import
 from dlbricks_tui.cli import results_output as output
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_csv, write_json, write_json_lines
-from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_actions, add_format_options
+from dlbricks_tui.cli.parser import (
+    MOST_SHOWN,
+    Parser,
+    Status,
+    UsageError,
+    Whole,
+    add_action,
+    add_actions,
+    add_format_options,
+)
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.store.columns import COLUMNS
@@ -40,7 +49,7 @@ def register(parser: Parser) -> None:
         "--sort", metavar="COLUMN", action="append", help="sort by this column, -COLUMN in descending order; repeatable"
     )
     listing.add_argument("--columns", metavar="A,B,...", help="show these columns")
-    listing.add_argument("--limit", metavar="N", type=int, help="show the first N only")
+    listing.add_argument("--limit", metavar="N", type=Whole(1, MOST_SHOWN), help="show the first N only")
     add_format_options(listing, lines=True)
 
     about = "show one result or load test with its samples, or all results of one brick"
@@ -83,8 +92,6 @@ def list_results(args: argparse.Namespace) -> int:
     human = not (args.json or args.jsonl or args.csv)
     columns = checked_columns(args.columns.split(",") if args.columns else output.SHORT if human else COLUMNS)
     orders = [parse_order(text) for text in args.sort or ["-when"]]
-    if args.limit is not None and args.limit < 1:
-        raise UsageError("--limit takes a number from 1 on")
     with open_store(args.data) as store:
         found = store.select(*args.filters, order=orders)
         shown = found[: args.limit]

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.options import share
 from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
-from dlbricks_tui.cli.parser import Actions, Status, UsageError, add_action, add_repeatable, add_schema_option
+from dlbricks_tui.cli.parser import (
+    MOST_SHOWN,
+    Actions,
+    Status,
+    Whole,
+    add_action,
+    add_repeatable,
+    add_schema_option,
+)
 from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent, signed_percent
@@ -37,7 +45,9 @@ def add_compare(actions: Actions) -> None:
     for metavar, what in (("A", "the earlier results, or those to compare with"), ("B", "the results to judge")):
         parser.add_argument(metavar.lower(), metavar=metavar, help=what)
     add_repeatable(parser, "--where", "FILTER", "a filter that the results of both have to pass")
-    parser.add_argument("--limit", metavar="N", type=int, default=_SHOWN, help=f"show N pairs (default: {_SHOWN})")
+    parser.add_argument(
+        "--limit", metavar="N", type=Whole(1, MOST_SHOWN), default=_SHOWN, help=f"show N pairs (default: {_SHOWN})"
+    )
     parser.add_argument(
         "--fail-above",
         metavar="SHARE",
@@ -58,8 +68,6 @@ def compare_results(args: argparse.Namespace) -> int:
     from dlbricks_tui.store.contrast import contrast
     from dlbricks_tui.wording.contrasts import NOTHING_IN_COMMON
 
-    if args.limit < 1:
-        raise UsageError("--limit takes a number from 1 on")
     with open_store(args.data) as store:
         first, second = (select_named(store, text, args.where) for text in (args.a, args.b))
         found = contrast(first.selection, second.selection)

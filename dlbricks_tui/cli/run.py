@@ -23,9 +23,12 @@ from dlbricks_tui.cli.options import (
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json, write_lines
 from dlbricks_tui.cli.parser import (
+    MOST_SECONDS,
     FromConfig,
+    Number,
     Parser,
     Status,
+    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
@@ -44,6 +47,9 @@ from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.share.suites.running import execute_any, start_detached
 from dlbricks_tui.wording.numbers import counted, in_ms, too_many_threads
+
+# A day, and 16 TiB.
+_MOST_SAMPLES, _MOST_HANGING_SECONDS, _MOST_MEBIBYTES = 1_000_000, 86400.0, 1 << 24
 
 
 def register(parser: Parser) -> None:
@@ -82,15 +88,20 @@ def add_measuring_options(parser: Parser) -> None:
     enough.add_argument(
         "--target-ci",
         metavar="SHARE",
-        type=float,
+        type=share,
         default=FromConfig("run.target_ci"),
         help="sample until half of the 95 %% interval is at most this share of the latency (default: 0.01)",
     )
-    enough.add_argument("--fixed-runs", metavar="N", type=int, help="take N samples of each brick, as the paper does")
+    enough.add_argument(
+        "--fixed-runs",
+        metavar="N",
+        type=Whole(1, _MOST_SAMPLES),
+        help="take N samples of each brick, as the paper does",
+    )
     parser.add_argument(
         "--time-budget",
         metavar="S",
-        type=float,
+        type=Number(MOST_SECONDS),
         default=FromConfig("run.time_budget"),
         help="stop after this many seconds with the results so far; start-up, calibration and waiting for another "
         "run count, pauses do not",
@@ -110,13 +121,13 @@ def add_measuring_options(parser: Parser) -> None:
     parser.add_argument(
         "--brick-timeout",
         metavar="S",
-        type=float,
+        type=Number(_MOST_HANGING_SECONDS),
         help="seconds that a brick may hang before it fails (default: 60 while it is loaded, 30 afterwards)",
     )
     parser.add_argument(
         "--memory-limit",
         metavar="MIB",
-        type=int,
+        type=Whole(1, _MOST_MEBIBYTES),
         help="memory that a brick may take (default: all there is)",
     )
     add_quiet_option(parser)

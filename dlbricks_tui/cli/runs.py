@@ -8,11 +8,12 @@ from dataclasses import replace
 
 from dlbricks_tui.cli.output import narrate, show, write_json
 from dlbricks_tui.cli.parser import (
+    MOST_SECONDS,
     Actions,
     Handler,
+    Number,
     Parser,
     Status,
-    UsageError,
     add_action,
     add_listing,
     add_quiet_option,
@@ -45,7 +46,7 @@ def register(parser: Parser) -> None:
     resuming.add_argument(
         "--time-budget",
         metavar="S",
-        type=float,
+        type=_budget,
         help="another time budget in seconds, `inf` for none (default: that of the run, anew)",
     )
 
@@ -113,7 +114,8 @@ def resume_run(args: argparse.Namespace) -> int:
         request = read_request(folder.request_file)
         if args.time_budget is not None:
             # Stored for a separate process, and for the next time.
-            request = replace(request, time_budget_seconds=_budget(args.time_budget))
+            budget = None if math.isinf(args.time_budget) else args.time_budget
+            request = replace(request, time_budget_seconds=budget)
             write_request(folder.request_file, request)
         return carry_out(folder, request, args.data, showing_of(args))
     if args.time_budget is not None:
@@ -124,10 +126,9 @@ def resume_run(args: argparse.Namespace) -> int:
     raise RunError(f"run {folder.run} is {state.state.value} already; `dlbricks runs watch {folder.run}` shows it")
 
 
-def _budget(seconds: float) -> float | None:
-    if not seconds > 0:
-        raise UsageError(f"--time-budget {seconds:g}: give more than 0 seconds, or inf for no limit")
-    return None if math.isinf(seconds) else seconds
+def _budget(text: str) -> float:
+    """Return the seconds in a text, infinitely many for `inf`."""
+    return math.inf if text == "inf" else Number(MOST_SECONDS)(text)
 
 
 def _add(actions: Actions, name: str, about: str, handler: Handler) -> Parser:

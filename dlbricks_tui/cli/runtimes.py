@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dlbricks_tui.cli.output import narrate, show, write_json
-from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_action, add_listing, add_repeatable
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, Whole, add_action, add_listing, add_repeatable
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime, Settings
@@ -21,12 +21,15 @@ def register(parser: Parser) -> None:
     adding.add_argument("python", metavar="PATH", help="a Python interpreter, or the virtual environment that holds it")
     adding.add_argument("--name", help="its name (default: its framework, version and Python)")
     adding.add_argument(
-        "--threads", metavar="N", type=int, help="number of threads that it computes with (default: its own)"
+        "--threads",
+        metavar="N",
+        type=Whole(1, MOST_THREADS),
+        help="number of threads that it computes with (default: its own)",
     )
     adding.add_argument(
         "--at-once",
         metavar="K",
-        type=int,
+        type=Whole(1, MOST_THREADS),
         default=1,
         help="number of operators of a model that it runs at the same time, end to end (default: one after another)",
     )

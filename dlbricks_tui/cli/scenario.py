@@ -9,21 +9,31 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions, scenario_answer
+from dlbricks_tui.answers.scenarios.predicting import (
+    MOST_BOUND_MS,
+    MOST_INSTANCES,
+    MOST_RATE,
+    MOST_REQUESTS_IN_A_BATCH,
+    ScenarioAnswer,
+    ScenarioOptions,
+    scenario_answer,
+)
 from dlbricks_tui.cli.options import (
     add_kernel_options,
     add_models_argument,
     estimate_options_of,
     precision,
     values_of,
-    whole_numbers,
 )
 from dlbricks_tui.cli.output import data_console, narrate, narration_console, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     FromConfig,
+    Number,
     Parser,
     Status,
     UsageError,
+    Whole,
+    WholeNumbers,
     add_json_option,
     add_quiet_option,
     add_schema_option,
@@ -32,6 +42,7 @@ from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.scenarios.outcome import best_of, is_positive, measured_load, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
@@ -68,30 +79,32 @@ def register(parser: Parser) -> None:
         help="how requests arrive: `single`, the next after each answer; `multi`, the same with eight samples each; "
         "`server`, at random times; `offline`, all at once",
     )
-    parser.add_argument("--bound-ms", metavar="B", type=float, help="the bound of the latency; a server needs it")
+    parser.add_argument(
+        "--bound-ms", metavar="B", type=Number(MOST_BOUND_MS), help="the bound of the latency; a server needs it"
+    )
     parser.add_argument(
         "--percentile",
         metavar="P",
-        type=float,
+        type=Number(100.0),
         help="the share of requests, in percent, that the bound is for (default: 90 for `single`, else 99)",
     )
     parser.add_argument(
         "--rate",
         metavar="R",
-        type=float,
+        type=Number(MOST_RATE),
         help="send a server so many requests per second (default: search for the highest rate within the bound)",
     )
     parser.add_argument(
         "--instances",
         metavar="K",
-        type=int,
+        type=Whole(1, MOST_INSTANCES),
         default=1,
         help="copies of the model that serve at the same time, each with its own threads (default: 1)",
     )
     parser.add_argument(
         "--batch",
         metavar="N",
-        type=whole_numbers,
+        type=WholeNumbers(MOST_REQUESTS_IN_A_BATCH),
         default=(),
         help="serve up to N waiting requests in one inference; offline, the best of 1, 2, 4 ... N counts; or these "
         "sizes with commas (default: 1; offline 8)",
@@ -134,7 +147,9 @@ def _add_variant_options(parser: Parser) -> None:
     parser.add_argument(
         "--runtime", metavar="R", help="a registered runtime, or with --predict one of the store (default: ours)"
     )
-    parser.add_argument("--threads", metavar="T", type=int, help="threads of each instance (default: your settings)")
+    parser.add_argument(
+        "--threads", metavar="T", type=Whole(1, MOST_THREADS), help="threads of each instance (default: your settings)"
+    )
     parser.add_argument(
         "--precision",
         metavar="P",

@@ -16,7 +16,6 @@ from dlbricks_tui.cli.options import (
     precision,
     shapes_of,
     values_given,
-    whole_numbers,
 )
 from dlbricks_tui.cli.output import narrate, narrate_some, write, write_json
 from dlbricks_tui.cli.parser import (
@@ -24,6 +23,8 @@ from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     UsageError,
+    Whole,
+    WholeNumbers,
     add_action,
     add_actions,
     add_json_option,
@@ -35,7 +36,7 @@ from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import SuiteChoice
-from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH, Precision
 from dlbricks_tui.share.suites.seed import fresh_seed, seed_of
 from dlbricks_tui.share.suites.suite_files import open_suite
 from dlbricks_tui.wording.suites import import_outcome, suite_contents, untravelled
@@ -65,8 +66,6 @@ def register(parser: Parser) -> None:
 
 def export_suite(args: argparse.Namespace) -> int:
     """Write the bricks of models and of decoys for others, and the key to them where only the owner reads it."""
-    if args.decoys < 0:
-        raise UsageError(f"--decoys {args.decoys}: give a number of models, or 0 for none")
     cutting = cutting_of(args)
     options = SuiteOptions(
         granularity=cutting.granularity,
@@ -142,7 +141,7 @@ def _add_export(actions: Actions) -> None:
     parser.add_argument(
         "--batch",
         metavar="N",
-        type=whole_numbers,
+        type=WholeNumbers(MOST_IN_A_BATCH),
         default=(),
         help="images, sentences or rows in an inference, or several batch sizes: 1,8 (default: that of the file)",
     )
@@ -156,7 +155,7 @@ def _add_export(actions: Actions) -> None:
     parser.add_argument(
         "--decoys",
         metavar="N",
-        type=int,
+        type=Whole(0, 10_000),
         default=_DECOYS,
         help=f"number of models to hide yours among (default: {_DECOYS})",
     )

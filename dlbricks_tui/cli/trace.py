@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.traces.tracing import (
+    MOST_INFERENCES,
     TraceFormat,
     TraceOptions,
     TraceProcessError,
@@ -32,6 +33,7 @@ from dlbricks_tui.cli.parser import (
     Parser,
     Status,
     UsageError,
+    Whole,
     add_json_option,
     add_quiet_option,
     add_schema_option,
@@ -86,7 +88,7 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--inferences",
         metavar="N",
-        type=int,
+        type=Whole(1, MOST_INFERENCES),
         default=USUAL_INFERENCES,
         help=f"trace so many inferences at each level (default: {USUAL_INFERENCES})",
     )

@@ -108,7 +108,8 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_mount(self) -> None:
         if not self.is_headless:
             loop = asyncio.get_running_loop()
-            loop.add_signal_handler(signal.SIGTERM, self.exit, None, 128 + signal.SIGTERM)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, self.exit, None, 128 + number)
             loop.add_signal_handler(signal.SIGHUP, self._leave_hung_up)
             self.set_interval(_TERMINAL_LOOKED_AT_SECONDS, self._leave_if_hung_up)
             self._collections = IdleCollections()

@@ -214,7 +214,7 @@ def test_bad_input_gets_one_line(analyze: Analyze) -> None:
     status, out, err = analyze(results(MXNET_1), "table1:16", "--threads", "0")
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
-    assert "threads 0" in err
+    assert "'0': give a whole number from 1 to 1,024" in err
 
 
 def test_the_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[str]) -> None:

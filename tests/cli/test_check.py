@@ -256,7 +256,7 @@ def test_a_wrong_file_is_one_line(check: Command, tmp_path: Path, name: str, con
     ("arguments", "said"),
     [
         (("--by", "0"), "give a share above 0 %"),
-        (("--processes", "0"), "give a number from 1 to 20"),
+        (("--processes", "0"), "give a whole number from 1 to 20"),
         (("--junit", "."), "that is a folder"),
         (("--junit", "nowhere/out.xml"), "there is no folder"),
         (("no-such-model",), "no model 'no-such-model'"),

@@ -187,8 +187,8 @@ def test_a_refused_combination_is_named_and_the_others_are_compared(compare: Com
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("table1:16", "--batch", "0"), "batch 0: give a whole number from 1 to"),
-        (("table1:16", "--threads", "0"), "threads 0: "),
+        (("table1:16", "--batch", "0"), "'0': give a whole number from 1 to"),
+        (("table1:16", "--threads", "0"), "'0': give a whole number from 1 to 1,024"),
         (("table1:16", "--threads", "many"), "'many': give a whole number"),
         (("table1:16", "--precision", "f8"), "'f8': give one of f32, bf16, int8"),
         pytest.param(

@@ -450,11 +450,11 @@ def test_rules_limit_parallel_layers(dlbricks: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--workers", "0"), "workers 0"),
+        (("--workers", "0"), "give a whole number from 1 to 64"),
         (("--rules", "/nowhere/rules.toml"), "cannot be read"),
         (("--system", "m5.large"), "no system in the store is called 'm5.large'; give one of: c5.xlarge"),
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
-        (("-g", "0"), "granularity 0"),
+        (("-g", "0"), "give a whole number from 1 to 999"),
         (("--json", "--csv"), "not allowed with"),
     ],
 )
@@ -573,9 +573,9 @@ def test_a_batch_that_the_memory_of_the_system_cannot_hold_is_refused(dlbricks: 
     ("options", "complaint"),
     [
         (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
-        (("--bound-ms", "0"), "give more than 0 milliseconds"),
-        (("--threads", "0"), "threads 0: "),
-        (("--batch", "0"), "batch 0: give a whole number from 1 to"),
+        (("--bound-ms", "0"), "give a number above 0"),
+        (("--threads", "0"), "give a whole number from 1 to 1,024"),
+        (("--batch", "0"), "'0': give a whole number from 1 to"),
         (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
         (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
     ],
@@ -622,7 +622,7 @@ def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(dlbricks
 @pytest.mark.parametrize("wrong", ["0", "-1", "many"])
 def test_a_wrong_number_of_slowest_layers_is_refused(dlbricks: Command, wrong: str) -> None:
     status, _, told = dlbricks([], "estimate", "table1:16", f"--slowest={wrong}")
-    assert status == 2 and "is not a number of layers: give 1 or more" in told
+    assert status == 2 and "give a whole number from 1 to" in told
 
 
 def test_the_slowest_layers_are_those_of_one_variant(dlbricks: Command) -> None:

@@ -140,7 +140,7 @@ def test_wrong_hosts_files_and_times_are_refused_in_one_line(fleet: Answer, tmp_
     assert "broken.toml, line" in one_line(fleet("run", model, "--hosts", broken))
     assert "gone.toml" in one_line(fleet("run", model, "--hosts", tmp_path / "gone.toml"))
     probe = fleet("run", model, "--scheduler", "tls://x:1", "--probe-seconds", "0")
-    assert "give more than 0" in one_line(probe)
+    assert "give a number above 0" in one_line(probe)
 
 
 def test_a_scheduler_that_cannot_be_used_is_refused_before_there_is_a_fleet_run(

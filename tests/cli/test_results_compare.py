@@ -169,4 +169,4 @@ def test_sides_with_nothing_in_common_fail(compare: Command) -> None:
 
 def test_a_wrong_limit_is_one_line(compare: Command) -> None:
     status, _, told = compare("here", "there", "--limit", "0")
-    assert status == 2 and "--limit takes a number from 1 on" in told
+    assert status == 2 and "give a whole number from 1 to" in told

@@ -192,27 +192,27 @@ def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: 
     [
         (["no-such-model"], "no model"),
         ([MODEL, "--runtime", "no-such-runtime"], "no runtime is called no-such-runtime"),
-        ([MODEL, "--fixed-runs", "0"], "give 1 or more"),
+        ([MODEL, "--fixed-runs", "0"], "--fixed-runs: '0': give a whole number from 1 to"),
         ([MODEL, "--target-ci", "2"], "target"),
         ([MODEL, "--target-ci", "0.01", "--fixed-runs", "3"], "not allowed with"),
         ([MODEL, "--target", "120%"], "give a share above 0 % and below 100 %"),
         ([MODEL, "--target", "narrow"], "give a share above 0 % and below 100 %"),
-        ([MODEL, "--threads", "0"], "threads 0"),
-        ([MODEL, "--threads", "100000"], "100000 threads"),
-        ([MODEL, "--threads", "1,100000"], "100000 threads"),
-        ([MODEL, "--threads", "1,,2"], "give a whole number, or several, such as 1,2,4"),
-        ([MODEL, "--batch", "0"], "batch 0: give a whole number from 1 to"),
-        ([MODEL, "--batch", "4,-1"], "batch -1: give a whole number from 1 to"),
-        ([MODEL, "--batch", "many"], "give a whole number, or several, such as 1,2,4"),
-        ([MODEL, "--batch", "99999999999"], "batch 99999999999: give a whole number from 1 to"),
+        ([MODEL, "--threads", "0"], "--threads: '0': give a whole number from 1 to 1,024"),
+        ([MODEL, "--threads", "100000"], "--threads: '100000': give a whole number from 1 to 1,024"),
+        ([MODEL, "--threads", "1,100000"], "--threads: '1,100000': give a whole number from 1 to 1,024"),
+        ([MODEL, "--threads", "1,,2"], "or several, such as 1,2,4"),
+        ([MODEL, "--batch", "0"], "'0': give a whole number from 1 to"),
+        ([MODEL, "--batch", "4,-1"], "'4,-1': give a whole number from 1 to"),
+        ([MODEL, "--batch", "many"], "or several, such as 1,2,4"),
+        ([MODEL, "--batch", "99999999999"], "'99999999999': give a whole number from 1 to"),
         ([MODEL, "--precision", "bf16", "--runtime", "fake"], "computes in f32 and not in bf16"),
         ([MODEL, "--instructions", "mmx"], "'mmx': give one of sse41, avx, avx2"),
         ([MODEL, "--optimisation", "basic", "--runtime", "fake"], "MXNet (fake) has no choice of optimisation levels"),
         ([MODEL, "--runtime", "fake,"], "give a name, or several with commas"),
-        ([MODEL, "--time-budget", "-1"], "time budget -1"),
-        ([MODEL, "--granularity", "0"], "granularity 0"),
-        ([MODEL, "--brick-timeout", "0"], "brick timeout 0"),
-        ([MODEL, "--memory-limit", "0"], "memory limit 0"),
+        ([MODEL, "--time-budget", "-1"], "--time-budget: '-1': give a number above 0"),
+        ([MODEL, "--granularity", "0"], "'0': give a whole number from 1 to 999"),
+        ([MODEL, "--brick-timeout", "0"], "--brick-timeout: '0': give a number above 0"),
+        ([MODEL, "--memory-limit", "0"], "--memory-limit: '0': give a whole number from 1"),
     ],
 )
 def test_impossible_options_are_refused_before_a_run_begins(
@@ -240,7 +240,7 @@ def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command) -> No
     run = found["run"]
     assert f"`dlbricks runs resume {run} --time-budget S` gives it another" in told
     assert dlbricks("runs", "watch", run)[0] == 1
-    assert "time-budget -1: give more than 0 seconds" in dlbricks("runs", "resume", run, "--time-budget", "-1")[2]
+    assert "give a number above 0" in dlbricks("runs", "resume", run, "--time-budget", "-1")[2]
     assert dlbricks("runs", "resume", run)[0] == 1, "it has the same budget again"
     status, out, told = dlbricks("runs", "resume", run, "--time-budget", "inf", "--json")
     assert (status, json.loads(out)["bricks"]["run"]) == (0, BRICKS)

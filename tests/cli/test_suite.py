@@ -210,7 +210,10 @@ def test_a_key_is_never_written_into_the_suite(people: Partners) -> None:
     [
         (("suite", "run", "nowhere", "-o", "results.json"), "suite.json is missing"),
         (("suite", "import", "nowhere"), "cannot read nowhere"),
-        (("suite", "export", "alexnet", "-o", "suite", "--decoys", "-1"), "--decoys -1"),
+        (
+            ("suite", "export", "alexnet", "-o", "suite", "--decoys", "-1"),
+            "--decoys: '-1': give a whole number from 0 to",
+        ),
         (("suite", "export", "alexnet"), "-o"),
         (("suite", "run", "nowhere"), "-o"),
     ],

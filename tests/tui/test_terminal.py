@@ -59,7 +59,7 @@ def test_q_restores_the_terminal(tmp_path: Path) -> None:
         assert not (tmp_path / "log").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_terminating_signal_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()

@@ -30,15 +30,15 @@ from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 
 # The samples of one process vary less than processes do, and only several of them show by how much.
 USUAL_PROCESSES = 3
-_MOST_PROCESSES = 20
+MOST_PROCESSES = 20
 
 
 def refuse_impossible(by: float, processes: int) -> None:
     """Raise an error if a comparison cannot have this smallest change that counts, or this number of processes."""
     if not 0 < by < 1:
         raise EvaluationError(f"by {by:g}: give more than 0 and less than 1, such as 3%")
-    if not 1 <= processes <= _MOST_PROCESSES:
-        raise EvaluationError(f"processes {processes}: give a number from 1 to {_MOST_PROCESSES}")
+    if not 1 <= processes <= MOST_PROCESSES:
+        raise EvaluationError(f"processes {processes}: give a number from 1 to {MOST_PROCESSES}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

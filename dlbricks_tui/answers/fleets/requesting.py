@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler_address import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
@@ -12,8 +13,6 @@ from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
-
-MOST_PROBE_SECONDS = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
