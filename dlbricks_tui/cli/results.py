@@ -93,7 +93,7 @@ def list_results(args: argparse.Namespace) -> int:
     columns = checked_columns(args.columns.split(",") if args.columns else output.SHORT if human else COLUMNS)
     orders = [parse_order(text) for text in args.sort or ["-when"]]
     with open_store(args.data) as store:
-        found = store.select(*args.filters, order=orders)
+        found = store.results(*args.filters, order=orders)
         shown = found[: args.limit]
         if args.json:
             write_json(list(output.objects_of(shown, columns)))
@@ -125,12 +125,12 @@ def show_result(args: argparse.Namespace) -> int:
                 "give more characters"
             )
         if len(found):
-            output.show_result(store, found, args.json)
+            output.show_result(store, store.result_of(found[0]), args.json)
             _tell_unchecked(found)
         elif bricks:
             brick = bricks.pop()
             form = next(iter(store.records(BrickForm, equal(key=brick))), None)
-            history = store.select(equal(brick=brick), order=OLDEST_FIRST)
+            history = store.results(equal(brick=brick), order=OLDEST_FIRST)
             output.show_brick(brick, form, history, args.json)
             _tell_unchecked(history)
         else:
@@ -163,7 +163,7 @@ def export_results(args: argparse.Namespace) -> int:
 
         def export(path: Path) -> int:
             if args.filters:
-                return export_selection(store.select(*args.filters, order=OLDEST_FIRST), path)
+                return export_selection(store.results(*args.filters, order=OLDEST_FIRST), path)
             return export_all(store, path)
 
         if args.sign is not None:
@@ -186,11 +186,12 @@ def delete_results(args: argparse.Namespace) -> int:
     if not args.filters and not args.all:
         raise UsageError("say which results to delete: give filters, or --all")
     with open_store(args.data) as store:
-        found = [*store.select(*args.filters).values("id"), *_apart(store, args.filters)]
-        everything = len(store.select()) + len(_apart(store, ()))
-        deleted = 0
-        if found and (args.yes or _confirmed(f"Delete {len(found)} of {counted(everything, 'result')}?")):
-            deleted = store.delete(found)
+        found, apart = store.results(*args.filters), _apart(store, args.filters)
+        everything = len(store.results()) + len(_apart(store, ()))
+        deleted, wanted = 0, len(found) + len(apart)
+        if wanted and (args.yes or _confirmed(f"Delete {wanted} of {counted(everything, 'result')}?")):
+            store.delete([*found.records.values("id"), *apart])
+            deleted = wanted
     narrate(f"{counted(deleted, 'result')} deleted")
     if args.json:
         write_json({"deleted": deleted})
@@ -239,7 +240,7 @@ def compact_store(args: argparse.Namespace) -> int:
     """Write everything into one TinyDB file and print its path."""
     with open_store(args.data) as store:
         path = store.compact()
-        results = len(store.select())
+        results = len(store.results())
     if args.json:
         write_json({"path": path, "results": results})
     else:

@@ -14,6 +14,7 @@ from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.index import ORIGIN_COLUMN, RESULT_TABLES, Index, Rows
 from dlbricks_tui.store.records import Import, Timed
+from dlbricks_tui.store.selections import numbered
 from dlbricks_tui.store.statistics import adjusted, rank_sum_p_value
 
 # Claims are about the same latency if these columns agree.
@@ -105,10 +106,7 @@ class _Place(NamedTuple):
 
 def _differing(index: Index, rows: Rows, sources: NDArray[np.int64], asked: NDArray[np.bool_]) -> list[list[_Place]]:
     """Return the newest result of each source, for the subjects whose intervals contradict each other."""
-    subjects = np.zeros(len(rows), dtype=np.int64)
-    for column in _SAME:
-        values = index.column(column)[rows].astype(np.int64)
-        _, subjects = np.unique(subjects * (int(values.max()) + 1) + values, return_inverse=True)
+    subjects = numbered(index, _SAME, rows)
     # The last row of each subject and source is the newest.
     order = np.lexsort((index.column("when")[rows], sources, subjects))
     last = np.ones(len(order), dtype=np.bool_)

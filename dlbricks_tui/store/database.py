@@ -34,7 +34,7 @@ from dlbricks_tui.store.records import (
     System,
     utc_now,
 )
-from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parse_order, select
+from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parsed_orders, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -103,8 +103,19 @@ class ResultsDatabase(TinyDB):
         A filter is a query on the columns of `dlbricks results list`, or the text of one, such as `system=c5.xlarge`.
         """
         queries = [parse_filter(it) if isinstance(it, str) else it for it in filters]
-        orders = [parse_order(it) if isinstance(it, str) else it for it in order]
-        return select(self.generation, all_of(queries), orders)
+        return select(self.generation, all_of(queries), parsed_orders(order))
+
+    def results(self, *filters: str | QueryInstance, order: Sequence[str | SortOrder] = NEWEST_FIRST) -> Selection:
+        """Return the results as people count them: one for each run and brick or model; see `select`."""
+        return self.select(*filters, order=()).one_per_run().sorted_by(parsed_orders(order))
+
+    def result_of(self, record: Summary) -> Selection:
+        """Return the one result that a record is part of."""
+        same = {name: getattr(record, name) for name in ("run", "brick", "context", "model", "system", "runtime")}
+        found = self.results(equal(**same), order=())
+        return next(
+            one for place in range(len(found)) if record.id in (one := found[place : place + 1]).records.values("id")
+        )
 
     def records(
         self, kind: type[AnyRecord], query: QueryInstance | None = None, *, own: bool = False

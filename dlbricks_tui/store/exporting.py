@@ -76,7 +76,7 @@ def export_format(path: Path) -> ExportFormat:
 
 def export_all(results: ResultsDatabase, path: Path) -> int:
     """Write all results in the format of the path's ending, and return how many; a JSON file has all records."""
-    selection, generation = results.select(order=OLDEST_FIRST), results.generation
+    selection, generation = results.results(order=OLDEST_FIRST), results.generation
     if export_format(path).is_table:
         return export_selection(selection, path)
     _write(generation, generation.index.rows_of(*EXCHANGED), path)
@@ -86,14 +86,14 @@ def export_all(results: ResultsDatabase, path: Path) -> int:
 def export_selection(selection: Selection, path: Path) -> int:
     """Write these results in the format of the path's ending, and return how many.
 
-    A JSON file also has the records that the results refer to. The same records give the same bytes, whatever store
-    they come from.
+    A table has a row per result. A JSON file has all records of the results, and those that these refer to. The same
+    records give the same bytes, whatever store they come from.
     """
     form = export_format(path)
     if form.is_table:
         _replace(path, lambda file: write_rows(file, selection, form))
     else:
-        _write(selection.generation, _with_references(selection.generation, selection.rows), path)
+        _write(selection.generation, _with_references(selection.generation, selection.records.rows), path)
     return len(selection)
 
 

@@ -1,7 +1,7 @@
 """Results in an order, as people list them, and the look-ups for estimates."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar, cast, overload
 
 import numpy as np
@@ -21,14 +21,23 @@ from dlbricks_tui.store.columns import (
 )
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import ORIGIN_COLUMN, Index, Rows
+from dlbricks_tui.store.index import ORIGIN_COLUMN, STATISTIC_COLUMNS, Index, Rows
 from dlbricks_tui.store.query_masks import ResultFields, matching_rows
-from dlbricks_tui.store.records import Result, Run, Runtime, System
+from dlbricks_tui.store.records import Result, Run, Runtime, Statistics, System
+from dlbricks_tui.store.statistics import mean_statistics
 
 Described = TypeVar("Described", System, Runtime, Run)
 
 _PAIR = ("brick", "context")
+_LARGEST = np.iinfo(np.int64).max
 _WAY = ("system", "runtime", "level", "protocol")
+# Records that agree in these columns are one result: what one run says of a brick or model.
+_OF_A_RUN = (
+    *("run", "system", "runtime", "level", "protocol", "batch_size"),
+    *("brick", "context", "model", "dtype", "kernel_variant", "good", ORIGIN_COLUMN),
+)
+# The columns whose value is that of several records together.
+_MERGED = (*STATISTIC_COLUMNS, "samples")
 
 
 class Pair(NamedTuple):
@@ -57,6 +66,8 @@ class Selection(Sequence[Summary]):
 
     generation: Generation
     rows: Rows
+    # The records that a result consists of, by the row of the newest, where there are several: see `one_per_run`.
+    parts: Mapping[int, Rows] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -69,19 +80,68 @@ class Selection(Sequence[Summary]):
 
     def __getitem__(self, place: int | slice) -> "Summary | Selection":
         if isinstance(place, slice):
-            return Selection(self.generation, self.rows[place])
-        return summaries_of(self.generation.index, self.rows[[place]])[0]
+            return self.of_rows(self.rows[place])
+        return self.of_rows(self.rows[[place]]).summaries()[0]
 
     def __iter__(self) -> Iterator[Summary]:
         return iter(self.summaries())
 
+    def of_rows(self, rows: Rows) -> "Selection":
+        """Return other rows of the same results."""
+        return replace(self, rows=rows)
+
     def matching(self, query: QueryInstance) -> "Selection":
         """Return the selected results that match a query, in the same order."""
-        return Selection(self.generation, matching_rows(query, ResultFields(self.generation, self.rows)))
+        return self.of_rows(matching_rows(query, ResultFields(self.generation, self.rows)))
+
+    def one_per_run(self) -> "Selection":
+        """Return one result for each run and brick or model, with the newest record in its place.
+
+        A run stores a record for each layer that it timed, and a whole model both at once and at the end. The result
+        of a brick is the mean of its layers, as in estimates. For a model, and for a brick in a context, the newest
+        record counts.
+        """
+        index = self.generation.index
+        groups = numbered(index, _OF_A_RUN, self.rows)
+        order = np.lexsort((self.rows, index.column("when")[self.rows], groups))
+        ends = np.flatnonzero(np.diff(groups[order], append=-1))
+        newest = self.rows[order[ends]]
+        several = np.flatnonzero(np.diff(ends, prepend=-1) > 1).tolist()
+        begins = [0, *(ends + 1).tolist()]
+        parts = {int(newest[it]): self.rows[order[begins[it] : begins[it + 1]]] for it in several}
+        return Selection(self.generation, self.rows[np.isin(self.rows, newest)], parts)
+
+    @property
+    def records(self) -> "Selection":
+        """The records that the results consist of."""
+        every = [self.parts.get(row, [row]) for row in self.rows.tolist()] if self.parts else [self.rows]
+        return Selection(self.generation, np.concatenate([*every, np.zeros(0, np.intp)]).astype(np.intp))
+
+    def sorted_by(self, orders: Sequence[SortOrder]) -> "Selection":
+        """Return the results sorted by the first order, equal ones by the next."""
+        found = self
+        for order in reversed(orders):
+            keys = sorting_keys(found.generation.index, order.column, found.rows)
+            if found.parts and order.column in _MERGED:
+                keys = np.array(found.values(order.column))
+            # Reversed before and after: equal keys keep their order.
+            by_key = (
+                len(found) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
+                if order.descending
+                else np.argsort(keys, kind="stable")
+            )
+            found = found.of_rows(found.rows[by_key])
+        return found
 
     def values(self, column: str) -> list[Any]:
         """Return one column of all results."""
-        return values_of(self.generation.index, column, self.rows)
+        found = values_of(self.generation.index, column, self.rows)
+        if self.parts and column in _MERGED:
+            name = "count" if column == "samples" else column
+            for place, row in enumerate(self.rows.tolist()):
+                if layers := self._layers(row):
+                    found[place] = getattr(self._mean(layers), name)
+        return found
 
     def distinct(self, column: str) -> set[str]:
         """Return the different values of a column that holds texts."""
@@ -102,11 +162,36 @@ class Selection(Sequence[Summary]):
 
     def summaries(self) -> list[Summary]:
         """Return all results without samples."""
-        return summaries_of(self.generation.index, self.rows)
+        found = summaries_of(self.generation.index, self.rows)
+        for place, row in enumerate(self.rows.tolist()) if self.parts else ():
+            if layers := self._layers(row):
+                mean = self._mean(layers)
+                latencies = {name: getattr(mean, name) for name in STATISTIC_COLUMNS}
+                found[place] = replace(found[place], **latencies, samples=mean.count)
+        return found
 
     def result(self, position: int) -> Result:
         """Return one result with its samples."""
-        return cast(Result, self.generation.record(int(self.rows[position])))
+        row = int(self.rows[position])
+        newest, *others = (cast(Result, self.generation.record(it)) for it in self._layers(row)[::-1] or (row,))
+        if not others:
+            return newest
+        samples = tuple([each for it in (*reversed(others), newest) for each in it.samples_ms])
+        statistics = mean_statistics([it.statistics for it in (*others, newest)])
+        return replace(newest, samples_ms=samples, statistics=statistics)
+
+    def _layers(self, row: int) -> list[int]:
+        """Return the records of a brick whose mean a result is, oldest first; none if it is a single record."""
+        index = self.generation.index
+        is_mean = row in self.parts and index.value("brick", row) and not index.value("context", row)
+        return self.parts[row].tolist() if is_mean else []
+
+    def _mean(self, layers: Sequence[int]) -> Statistics:
+        value = self.generation.index.value
+        names = {it.name: "samples" if it.name == "count" else it.name for it in fields(Statistics)}
+        return mean_statistics(
+            [Statistics(**{name: value(column, row).item() for name, column in names.items()}) for row in layers]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +213,11 @@ def parse_order(text: str) -> SortOrder:
     return SortOrder(column, text.startswith("-"))
 
 
+def parsed_orders(orders: Iterable[str | SortOrder]) -> list[SortOrder]:
+    """Return orders of which some are texts."""
+    return [parse_order(it) if isinstance(it, str) else it for it in orders]
+
+
 def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
     """Return the columns of these names or aliases; raise QueryError for any other name."""
     found: list[str] = []
@@ -141,17 +231,7 @@ def checked_columns(names: Iterable[str]) -> tuple[str, ...]:
 
 def select(generation: Generation, query: QueryInstance, orders: Sequence[SortOrder]) -> Selection:
     """Return the results that match a query, sorted by the first order, equal ones by the next."""
-    rows = matching_rows(query, ResultFields(generation))
-    for order in reversed(orders):
-        keys = sorting_keys(generation.index, order.column, rows)
-        # Reversed before and after: equal keys keep their order.
-        by_key = (
-            len(rows) - 1 - np.argsort(keys[::-1], kind="stable")[::-1]
-            if order.descending
-            else np.argsort(keys, kind="stable")
-        )
-        rows = rows[by_key]
-    return Selection(generation, rows)
+    return Selection(generation, matching_rows(query, ResultFields(generation))).sorted_by(orders)
 
 
 def by_id(described: Iterable[Described]) -> dict[str, Described]:
@@ -164,8 +244,8 @@ def newest_of_each(selection: Selection, columns: Sequence[str]) -> Selection:
     index = selection.generation.index
     newest_first = selection.rows[::-1]
     newest_first = newest_first[np.lexsort((-index.column("when")[newest_first], -index.trust(newest_first)))]
-    _, first = np.unique(_numbered(index, columns, newest_first), return_index=True)
-    return Selection(selection.generation, newest_first[first])
+    _, first = np.unique(numbered(index, columns, newest_first), return_index=True)
+    return selection.of_rows(newest_first[first])
 
 
 def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
@@ -177,14 +257,14 @@ def newest_by_pair(selection: Selection) -> dict[Pair, Summary]:
 def combinations(selection: Selection) -> list[Combination]:
     """Return the systems, runtimes, levels and methods of the selected results, those with the most bricks first."""
     index, rows = selection.generation.index, selection.rows
-    ways, first, way_of_row = np.unique(_numbered(index, _WAY, rows), return_index=True, return_inverse=True)
+    ways, first, way_of_row = np.unique(numbered(index, _WAY, rows), return_index=True, return_inverse=True)
     of_bricks = index.column("brick")[rows] > 0
 
     def counted(chosen: NDArray[np.bool_], columns: Sequence[str] = ()) -> list[int]:
         """Count the chosen rows of each way, or their distinct values in these columns."""
         owners = way_of_row[chosen]
         if columns:
-            owners = np.unique(_numbered(index, columns, rows[chosen]) * len(ways) + owners) % len(ways)
+            owners = np.unique(numbered(index, columns, rows[chosen]) * len(ways) + owners) % len(ways)
         return [int(count) for count in np.bincount(owners, minlength=len(ways))]
 
     examples = summaries_of(index, rows[first])
@@ -196,9 +276,14 @@ def combinations(selection: Selection) -> list[Combination]:
     return sorted(found, key=lambda each: (-each.pairs, -each.measurements, each.system, each.runtime, each.protocol))
 
 
-def _numbered(index: Index, columns: Sequence[str], rows: Rows) -> NDArray[np.int64]:
-    """Return a number for each row; rows with equal texts in these columns have equal numbers."""
-    numbers = np.zeros(len(rows), dtype=np.int64)
+def numbered(index: Index, columns: Sequence[str], rows: Rows) -> NDArray[np.int64]:
+    """Return a number for each row; rows with equal values in these columns have equal numbers."""
+    numbers, most = np.zeros(len(rows), dtype=np.int64), 1
     for column in columns:
-        numbers = numbers * len(index.vocabularies[column].texts) + index.column(column)[rows]
+        values = index.column(column)[rows].astype(np.int64)
+        width = int(values.max(initial=0)) + 1
+        if most * width > _LARGEST:
+            found, numbers = np.unique(numbers, return_inverse=True)
+            most = len(found)
+        numbers, most = numbers * width + values, most * width
     return numbers

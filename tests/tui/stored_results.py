@@ -25,7 +25,7 @@ def store_results(data: DataFolder) -> None:
     for number in range(BRICKS):
         brick = form(number, OPERATORS[number % len(OPERATORS)])
         context = "conv" if number % 3 else "plain"
-        what: dict[str, Any] = {"brick": brick.key, "context": context, "run": "20261120-080000-0001"}
+        what: dict[str, Any] = {"brick": brick.key, "context": context}
         latency_ms = 0.02 * (1 + number)
         records += (
             brick,
@@ -33,7 +33,7 @@ def store_results(data: DataFolder) -> None:
             measurement(**what, **_timed(100 + number, latency_ms), noise=NOISE),
             measurement(**what, **_timed(200 + number, latency_ms * (1.5 if number % 4 else 1), THERE)),
         )
-    records += (end_to_end(**_timed(300, 8.0), run="r1"), end_to_end(**_timed(301, 11.0, THERE), run="r2"))
+    records += (end_to_end(**_timed(300, 8.0) | {"run": "r1"}), end_to_end(**_timed(301, 11.0, THERE) | {"run": "r2"}))
     with ResultsDatabase(data.store) as store:
         store.add(*records)
 
@@ -47,6 +47,7 @@ def _timed(number: int, latency_ms: float, on: str = HERE, day: int = 21) -> dic
         "samples_ms": samples,
         "statistics": summarise(samples),
         "when": when,
+        "run": f"202611{day}-080000-0001",
         "uuid": f"{number:032x}",
         "flags": ("drift",) if number == 103 else (),
     }

@@ -11,17 +11,22 @@ from textual.widgets import Input
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import parse_filter
+from dlbricks_tui.store.statistics import summarise
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen, HiddenMarksScreen
+from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
 from dlbricks_tui.tui.results.comparison import ContrastScreen
 from dlbricks_tui.tui.results.dialogs import DeleteScreen
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.store.samples import form, measurement, provenance
-from tests.tui.application import MEDIUM, WIDE, app_on, press, running, screen_text, settled, showing
+from tests.store.samples import end_to_end, form, measurement, provenance
+from tests.tui.application import MEDIUM, NARROW, WIDE, app_on, press, running, screen_text, settled, showing
 from tests.tui.stored_results import BRICKS, HERE, RESULTS, THERE
+
+# At the time of the tests.
+AN_HOUR_AGO = "2026-11-21T13:30:00+00:00"
 
 
 @asynccontextmanager
@@ -81,7 +86,7 @@ SOUGHT = (
     ("good=no", 1),
     ("1x64x56x7", 3),
     (form(0, "conv").key[:9], 3),
-    ('run="20261120-080000-0001" relu', 12),
+    ('run="20261121-080000-0001" relu', 8),
     ('run="20261120-080000', 0),
     ("nosuchthing", 0),
 )
@@ -115,17 +120,62 @@ async def test_the_underlined_column_is_sorted_both_ways(stored: DataFolder) -> 
     async with results_screen(stored) as pilot:
         await press(pilot, "s")
         assert column(pilot, "name") == sorted(column(pilot, "name"))
-        await press(pilot, "l", "s")
+        await press(pilot, *["l"] * 4, "s")
         assert column(pilot, "trimmed_mean_ms")[:2] == sorted(column(pilot, "trimmed_mean_ms"), reverse=True)[:2]
         await press(pilot, "s")
         assert column(pilot, "trimmed_mean_ms") == sorted(column(pilot, "trimmed_mean_ms"))
         assert "ms↑" in screen_text(pilot)
-        await press(pilot, "h", "s")
+        await press(pilot, *["h"] * 4, "s")
         assert "name↑" in screen_text(pilot)
 
 
+async def test_results_of_one_name_are_told_apart_on_80_columns(new: DataFolder) -> None:
+    with ResultsDatabase(new.store) as store:
+        for threads, batch in ((1, 1), (2, 1), (2, 8)):
+            identity = f"onnxruntime-1.32.0 python-3.11 threads-{threads}"
+            store.add(end_to_end(runtime=identity, batch_size=batch, run=f"run {threads} {batch}", when=AN_HOUR_AGO))
+    async with results_screen(new, NARROW) as pilot:
+        heading, *rows = screen_text(pilot).splitlines()[1:5]
+    assert heading.split()[1:7] == ["name", "runtime", "threads", "batch", "ms", "when↓"]
+    told = sorted(tuple(row.split()[-8:-5]) for row in rows)
+    assert told == [
+        ("onnxruntime-1.32.0", "1", "1"),
+        ("onnxruntime-1.32.0", "2", "1"),
+        ("onnxruntime-1.32.0", "2", "8"),
+    ]
+    assert all("1 h ago" in row for row in rows)
+
+
+async def test_a_run_has_one_result_of_each_brick_and_model(new: DataFolder) -> None:
+    layers = [(f"fire{number}", (latency_ms,) * 9) for number, latency_ms in enumerate((1.0, 3.0), start=1)]
+    with ResultsDatabase(new.store) as store:
+        for place, (layer, samples_ms) in enumerate(layers):
+            taken = {"samples_ms": samples_ms, "statistics": summarise(samples_ms), "context": ""}
+            where = {"occurrence": (("layer", layer),), "uuid": f"{place:032x}", "when": AN_HOUR_AGO}
+            store.add(form(1, "conv"), measurement(brick=form(1, "conv").key, **taken, **where))
+        # The latency at first, and that in the rounds of the bricks.
+        for minute, samples_ms in enumerate(((20.0,) * 9, (21.0,) * 9)):
+            when = f"2026-11-21T13:0{minute}:00+00:00"
+            store.add(end_to_end(samples_ms=samples_ms, statistics=summarise(samples_ms), when=when))
+    async with results_screen(new, WIDE) as pilot:
+        assert titled(pilot) == "1 Results 2"
+        assert sorted(column(pilot, "trimmed_mean_ms")) == [2.0, 21.0]
+        await press(pilot, "slash", '"of=brick"', "enter")
+        assert "Mean of 2 layers" in screen_text(pilot) and "fire2" in screen_text(pilot)
+        assert "18 samples" in screen_text(pilot)
+        await press(pilot, "slash", "ctrl+u", '"of=model"', "enter")
+        assert pilot.app.screen.query_one(HistoryPanel).border_title == "3 History 1 run"
+        await press(pilot, "slash", "escape", "a", "d", "y")
+        assert titled(pilot) == "1 Results 0"
+        with ResultsDatabase(new.store) as store:
+            assert not store.select()
+        await press(pilot, "u")
+        with ResultsDatabase(new.store) as store:
+            assert len(store.select()) == 4 and len(store.results()) == 2
+
+
 async def test_columns_that_do_not_fit_are_reached_to_the_right(stored: DataFolder) -> None:
-    async with results_screen(stored, (80, 24)) as pilot:
+    async with results_screen(stored, NARROW) as pilot:
         assert "good" not in screen_text(pilot).splitlines()[1]
         await press(pilot, *["l"] * 12)
         assert "good" in screen_text(pilot).splitlines()[1]
@@ -136,25 +186,25 @@ async def test_columns_that_do_not_fit_are_reached_to_the_right(stored: DataFold
 async def test_columns_can_be_selected_and_ordered(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "c", "space", "space", "K", "enter")
-        # Name and latency are hidden, and the samples come first.
-        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
+        # Name and runtime are hidden, and the threads come first.
+        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["threads", "batch", "ms"]
         await press(pilot, "c", "escape")
-        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["n", "when,", "UTC↓"]
+        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["threads", "batch", "ms"]
 
 
 async def test_a_column_can_be_moved_in_both_directions(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "c", "J", "enter")
-        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["ms", "name", "n"]
+        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["runtime", "name", "threads"]
         await press(pilot, "c", "j", "j", "l", "right", "left", "h", "K", "enter")
-        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["ms", "n", "name"]
+        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["runtime", "threads", "name"]
         await press(pilot, "c", "h", "G", "l", "enter")
-        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["ms", "n", "name"]
+        assert screen_text(pilot).splitlines()[1].split()[1:4] == ["runtime", "threads", "name"]
 
 
 async def test_at_least_one_column_has_to_be_selected(stored: DataFolder) -> None:
     async with results_screen(stored) as pilot:
-        await press(pilot, "c", *["space"] * 9, "enter")
+        await press(pilot, "c", *["space"] * len(FIRST_COLUMNS), "enter")
         assert not isinstance(pilot.app.screen, ResultsScreen)
 
 
@@ -212,7 +262,7 @@ async def test_each_measurement_in_the_history_of_a_brick_can_be_read(stored: Da
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         history = pilot.app.screen.query_one(HistoryPanel)
-        assert history.border_title == "3 History 2"
+        assert history.border_title == "3 History 2 runs"
         assert "-9." in screen_text(pilot)
         await press(pilot, "3", "j", "enter")
         assert "25 samples, 2026-11-20 08:05 UTC" in screen_text(pilot)
@@ -298,13 +348,26 @@ async def test_deletions_can_be_undone_one_after_another(stored: DataFolder) -> 
         await press(pilot, "d", "y", "a", "d", "y")
         assert titled(pilot) == "1 Results 0"
         await press(pilot, "u")
-        assert titled(pilot) == f"1 Results {RESULTS - 1}"
+        assert titled(pilot) == f"1 Results {RESULTS - 1}, {RESULTS - 1} restored: +"
         await press(pilot, "u")
+        assert titled(pilot) == f"1 Results {RESULTS}, 1 restored: +"
         assert sorted(column(pilot, "id")) == sorted(before)
         pilot.app.clear_notifications()
         await press(pilot, "u")
         (said,) = pilot.app._notifications
         assert said.message == "Nothing was deleted in this session."
+
+
+async def test_restored_results_are_marked_and_in_sight(stored: DataFolder) -> None:
+    async with results_screen(stored, NARROW) as pilot:
+        await press(pilot, "G")
+        (deleted,) = table(pilot).under_cursor or ()
+        await press(pilot, "d", "y", "g", "u")
+        (under_cursor,) = table(pilot).under_cursor or ()
+        assert under_cursor == deleted
+        assert [line for line in screen_text(pilot).splitlines() if "+" in line[:4] and deleted.name in line]
+        await press(pilot, "k", "d", "y")
+        assert "restored" not in titled(pilot)
 
 
 async def test_without_marks_the_selected_result_is_deleted(stored: DataFolder) -> None:

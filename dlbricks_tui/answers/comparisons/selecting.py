@@ -38,7 +38,7 @@ def select_named(store: ResultsDatabase, text: str, where: Sequence[str] = ()) -
     """
     words = _words_of(text)
     filters = [word for word in words if is_filter(word)]
-    selection = store.select(*where, *filters)
+    selection = store.results(*where, *filters)
     named: list[str] = []
     for word in (word for word in words if not is_filter(word)):
         meaning = _only_meaning(word, store, selection)

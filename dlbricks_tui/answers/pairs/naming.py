@@ -41,6 +41,7 @@ def named_side(store: ResultsDatabase, text: str) -> NamedSide:
     if _ID.fullmatch(text):
         found = store.select(f"id={text}")
         if len(found) == 1:
+            found = store.result_of(found[0])
             return NamedSide(Kind.RESULT, NamedSelection(_result_name(found[0]), found))
     named = select_named(store, text)
     words = named.name.split(" ")
@@ -53,6 +54,7 @@ def result_side(store: ResultsDatabase, identity: str) -> NamedSide:
     found = store.select(equal(id=identity))
     if not found:
         raise NotComparableError(f"the result {identity[:12]} was deleted: mark another one")
+    found = store.result_of(found[0])
     return NamedSide(Kind.RESULT, NamedSelection(_result_name(found[0]), found))
 
 
@@ -110,4 +112,4 @@ def _side_of_result(store: ResultsDatabase, named: NamedSelection) -> Side:
 
 def _bricks_of(store: ResultsDatabase, summary: Summary) -> Side:
     asked = equal(run=summary.run, of="brick", runtime=summary.runtime, batch_size=summary.batch_size)
-    return side_of_selection(store, NamedSelection(f"run {summary.run}", store.select(asked)))
+    return side_of_selection(store, NamedSelection(f"run {summary.run}", store.results(asked)))

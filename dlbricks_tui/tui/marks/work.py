@@ -67,7 +67,7 @@ def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSide:
     if row.kind is Kind.RESULT:
         return result_side(store, identity)
     query = equal(system=identity) if row.kind is Kind.SYSTEM else equal(run=identity)
-    found = store.select(query)
+    found = store.results(query)
     if not found:
         raise NotComparableError(f"{row.kind.value} {row.name} has no results of its own: nothing was measured in it")
     return NamedSide(row.kind, NamedSelection(row.name, found))

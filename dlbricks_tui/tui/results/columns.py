@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.selections import SortOrder
+from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.dialogs.dialog import Box, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, column, contains_all, line
@@ -21,6 +22,7 @@ from dlbricks_tui.wording.numbers import milliseconds
 _MOST_ORDERS = 3
 _KEY_DIGITS = 12
 _MINUTES = len("2026-11-21T12:34")
+_AGO = len("59 min ago")
 _WIDEST_NAME = 60
 _GAP = 1
 NO_RESULT = "No result is selected."
@@ -38,13 +40,13 @@ class Heading(NamedTuple):
 HEADINGS: Mapping[str, Heading] = {
     "id": Heading("id", _KEY_DIGITS, "the id of the result"),
     "of": Heading("of", 5, "brick or model"),
-    "name": Heading("name", 22, "operators, window and input of a brick; the name of a model"),
+    "name": Heading("name", 18, "operators, window and input of a brick; the name of a model"),
     "kind": Heading("kind", 13, "the kind of a brick"),
     "brick": Heading("brick", _KEY_DIGITS, "the key of the brick"),
     "context": Heading("context", 14, "the context of the brick"),
     "model": Heading("model key", _KEY_DIGITS, "the key of the model"),
     "system": Heading("system", 16, "the system"),
-    "runtime": Heading("runtime", 20, "the runtime"),
+    "runtime": Heading("runtime", 18, "the framework with its version; a result has the rest"),
     "level": Heading("level", 7, "written or fused layers"),
     "protocol": Heading("protocol", 13, "the method of measuring"),
     "batch_size": Heading("batch", 6, "the batch size"),
@@ -60,14 +62,17 @@ HEADINGS: Mapping[str, Heading] = {
     "high_ms": Heading("high", _NUMBER, "the upper end of the 95 % interval"),
     "samples": Heading("n", 5, "the number of samples"),
     "reference_ms": Heading("reference", _NUMBER, "the latency of the reference: the speed of the host"),
-    "when": Heading("when, UTC", _MINUTES, "the time of the measurement"),
+    "when": Heading("when", _AGO, "the age of the measurement; a result has the time"),
     "run": Heading("run", 20, "the id of the run"),
     "good": Heading("good", 5, "whether no flag was raised"),
     "models": Heading("models", 22, "the models of the run that measured it"),
     "origin": Heading("origin", 12, "own, unsigned, or who signed the imported file"),
 }
-# The first of them fit on 80 columns.
-FIRST_COLUMNS = ("name", "trimmed_mean_ms", "samples", "when", "system", "runtime", "context", "level", "good")
+# Those up to the age fit on 80 columns: they tell results of one brick or model apart.
+FIRST_COLUMNS = (
+    *("name", "runtime", "threads", "batch_size", "trimmed_mean_ms", "when"),
+    *("precision", "models", "samples", "system", "context", "level", "good"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +124,13 @@ def first_to_show(columns: Sequence[str], current: int, first: int, width: int) 
     while len(placed(columns, first, width)) <= current - first:
         first += 1
     return first
+
+
+def short_cell(column: str, value: Any) -> str:
+    """Return the text of a value in a list, where the age of a result and its framework tell more at a glance."""
+    if column == "when":
+        return ago(str(value))
+    return str(value).partition(" ")[0] if column == "runtime" else cell(column, value)
 
 
 def is_right(column: str) -> bool:

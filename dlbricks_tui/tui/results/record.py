@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.lines import (
     BLANK,
     Line,
@@ -26,10 +27,10 @@ from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import NO_RESULT, cell
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
-from dlbricks_tui.wording.numbers import milliseconds, percent, signed_percent
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.store.columns import Summary
     from dlbricks_tui.store.records import Facts, Provenance, Result
@@ -56,17 +57,21 @@ def _way(summary: Summary) -> Iterator[Line]:
     yield fact("level", summary.level.value, Span(f", protocol {summary.protocol}", "muted"))
     kernel = f", kernel {summary.kernel_variant}" if summary.kernel_variant else ""
     yield fact("variant", summary.variant.in_words, Span(f", {summary.dtype}{kernel}", "muted"))
+    yield fact("when, UTC", cell("when", summary.when), Span(f", {ago(summary.when)}", "muted"))
     yield fact("run", summary.run)
     yield fact("id", summary.id[:_KEY_DIGITS])
 
 
-def _samples_and_facts(result: Result, width: int) -> Iterator[Line]:
+def _samples_and_facts(result: Result, layers: Sequence[tuple[str, float]], width: int) -> Iterator[Line]:
     for flag in result.flags:
         yield fact("doubtful", Span(flag, "warn"))
     yield BLANK
     yield from sample_lines(result, width)
     yield from _facts("Conditions on the host", result.noise)
-    yield from _facts("Occurrence", getattr(result, "occurrence", ()))
+    if layers:
+        yield from _facts(f"Mean of {len(layers)} layers", tuple((name, in_ms(found)) for name, found in layers))
+    else:
+        yield from _facts("Occurrence", getattr(result, "occurrence", ()))
 
 
 def _origin(found: Provenance | None, model: str) -> Iterator[Line]:
@@ -130,7 +135,8 @@ class RecordPanel(Panel):
         yield line(Span(summary.name or summary.brick or summary.model, "strong"))
         yield from _latency(summary)
         yield from _way(summary)
-        yield from _samples_and_facts(self._shown.result, width) if self._shown.result else _lost()
+        read, layers = self._shown.result, self._shown.layers
+        yield from _samples_and_facts(read, layers, width) if read else _lost()
         yield from _origin(self._shown.provenance, summary.model)
 
 
@@ -145,15 +151,15 @@ def result_row(summary: Summary) -> ComparableRow:
 
 
 class HistoryPanel(ItemPanel["Summary"]):
-    """All measurements of one brick or model in one way, the newest first."""
+    """The results of all runs for one brick or model in one way, the newest first."""
 
     scope = actions.HISTORY
     TITLE = "History"
     REACHED_BY = "results.go_to_history"
     ABOUT = (
-        "All measurements of the brick in its context, or of the model, on the same system by the same runtime, the "
-        "newest first: time, milliseconds, and the change since the previous one. A change in brackets may be due to "
-        "sampling, because the intervals overlap."
+        "The results of all runs for the brick in its context, or for the model, on the same system by the same "
+        "runtime, the newest first: time, milliseconds, and the change since the previous run. A change in brackets "
+        "may be due to sampling, because the intervals overlap."
     )
 
     @dataclass
@@ -178,7 +184,7 @@ class HistoryPanel(ItemPanel["Summary"]):
             self.rows.cursor = 0
 
     def show_counts(self) -> None:
-        self.show_title(f" {len(self.items):,}" if self.items else "")
+        self.show_title(f" {counted(len(self.items), 'run')}" if self.items else "")
 
     def action_open(self) -> None:
         if self.selected is not None:

@@ -120,8 +120,9 @@ class ResultsScreen(PanelledScreen[None]):
         else:
             self.notify("Nothing was deleted in this session.")
 
-    def _restored(self, count: int) -> None:
-        self._changed(f"{counted(count, 'result')} restored.")
+    def _restored(self, ids: frozenset[str]) -> None:
+        self._table.mark_restored(ids)
+        self._changed(f"{counted(len(ids), 'result')} restored.")
 
     def action_export(self) -> None:
         self._choose(self._table.shown, self._ask_where_to_export)
@@ -181,6 +182,7 @@ class ResultsScreen(PanelledScreen[None]):
     def _deleted(self, chosen: Selection, count: int) -> None:
         self._undo.append(chosen)
         self._table.unmark(chosen)
+        self._table.mark_restored(frozenset())
         self._changed(f"{counted(count, 'result')} deleted; {key('results.undo_delete')} restores the results.")
 
     def _export(self, chosen: Selection, path: Path) -> None:

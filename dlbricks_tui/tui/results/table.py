@@ -22,6 +22,7 @@ from dlbricks_tui.tui.results.columns import (
     first_to_show,
     is_right,
     placed,
+    short_cell,
 )
 from dlbricks_tui.tui.results.record import result_row
 from dlbricks_tui.tui.results.work import ResultQuery, quoted
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.marks.marks import ComparableRow
     from dlbricks_tui.tui.results.work import Found
 
-MARK = "•"
+MARK, RESTORED = "•", "+"
 _DOWN, _UP = "↓", "↑"
 # The cursor sign and the mark.
 _BEFORE = 2
@@ -49,6 +50,8 @@ class ResultRows(RowsView):
         self.selection: Selection | None = None
         self.arrangement = Arrangement()
         self.marked: set[int] = set()
+        # The rows that the last undo has brought back.
+        self.restored: frozenset[int] = frozenset()
         self.current = 0
         self.first = 0
 
@@ -61,10 +64,12 @@ class ResultRows(RowsView):
             return ()
         here = self.selection[index : index + 1]
         cells = [
-            column(cell(name, here.values(name)[0]), wide, _style(name), right=is_right(name))
+            column(short_cell(name, here.values(name)[0]), wide, _style(name), right=is_right(name))
             for name, wide in placed(self.arrangement.columns, self.first, width - 1)
         ]
-        mark = Span(MARK if int(here.rows[0]) in self.marked else " ", "mark")
+        row = int(here.rows[0])
+        mark = Span(RESTORED, "good") if row in self.restored else Span(" ")
+        mark = Span(MARK, "mark") if row in self.marked else mark
         return (mark, *(part for each in cells for part in (each, Span(" "))))
 
     def heading(self, width: int) -> Line:
@@ -121,6 +126,8 @@ class ResultsPanel(Panel):
         super().__init__(self._list, id="result-table")
         self._list.stands_for = self._comparable
         self.total = 0
+        self._restored: frozenset[str] = frozenset()
+        self._reveals_restored = False
         self._answered: ResultQuery | None = None
         self._list.show_placeholder(line(Span("Reading the store.", "muted")))
 
@@ -143,7 +150,7 @@ class ResultsPanel(Panel):
         """All marked results; None if there are none."""
         if self.shown is None or not self._list.marked:
             return None
-        return Selection(self.shown.generation, np.array(sorted(self._list.marked), dtype=np.intp))
+        return self.shown.of_rows(np.array(sorted(self._list.marked), dtype=np.intp))
 
     @property
     def marked_in_view(self) -> Selection | None:
@@ -151,7 +158,7 @@ class ResultsPanel(Panel):
         marked = self.marked
         if marked is None or self.shown is None:
             return None
-        return Selection(marked.generation, marked.rows[np.isin(marked.rows, self.shown.rows)])
+        return marked.of_rows(marked.rows[np.isin(marked.rows, self.shown.rows)])
 
     def heading(self, width: int) -> Line:
         return self._list.heading(width)
@@ -171,11 +178,21 @@ class ResultsPanel(Panel):
         stays = self._answered == found.query
         self._answered, self.total = found.query, found.total
         self._list.selection = found.selection
+        index = None if found.selection is None else found.selection.generation.index
+        rows = () if index is None else map(index.row_of_uuid, self._restored)
+        self._list.restored = frozenset(it for it in rows if it is not None)
         self._say(found.problem)
         self._list.rows_changed()
+        if self._reveals_restored:
+            row = max(self._list.restored, default=row)
+            stays, self._reveals_restored = True, False
         self._list.move_to(self._position_of(row) if stays else 0)
         self._show_counts()
         self._post_selected()
+
+    def mark_restored(self, ids: frozenset[str]) -> None:
+        """Mark the results that were brought back once they are shown, and go to one of them."""
+        self._restored, self._reveals_restored = ids, bool(ids)
 
     def _arrange_by(self, arrangement: Arrangement) -> None:
         """Show other columns, or ask for another order."""
@@ -276,7 +293,8 @@ class ResultsPanel(Panel):
 
     def _show_counts(self) -> None:
         shown, marked, in_view = self._list.row_count, self.marked, self.marked_in_view
-        self.show_title(f" {counts_text(shown, self.total)}")
+        restored = f", {len(self._list.restored):,} restored: {RESTORED}" if self._list.restored else ""
+        self.show_title(f" {counts_text(shown, self.total)}{restored}")
         self.border_subtitle = marks_text(len(marked or ()), len(in_view or ()))
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
+from tinydb import where
 
 from dlbricks_tui.store.contrast import contrast
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
@@ -67,9 +69,9 @@ def find(shared: SharedStore, query: ResultQuery) -> Found:
     """Find results, including those that were just stored."""
     with shared.held() as store:
         store.refresh()
-        total = len(store.select(order=()))
+        total = len(store.results(order=()))
         try:
-            return Found(query, store.select(*queries_of(query.text), order=query.orders), total)
+            return Found(query, store.results(*queries_of(query.text), order=query.orders), total)
         except QueryError as error:
             return Found(query, None, total, str(error))
 
@@ -81,6 +83,8 @@ class ResultRead(NamedTuple):
     # None if its samples can no longer be read.
     result: Result | None
     history: tuple[Summary, ...]
+    # The layers whose mean a result of a brick is, with their latencies; none for a single one.
+    layers: tuple[tuple[str, float], ...]
     # Where it comes from; None if the store does not know.
     provenance: Provenance | None
 
@@ -89,35 +93,45 @@ def read_result(shared: SharedStore, one: Selection) -> ResultRead:
     """Read a result and the history of its brick or model."""
     (summary,) = one.summaries()
     with shared.held() as store:
-        try:
-            result = one.result(0)
-        except DamagedResultError:
-            # The store has recorded the damage; the summary is still valid.
-            result = None
+        result: Result | None = None
+        layers: tuple[tuple[str, float], ...] = ()
+        # The store has recorded any damage; the summary is still valid.
+        with suppress(DamagedResultError):
+            result, layers = one.result(0), _layers(one.records)
         same = equal(brick=summary.brick, model=summary.model, context=summary.context, system=summary.system)
         same &= equal(runtime=summary.runtime, level=summary.level.value, protocol=summary.protocol)
-        history = store.select(same, order=OLDEST_FIRST).summaries()
+        history = store.results(same, order=OLDEST_FIRST).summaries()
         origin = store.provenance_of(summary.run, summary.runtime)
-    return ResultRead(summary, result, tuple(history), origin)
+    return ResultRead(summary, result, tuple(history), layers, origin)
+
+
+def _layers(records: Selection) -> tuple[tuple[str, float], ...]:
+    found = [records.result(place) for place in range(len(records))]
+    named = [(dict(getattr(it, "occurrence", ())).get("layer"), it.statistics.trimmed_mean_ms) for it in found]
+    return tuple([(str(name), latency_ms) for name, latency_ms in named if name]) if len(named) > 1 else ()
 
 
 def read_again(shared: SharedStore, summary: Summary) -> ResultRead | None:
     """Read the result of a summary; None if it was deleted since."""
     with shared.held() as store:
         found = store.select(equal(id=summary.id))
-    return read_result(shared, found) if found else None
+        result = store.result_of(found[0]) if found else None
+    return None if result is None else read_result(shared, result)
 
 
 def delete(shared: SharedStore, selection: Selection) -> int:
-    """Delete results, and return how many of them still existed."""
+    """Delete results, and return their number."""
     with shared.held() as store:
-        return store.delete(selection.values("id"))
+        store.delete(selection.records.values("id"))
+    return len(selection)
 
 
-def restore(shared: SharedStore, selection: Selection) -> int:
-    """Restore deleted results, and return their number."""
+def restore(shared: SharedStore, selection: Selection) -> frozenset[str]:
+    """Restore deleted results, and return the ids of those that the store has again."""
     with shared.held() as store:
-        return store.restore(selection)
+        store.restore(selection.records)
+        store.refresh()
+        return frozenset(store.select(where("id").one_of(selection.values("id")), order=()).values("id"))
 
 
 def export(shared: SharedStore, selection: Selection, path: Path) -> int:
