@@ -121,6 +121,20 @@ class RunProgress:
     ended: RunEnded | None = None
 
     @property
+    def bricks_done(self) -> int:
+        """The number of bricks that need no more work."""
+        planned = self.planned
+        known = planned.bricks_reused + planned.bricks_failed_before if planned else 0
+        return known + self.bricks_measured + self.bricks_failed
+
+    @property
+    def models_done(self) -> int:
+        """The number of whole models that need no more work."""
+        planned = self.planned
+        known = planned.models_reused + planned.models_failed_before if planned else 0
+        return known + self.models_measured + self.models_failed
+
+    @property
     def total(self) -> int:
         """The number of bricks and whole models."""
         return self.planned.bricks + self.planned.models if self.planned else 0
@@ -128,12 +142,7 @@ class RunProgress:
     @property
     def done(self) -> int:
         """The number of bricks and whole models that need no more work."""
-        if self.planned is None:
-            return 0
-        known = self.planned.bricks_reused + self.planned.models_reused
-        given_up = self.planned.bricks_failed_before + self.planned.models_failed_before
-        now = self.bricks_measured + self.bricks_failed + self.models_measured + self.models_failed
-        return known + given_up + now
+        return self.bricks_done + self.models_done if self.planned else 0
 
     @property
     def being_sampled(self) -> tuple[ProgramProgress, ...]:

@@ -117,11 +117,11 @@ class ThreadSafeEstimator:
             )
 
     def measurements(self, pair: Pair, way: Way) -> Measurements | None:
-        """Return the newest good samples of a brick in a context, and all its latencies, oldest first."""
+        """Return the newest good samples of a brick in a context, and its latency in each run, oldest first."""
         with self._store.held() as store:
             asked = equal(brick=pair[0], context=pair[1], of="brick", good=True, system=way.system)
             asked &= equal(runtime=way.runtime, level=way.level.value, protocol=way.protocol)
-            found = store.select(asked, order=LEAST_FIRST)
+            found = store.results(asked, order=LEAST_FIRST)
             newest = found.result(-1) if found else None
             if not isinstance(newest, Measurement):
                 return None

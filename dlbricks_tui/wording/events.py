@@ -26,7 +26,7 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.wording.numbers import counted, duration, percent, with_interval
-from dlbricks_tui.wording.runs import Note, Phrase, Tone
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Phrase, Tone
 
 _NOISE_HINT = "close other programs, or measure when the host is quiet"
 
@@ -131,6 +131,14 @@ def inputs_given_before(model: str, given: str) -> str:
 def reading(event: ModelLoading) -> str:
     """Return which of the models is being read."""
     return f"reading {event.model}, {event.number} of {event.of}"
+
+
+def counts_of(progress: RunProgress) -> tuple[Done, Done]:
+    """Return how many bricks and how many whole models need no more work; none before the plan is known."""
+    planned = progress.planned
+    if planned is None:
+        return NONE_DONE, NONE_DONE
+    return Done(progress.bricks_done, planned.bricks), Done(progress.models_done, planned.models)
 
 
 def doing_now(progress: RunProgress) -> str:

@@ -47,11 +47,27 @@ def load_in_words(load: Load) -> str:
     return f"{load.busy_cores:.1f} of {counted(load.cores, 'core')} busy{taken}"
 
 
+class Done(NamedTuple):
+    """The number of bricks or models of a run that need no more work, and of all of them."""
+
+    done: int
+    total: int
+
+
+NONE_DONE = Done(0, 0)
+
+
+def named_counts(bricks: Done, models: Done) -> list[str]:
+    """Return what a run counts: bricks, and models that it times end to end, as far as it has any."""
+    counts = ((bricks, "brick"), (models, "model"))
+    return [f"{each.done:,} of {counted(each.total, noun)}" for each, noun in counts if each.total]
+
+
 def how_far(
-    done: int, total: int, failed: int = 0, seconds_left: float | None = None, at_limits: int = 0
+    bricks: Done, models: Done, failed: int = 0, seconds_left: float | None = None, at_limits: int = 0
 ) -> list[Phrase]:
     """Return the progress of a run, the most important first, without counts of zero and unknown times."""
-    found = [Phrase(f"{done:,} of {total:,} done")] if total else []
+    found = [Phrase(told) for told in named_counts(bricks, models)]
     found += [Phrase(f"{failed:,} failed", Tone.FAILURE)] if failed else []
     found += [Phrase(f"{at_limits:,} stopped at a limit")] if at_limits else []
     found += [Phrase(f"{duration(seconds_left)} left")] if seconds_left else []

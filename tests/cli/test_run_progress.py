@@ -92,14 +92,14 @@ def test_without_a_terminal_progress_is_an_occasional_line_and_one_per_important
         "run r of 1 model, process 1",
         "cannot fuse m (its branches disagree); its layers are measured as written in the file",
         "3 bricks: 1 known, 2 to measure; about 3 min",
-        "1 of 3 done, 3 min left",
+        "1 of 3 bricks, 3 min left",
     ]
     shown.take(at_once(ESTIMATE))
     clock.now = 11.0
     shown.take(ProgramFailed(when=at(4), reason="crashed", message="SIGSEGV", **ABOUT))
     assert capsys.readouterr().err.splitlines() == [
         f"failed: conv 3x3 1x8x8x8 ({'b' * 12}): crashed: SIGSEGV",
-        "2 of 3 done, 1 failed, 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
+        "2 of 3 bricks, 1 failed, 2 min left; m 12.34 ms (12.00 to 20.00, without 1 of its layers)",
     ]
 
 
@@ -118,13 +118,13 @@ def test_a_calibrating_run_shows_the_time_left_of_the_whole_run(
     assert capsys.readouterr().err.splitlines() == [
         "3 bricks: 1 known, 2 to measure; about 3 min",
         "calibrating on network 1 of 11: net 1",
-        "1 of 3 done, 3 min left; calibrating, network 1 of 11",
+        "1 of 3 bricks, 3 min left; calibrating, network 1 of 11",
         "calibrating on network 2 of 11: net 2",
-        "1 of 3 done, 2 min left; calibrating, network 2 of 11; 1 round repeated (1 s)",
+        "1 of 3 bricks, 2 min left; calibrating, network 2 of 11; 1 round repeated (1 s)",
         "calibrating on network 3 of 11: net 3",
-        "1 of 3 done, 2 min left; calibrating, network 3 of 11; 2 rounds repeated (2 s)",
+        "1 of 3 bricks, 2 min left; calibrating, network 3 of 11; 2 rounds repeated (2 s)",
         "calibrated: mean error 1.2 % on networks left out of the fit",
-        "1 of 3 done, 89 s left; 3 rounds repeated (3 s)",
+        "1 of 3 bricks, 89 s left; 3 rounds repeated (3 s)",
     ]
 
 
@@ -226,7 +226,7 @@ def test_on_a_terminal_a_progress_display_is_drawn_and_erased() -> None:
         shown.take(at_once(event))
     picture = screen.getvalue()
     assert "running" in picture
-    assert "1 of 3 done, 2 min left; conv 3x3 1x8x8x8, 1 sample so far" in picture
+    assert "1 of 3 bricks, 2 min left; conv 3x3 1x8x8x8, 1 sample so far" in picture
     assert "12.34 ms" in picture
     shown.take(
         ProgramMeasured(trimmed_mean_ms=1, low_ms=1, high_ms=1, samples=20, warm_up=0, outliers=0, stop="", **ABOUT)
@@ -247,8 +247,8 @@ def test_programs_stopped_at_a_limit_are_counted_during_the_run_and_at_its_end(
     for event in [*BEGINNING, found]:
         clock.now += 11.0
         shown.take(event)
-    assert "2 of 3 done, 1 stopped at a limit" in capsys.readouterr().err
+    assert "2 of 3 bricks, 1 stopped at a limit" in capsys.readouterr().err
     counts: dict[str, Any] = {"bricks": 3, "bricks_measured": 1, "bricks_reused": 1, "bricks_failed": 0}
     shown.take(RunEnded(state="finished", message="", seconds=1.0, models_failed=0, **counts))
     told = capsys.readouterr().err
-    assert "1 of 1 are known less precisely than asked for, although they took the most samples: run again" in told
+    assert "1 of 1 brick is known less precisely than asked for, although the most samples were taken: run" in told

@@ -36,7 +36,7 @@ from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.requests import request_for
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
-from dlbricks_tui.tui.run.setting_rows import RunSetting
+from dlbricks_tui.tui.run.setting_rows import SEVERAL_BATCHES, RunSetting, in_several_variants
 from dlbricks_tui.tui.run.settings import choices_after, settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
@@ -113,7 +113,7 @@ def test_a_calibration_is_shown_at_any_width() -> None:
     (narrow,) = bar_lines(run, 80)
     assert "calibrating, network 3 of 11 · 2 min left" in text_of(narrow)
     wide = [text_of(line) for line in bar_lines(run, 120)]
-    assert "8 of 42 done · 2 min left" in wide[0]
+    assert "8 of 40 bricks · 0 of 2 models · 2 min left" in wide[0]
     assert "calibrating, network 3 of 11" in wide[1]
     assert "calibrating, network 3 of 11" in text_of(head_lines(run, 80)[2])
     stopped = replace(run, state=State.PAUSED)
@@ -125,7 +125,7 @@ def test_the_bar_of_an_ended_run_is_a_summary() -> None:
     folding.take([*in_the_middle(), ended()])
     (line,) = bar_lines(folding.snapshot(), 80)
     assert text_of(line).startswith(" finished")
-    assert "18 of 42 done · 1 failed · in 2 min" in text_of(line)
+    assert "17 of 40 bricks · 1 of 2 models · 1 failed" in text_of(line)
 
 
 def test_the_bar_names_the_run_it_waits_for() -> None:
@@ -377,6 +377,33 @@ def test_the_variant_in_view_is_that_of_the_next_run_and_of_the_last_one(data: D
     one_thread = Choices(runtime="mxnet-1.9.1 python-3.11 threads-1")
     assert choices_after(replace(several, choices=one_thread, batch_sizes=(), threads=(1,)), data) == one_thread
     assert choices_after(replace(several, choices=one_thread, batch_sizes=(), threads=(2,)), data).threads == 2
+
+
+def test_settings_of_a_run_belong_to_its_models_and_general_ones_to_the_session(data: DataFolder) -> None:
+    register(data, PAPER)
+    first = settings_for(Choices(), sources("squeezenet1.1"), data, Config())
+    assert len(first.runtimes) > 1
+    last = replace(first, chosen=first.runtimes, threads=(1, 2), batch_sizes=(4,), target=0.05, end_to_end=False)
+    other = settings_for(Choices(), sources("alexnet"), data, Config(), None, last)
+    assert (other.chosen, other.threads, other.batch_sizes) == (other.runtimes[:1], (), ())
+    assert (other.target, other.end_to_end) == (0.05, False)
+    # Its own settings come back, with what another model's run has changed for the session.
+    later = replace(other, target=0.02)
+    again = settings_for(Choices(batch=4), sources("squeezenet1.1"), data, Config(), last, later)
+    assert (again.chosen, again.threads, again.batch_sizes, again.target) == (last.chosen, (1, 2), (4,), 0.02)
+
+
+def test_a_plan_of_several_variants_keeps_those_that_were_chosen(data: DataFolder) -> None:
+    register(data, PAPER)
+    found = sources("squeezenet1.1")
+    usual = in_several_variants(settings_for(Choices(), found, data, Config()))
+    assert usual.chosen == usual.runtimes and usual.batch_sizes == SEVERAL_BATCHES
+    chosen = in_several_variants(settings_for(Choices(threads=2, batch=8), found, data, Config()))
+    assert (chosen.chosen, chosen.threads, chosen.batch_sizes) == (chosen.runtimes, (2,), (8,))
+    # The settings in view name a runtime with its threads.
+    two_threads = PAPER.with_threads(2).identity
+    named = in_several_variants(settings_for(Choices(runtime=two_threads), found, data, Config()))
+    assert (named.chosen, named.threads, named.batch_sizes) == (("paper",), (2,), SEVERAL_BATCHES)
 
 
 def test_the_settings_of_a_run_start_from_the_config(data: DataFolder) -> None:

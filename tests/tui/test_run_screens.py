@@ -110,7 +110,7 @@ async def test_a_running_run_is_in_the_bar_after_a_restart(measured: DataFolder)
     put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
         await shows(pilot, " running ")
-        assert "18 of 42 done · 1 failed" in screen_text(pilot)
+        assert "17 of 40 bricks · 1 of 2 models · 1 failed" in screen_text(pilot)
         assert "resnet18_v1 …12.50 ms ±1.2 %" in screen_text(pilot)
 
 
@@ -160,9 +160,9 @@ async def test_without_a_run_there_is_no_bar(measured: DataFolder) -> None:
 async def test_the_bar_follows_the_run_and_opens_its_screen(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured), (80, 24)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         tell(folder, brick_measured(11, 40))
-        await shows(pilot, "19 of 42 done")
+        await shows(pilot, "18 of 40 bricks")
         await press(pilot, "5")
         assert isinstance(pilot.app.screen, RunScreen)
         await press(pilot, "escape")
@@ -205,18 +205,18 @@ async def test_an_estimate_without_a_run_shows_how_to_measure_the_model(new: Dat
 async def test_the_bar_shows_events_that_happened_on_the_run_screen(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5")
         tell(folder, brick_measured(11, 40))
-        await shows(pilot, "19 of 42 done")
+        await shows(pilot, "18 of 40 bricks")
         await press(pilot, "escape")
-        assert "19 of 42 done" in screen_text(pilot)
+        assert "18 of 40 bricks" in screen_text(pilot)
 
 
 async def test_failures_are_named_as_they_happen(measured: DataFolder) -> None:
     put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5")
         shown = screen_text(pilot)
         assert "✗ Convolution 3x3 1x56x56x56  crashed: the worker" in shown
@@ -229,7 +229,7 @@ async def test_failures_are_named_as_they_happen(measured: DataFolder) -> None:
 async def test_a_cursor_at_the_end_of_the_bricks_follows_the_run(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5")
         bricks = pilot.app.screen.query(RowsView).first()
         assert bricks.cursor == 15
@@ -242,7 +242,7 @@ async def test_a_cursor_at_the_end_of_the_bricks_follows_the_run(measured: DataF
 async def test_each_panel_of_the_run_screen_is_a_key_away(measured: DataFolder) -> None:
     put_run(measured, in_the_middle())
     async with running(app_on(measured), (80, 24)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5")
         seen = []
         for key in ("3", "1", "2", "tab", "tab", "shift+tab"):
@@ -257,7 +257,7 @@ async def test_each_panel_of_the_run_screen_is_a_key_away(measured: DataFolder) 
 async def test_a_run_is_paused_and_continued(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5", "p")
         assert folder.pause_file.exists()
         await shows(pilot, "pausing")
@@ -269,7 +269,7 @@ async def test_a_run_is_paused_and_continued(measured: DataFolder) -> None:
 async def test_a_run_that_has_ended_can_be_neither_paused_nor_cancelled(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5")
         end(folder)
         await shows(pilot, " finished ")
@@ -282,10 +282,10 @@ async def test_a_run_that_has_ended_can_be_neither_paused_nor_cancelled(measured
 async def test_cancelling_asks_first(measured: DataFolder) -> None:
     put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5", "x")
         assert isinstance(pilot.app.screen, CancelScreen)
-        assert "18 of 42 done" in screen_text(pilot)
+        assert "17 of 40 bricks · 1 of 2 models" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, RunScreen)
 
@@ -293,11 +293,11 @@ async def test_cancelling_asks_first(measured: DataFolder) -> None:
 async def test_the_screen_behind_a_box_and_the_box_follow_the_run(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5", "x")
         assert isinstance(pilot.app.screen, CancelScreen)
         tell(folder, brick_measured(11, 40))
-        await eventually(pilot, lambda: screen_text(pilot).count("19 of 42 done") == 2)
+        await eventually(pilot, lambda: screen_text(pilot).count("18 of 40 bricks") == 2)
         assert isinstance(pilot.app.screen, CancelScreen)
 
 
@@ -338,7 +338,7 @@ async def test_an_interrupted_run_is_offered_to_resume(measured: DataFolder, mon
 async def test_an_impossible_action_on_a_run_opens_an_error_box(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, "5", "x")
         folder.set_state(replace(folder.state(), state=State.FINISHED))
         await press(pilot, "y")
@@ -440,7 +440,7 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
         assert "G 2" in screen_text(pilot)
         await shows(pilot, " running ")
         await press(pilot, "5")
-        await shows(pilot, " done")
+        await shows(pilot, " bricks")
         await press(pilot, "p")
         await shows(pilot, " paused ")
         assert folder.state().state is State.PAUSED

@@ -38,6 +38,6 @@ async def test_a_screen_of_runs_matches_its_snapshot(name: str, measured: DataFo
     async with running(app_on(measured)) as pilot:
         # While a run measures nobody looks through the library: what is known of it is to be there before.
         put_run(measured, in_the_middle())
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
         await press(pilot, *SCREENS[name])
         await check_all(pilot, name)

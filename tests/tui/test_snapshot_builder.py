@@ -7,7 +7,7 @@ from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.run.bricks import brick_row
 from dlbricks_tui.tui.run.follower import MOST_NOTES, MOST_WIDTHS, SnapshotBuilder
 from dlbricks_tui.tui.run.snapshot import BrickState
-from dlbricks_tui.wording.runs import Tone
+from dlbricks_tui.wording.runs import Done, Tone
 from tests.runs.live_runs import (
     BRICKS,
     MODELS,
@@ -50,17 +50,17 @@ def test_a_brick_in_progress_ends_with_a_latency_or_a_reason() -> None:
 
 def test_a_restarted_batch_shows_its_bricks_in_progress_with_the_samples_that_count() -> None:
     folding = folded(started(), planned(), loaded(1), loaded(2), round_done([1, 2], 0), measured(1))
-    done = folding.snapshot().counts.done
+    done = folding.snapshot().counts.bricks.done
     folding.take([BatchRestarted(when=at(40), times_as_fast=1.4, samples_ms=((1, ()), (2, (0.5,))), seconds_left=50.0)])
     run = folding.snapshot()
     assert [(brick.state, brick.samples_ms) for brick in run.bricks] == [
         (BrickState.SAMPLING, ()),
         (BrickState.SAMPLING, (0.5,)),
     ]
-    assert (run.counts.done, run.seconds_left) == (done - 1, 50.0)
+    assert (run.counts.bricks.done, run.seconds_left) == (done - 1, 50.0)
     assert "1 batch restarted" in run.notes[-1].text
     folding.take([measured(1)])
-    assert folding.snapshot().counts.done == done
+    assert folding.snapshot().counts.bricks.done == done
 
 
 def test_a_brick_of_zero_latency_counts_as_measured() -> None:
@@ -107,7 +107,7 @@ def test_progress_includes_the_calibration_and_survives_the_end_of_a_network() -
         folding.take([event])
         run = folding.snapshot()
         shares.append(run.share)
-        assert run.counts.done == 8
+        assert run.counts.bricks.done == 8
     assert shares == sorted(shares, key=lambda share: share or 0.0)
     spent = networks * SECONDS_PER_NETWORK
     assert (shares[0], shares[-1]) == (0.0, spent / 80)
@@ -162,8 +162,7 @@ def test_an_ended_run_shows_its_working_time() -> None:
 
 def test_counts_include_bricks_and_whole_models() -> None:
     counts = folded(*in_the_middle()).snapshot().counts
-    assert (counts.total, counts.measured, counts.reused, counts.failed) == (42, 9, 8, 1)
-    assert counts.done == 18
+    assert (counts.bricks, counts.models, counts.reused, counts.failed) == (Done(17, 40), Done(1, 2), 8, 1)
 
 
 def test_an_estimate_keeps_the_history_of_its_interval() -> None:

@@ -127,9 +127,11 @@ def first_to_show(columns: Sequence[str], current: int, first: int, width: int) 
 
 
 def short_cell(column: str, value: Any) -> str:
-    """Return the text of a value in a list, where the age of a result and its framework tell more at a glance."""
+    """Return the text of a value in a list, where ages and frameworks tell more at a glance."""
     if column == "when":
         return ago(str(value))
+    if column == "threads" and not value:
+        return "default"
     return str(value).partition(" ")[0] if column == "runtime" else cell(column, value)
 
 

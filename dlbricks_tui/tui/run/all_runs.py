@@ -19,6 +19,7 @@ from dlbricks_tui.tui.run.words import STATE_STYLES, joined
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.wording.numbers import duration, names_of
+from dlbricks_tui.wording.runs import Done, named_counts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -132,12 +133,13 @@ class _RunRows(ItemRows["RunState"]):
 
 def run_row(state: RunState, width: int) -> Line:
     """Return a run as a row."""
-    bricks = state.bricks
+    tallies = state.bricks, state.whole_models
+    done = [Done(it.measured + it.reused, it.total) for it in tallies]
+    # A narrow box has room for one of them.
     roomy = width >= _ROOMY
-    what = " bricks" if roomy else ""
-    counts = [Span(f"{bricks.measured + bricks.reused:,} of {bricks.total:,}{what}", "muted")]
-    if bricks.failed:
-        counts.append(Span(f"{bricks.failed:,} failed", "bad"))
+    counts = [Span(told, "muted") for told in named_counts(*done)][: 2 if roomy else 1]
+    if failed := sum(it.failed for it in tallies):
+        counts.append(Span(f"{failed:,} failed", "bad"))
     if roomy and not state.active:
         counts.append(Span(duration(state.seconds), "muted"))
     state_cell = column(state.state.value, 12, STATE_STYLES.get(state.state, "text"))
@@ -171,6 +173,7 @@ class CancelScreen(ConfirmingScreen):
 
     def paragraphs(self) -> Iterable[Line]:
         counts = self._run.counts
-        yield line(f"Run {self._run.run} of {names_of(self._run.models)}: {counts.done:,} of {counts.total:,} done.")
+        done = ", ".join(named_counts(counts.bricks, counts.models))
+        yield line(f"Run {self._run.run} of {names_of(self._run.models)}{f': {done}' if done else ''}.")
         yield BLANK
         yield line("Its measurements are kept, and it can be resumed later.")

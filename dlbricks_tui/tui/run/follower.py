@@ -20,8 +20,8 @@ from dlbricks_tui.runs.events import (
 from dlbricks_tui.runs.progress import Disturbances, ProgramProgress, RunProgress
 from dlbricks_tui.runs.run_folder import RunFolder, State
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, stated_precision
-from dlbricks_tui.tui.run.snapshot import AllCounts, BrickState, RunBrick, RunModel, RunSnapshot
-from dlbricks_tui.wording.events import doing_now, noise_note, note_of
+from dlbricks_tui.tui.run.snapshot import BrickState, RunBrick, RunModel, RunSnapshot, RunTally
+from dlbricks_tui.wording.events import counts_of, doing_now, noise_note, note_of
 from dlbricks_tui.wording.numbers import capitalised, duration
 from dlbricks_tui.wording.runs import Note, Tone
 
@@ -160,14 +160,13 @@ class SnapshotBuilder:
         if notes != self._noted:
             self._noted = notes
 
-    def _counts(self) -> AllCounts:
+    def _counts(self) -> RunTally:
         progress, planned = self._progress, self._progress.planned
         if planned is None:
-            return AllCounts()
+            return RunTally()
         failed_before = planned.bricks_failed_before + planned.models_failed_before
-        return AllCounts(
-            progress.total,
-            progress.bricks_measured + progress.models_measured,
+        return RunTally(
+            *counts_of(progress),
             planned.bricks_reused + planned.models_reused,
             progress.bricks_failed + progress.models_failed + failed_before,
         )

@@ -39,8 +39,12 @@ class RunHostScreen(PanelledScreen[None]):
         # The run whose end the user has seen.
         self._seen: str | None = None
         self._config = config
-        # The settings of the last run, and the config then.
-        self._last: tuple[RunSettings, Config] | None = None
+        # The settings of the last run, and of the last run of each group of models, under the config of the time.
+        self._last: RunSettings | None = None
+        self._last_of: dict[frozenset[ModelId], RunSettings] = {}
+        self._last_config: Config | None = None
+        # The choices before the last run, and those that it has set to show its results.
+        self._shown_by_run: tuple[Choices, Choices] | None = None
 
     @property
     def measuring(self) -> bool:
@@ -80,8 +84,10 @@ class RunHostScreen(PanelledScreen[None]):
 
         def begin(settings: RunSettings | None) -> None:
             if settings is not None:
-                self._last = settings, self._config()
+                self._last = self._last_of[_ids(sources)] = settings
+                self._last_config = self._config()
                 if (shown := self._shown_after(settings)) != choices:
+                    self._shown_by_run = choices, shown
                     self.choose(shown)
                 self.run_in_thread(partial(self._start, sources, shapes, settings), "start run")
 
@@ -167,9 +173,13 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.tui.run.settings import settings_for
 
         config = self._config()
-        # A change of the config overrides the settings of the last run.
-        last = self._last[0] if self._last is not None and _of_runs(self._last[1]) == _of_runs(config) else None
-        return settings_for(choices, sources, self.session.data, config, last)
+        if self._last_config is not None and _of_runs(self._last_config) != _of_runs(config):
+            # A change of the config overrides the settings of earlier runs.
+            self._last, self._last_of = None, {}
+        last = self._last_of.get(_ids(sources))
+        if last is None and self._shown_by_run is not None:
+            choices = _without(choices, *self._shown_by_run)
+        return settings_for(choices, sources, self.session.data, config, last, self._last)
 
     def _shown_after(self, settings: RunSettings) -> Choices:
         """Return the choices under which the measured files of the models are shown."""
@@ -212,6 +222,17 @@ class RunHostScreen(PanelledScreen[None]):
         from dlbricks_tui.tui.run.requests import request_for
 
         return request_for(sources, shapes, settings, self.session.data)
+
+
+def _ids(sources: Sequence[ModelSource]) -> frozenset[ModelId]:
+    return frozenset(map(id_of, sources))
+
+
+def _without(choices: Choices, before: Choices, shown: Choices) -> Choices:
+    """Return the choices without the variant that a run of other models has set; the user's own choices stay."""
+    names = ("batch", "threads", "runtime", "precision", "format")
+    changed = [it for it in names if getattr(before, it) != getattr(shown, it) == getattr(choices, it)]
+    return replace(choices, **{name: getattr(before, name) for name in changed})
 
 
 def _of_runs(config: Config) -> tuple[object, ...]:

@@ -4,12 +4,15 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_lock import Holder, host_lock
-from dlbricks_tui.measure.jobs import cut_model
+from dlbricks_tui.measure.jobs import Job, cut_model
+from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.results import conditions_of
 from dlbricks_tui.measure.time_left import expected_seconds
@@ -18,7 +21,7 @@ from dlbricks_tui.runs.calibration import calibration_seconds, targets_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
-from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, remarks_on
 from dlbricks_tui.share.suites.running import start_detached
 from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.open_model import ModelSpec
@@ -30,7 +33,10 @@ from dlbricks_tui.wording.numbers import too_many_threads
 class RunPreview:
     """The work of a run, as far as its models were read before."""
 
+    # The models of which nothing was read: the work for them is unknown.
     unread: tuple[str, ...] = ()
+    # The models whose work is taken from another format or batch size, without regard to the store.
+    guessed: tuple[str, ...] = ()
     bricks: int = 0
     whole_models: int = 0
     reused: int = 0
@@ -51,7 +57,7 @@ class RunPreview:
 def preview_run(
     session: Session, request: RunRequest, specs_of: Callable[[RunRequest], Sequence[ModelSpec]]
 ) -> RunPreview:
-    """Preview a run that would start now; models that only the framework could read are named but not counted."""
+    """Preview a run that would start now; models that only the framework could read are guessed, or else named."""
     parts = [_preview_part(session, part, specs_of(part)) for part in request.parts]
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
     holder, settings = measuring_now(), [part.runtime.settings for part in request.parts]
@@ -59,6 +65,7 @@ def preview_run(
     too_many = too_many_threads((it.threads for it in settings), fingerprint().cores)
     return RunPreview(
         tuple(dict.fromkeys(name for each in parts for name in each.unread)),
+        tuple(dict.fromkeys(name for each in parts for name in each.guessed)),
         sum(each.bricks for each in parts),
         sum(each.whole_models for each in parts),
         sum(each.reused for each in parts),
@@ -74,30 +81,52 @@ def preview_run(
 def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSpec]) -> RunPreview:
     conditions = conditions_of(fingerprint().id, request.runtime, request.method)
     models, unread = [], []
+    guessed: dict[str, None] = {}
+    jobs: list[Job] = []
     for spec in specs:
+        label = f"{spec.source.name} {spec.batch_size}"
         decomposition = session.reader.decompose_cached(spec)
-        if decomposition is None:
-            unread.append(spec.source.name)
+        if decomposition is not None:
+            models.append(cut_model(decomposition, label=label))
+        elif (other := _of_another_variant(session, spec)) is not None:
+            guessed[spec.source.name] = None
+            larger = (spec.batch_size or other.graph.batch_size) / max(1, other.graph.batch_size)
+            like_it = plan(
+                [cut_model(other, label=label)], Known(), request.rule, request.end_to_end, method=request.method
+            )
+            jobs += [replace(job, expected_ms=larger * job.expected_ms) for job in like_it.jobs]
         else:
-            models.append(cut_model(decomposition, label=f"{spec.source.name} {spec.batch_size}"))
+            unread.append(spec.source.name)
     since = utc_now() if request.again else ""
     known = session.estimator.known(conditions, keys_of(models, request.end_to_end, request.method), since)
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(models, known, request.rule, request.end_to_end, method=request.method)
-    measuring = expected_seconds(request.method, request.rule, found.jobs, competing_threads())
+    jobs += found.jobs
+    measuring = expected_seconds(request.method, request.rule, jobs, competing_threads())
     with session.store.held() as store:
         uncalibrated = targets_due(request, models, found.jobs, conditions, store, measuring)
     calibrating = calibration_seconds(uncalibrated)
     return RunPreview(
         tuple(unread),
-        sum(not job.whole for job in found.jobs),
-        sum(job.whole for job in found.jobs),
+        tuple(guessed),
+        sum(not job.whole for job in jobs),
+        sum(job.whole for job in jobs),
         len(found.reused),
         len(found.failed),
         calibrating + measuring,
         calibrating,
     )
+
+
+def _of_another_variant(session: Session, spec: ModelSpec) -> Decomposition | None:
+    """Return a model in another batch size or format that was read before; None if there is none."""
+    usual = replace(spec, precision=Precision.F32, kernels=USUAL_KERNELS)
+    formats = (spec.source, *map(spec.source.in_format, spec.source.formats))
+    for source, batch_size in product(formats, (spec.batch_size, None)):
+        if (found := session.reader.decompose_cached(replace(usual, source=source, batch_size=batch_size))) is not None:
+            return found
+    return None
 
 
 def measuring_now() -> Holder | None:

@@ -167,8 +167,10 @@ def shown_settings(settings: RunSettings, models: int, *, expert: bool) -> tuple
 
 
 def in_several_variants(settings: RunSettings) -> RunSettings:
-    """Return the settings of a run that compares all runtimes at several batch sizes."""
-    return replace(settings, chosen=settings.runtimes, batch_sizes=SEVERAL_BATCHES)
+    """Return the settings of a run that compares runtimes and batch sizes: the chosen ones, or else many."""
+    has_runtimes = len(settings.chosen) > 1 or settings.choices.runtime is not None
+    chosen = settings.chosen if has_runtimes else settings.runtimes
+    return replace(settings, chosen=chosen, batch_sizes=settings.batch_sizes or SEVERAL_BATCHES)
 
 
 def _listed_values(limits: Sequence[InstructionSet | Optimisation]) -> str:

@@ -21,6 +21,9 @@ from dlbricks_tui.runtime.variant import (
 )
 from dlbricks_tui.tui.choices import Choices, next_of
 
+# The settings that a session keeps from run to run; all others belong to the models of a run.
+_GENERAL = ("method", "end_to_end", "target", "budget_seconds", "retry_failed")
+
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
@@ -60,27 +63,40 @@ class RunSettings:
 
 
 def settings_for(
-    choices: Choices, sources: Sequence[ModelSource], data: DataFolder, config: Config, last: RunSettings | None = None
+    choices: Choices,
+    sources: Sequence[ModelSource],
+    data: DataFolder,
+    config: Config,
+    last: RunSettings | None = None,
+    of_session: RunSettings | None = None,
 ) -> RunSettings:
-    """Return the initial settings: those of the last run, or of the config.
+    """Return the initial settings: those of the last run of these models, or of the config.
 
-    Many models are not timed end to end, which would take too long. The runtime has to match the format of the models.
+    General settings are those of the session's last run. Many models are not timed end to end, which would take too
+    long. The runtime has to match the format of the models.
     """
     registry = Registry(data.path)
     runtimes = runtimes_for(registry, sources)
     before = last or _first(choices, registry, runtimes, config)
+    if (general := of_session or last) is not None:
+        before = replace(before, **{name: getattr(general, name) for name in _GENERAL})
     # Of several runtimes of the last run, those count that run these models.
     kept_runtimes = tuple(name for name in before.chosen if name in runtimes)
     chosen = kept_runtimes or (next(name for name in (config.runtime, *runtimes) if name in runtimes),)
     few = len(sources) <= MOST_MODELS_END_TO_END
     # Repeating known measurements, or a probe, applies to one run only.
     kept = replace(before, end_to_end=few and before.end_to_end, again=False, probe_seconds=None)
-    return _in_view(replace(kept, choices=choices, chosen=chosen, runtimes=runtimes))
+    return _in_view(replace(kept, choices=choices, chosen=chosen, runtimes=runtimes), registry)
 
 
-def _in_view(settings: RunSettings) -> RunSettings:
+def _in_view(settings: RunSettings, registry: Registry) -> RunSettings:
     """Return the settings with the variant in view, unless they have it among others."""
     batch, threads, precision = settings.choices.batch, settings.choices.threads, settings.choices.precision
+    chosen = None if settings.choices.runtime is None else registry.with_identity(settings.choices.runtime)
+    if chosen is not None and chosen.name in settings.runtimes:
+        threads = chosen.settings.threads if threads is None else threads
+        if chosen.name not in settings.chosen:
+            settings = replace(settings, chosen=(chosen.name,))
     if precision not in settings.precisions:
         settings = replace(settings, precisions=(precision,))
     if threads is not None and threads not in settings.threads:

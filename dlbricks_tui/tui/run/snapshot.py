@@ -5,7 +5,7 @@ from enum import Enum
 
 from dlbricks_tui.host.load import Load
 from dlbricks_tui.runs.run_folder import ACTIVE, State
-from dlbricks_tui.wording.runs import Note
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Note
 
 
 class BrickState(Enum):
@@ -72,18 +72,13 @@ class RunModel:
 
 
 @dataclass(frozen=True, slots=True)
-class AllCounts:
-    """The counts of bricks and whole models together."""
+class RunTally:
+    """The counts of bricks and of whole models; `reused` and `failed` are of both."""
 
-    total: int = 0
-    measured: int = 0
+    bricks: Done = NONE_DONE
+    models: Done = NONE_DONE
     reused: int = 0
     failed: int = 0
-
-    @property
-    def done(self) -> int:
-        """The number that needs no more work."""
-        return self.measured + self.reused + self.failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +104,7 @@ class RunSnapshot:
     message: str = ""
     # The settings in a few words.
     settings: tuple[str, ...] = ()
-    counts: AllCounts = AllCounts()
+    counts: RunTally = RunTally()
     # The share of work done; None while the amount of work is unknown.
     share: float | None = None
     seconds_left: float | None = None

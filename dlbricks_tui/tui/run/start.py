@@ -172,7 +172,7 @@ def _preview_line(preview: RunPreview | None) -> Line:
         return line(Span("Looking up what is already measured.", "muted"))
     spans = []
     if preview.bricks or preview.whole_models or not preview.unread:
-        most = "at most " * preview.is_probe
+        most = "at most " * preview.is_probe or "about " * bool(preview.guessed)
         spans.append(Span(f"{most}{counted(preview.bricks, 'brick')} to run", "strong"))
     if preview.whole_models:
         spans.append(Span(f"{counted(preview.whole_models, 'whole model')} to time", "strong"))
@@ -182,6 +182,9 @@ def _preview_line(preview: RunPreview | None) -> Line:
         spans.append(Span(f"{preview.reused:,} known"))
     if preview.failed_before:
         spans.append(Span(f"{preview.failed_before:,} failed before", "warn"))
+    if preview.guessed:
+        names = names_of(preview.guessed)
+        spans.append(Span(f"a guess from another format or batch size, until {names} is read", "warn"))
     if preview.unread:
         spans.append(Span(f"{names_of(preview.unread)} not read yet: the time is unknown", "warn"))
     return joined(spans)

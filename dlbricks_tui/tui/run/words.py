@@ -42,17 +42,22 @@ def how_far_alone(run: RunSnapshot) -> Line:
     """Return the progress for a narrow bar: the current step during calibration, as counts do not change then."""
     if not run.calibrating:
         return how_far(run)
-    return joined([Span(run.at_work), *_spans(wording.how_far(0, 0, seconds_left=_seconds_left(run)))])
+    return joined(
+        [
+            Span(run.at_work),
+            *_spans(wording.how_far(wording.NONE_DONE, wording.NONE_DONE, seconds_left=_seconds_left(run))),
+        ]
+    )
 
 
 def how_far(run: RunSnapshot) -> Line:
     """Return what is done, what failed, and how long it takes; the more important comes first."""
     counts = run.counts
-    spans = _spans(wording.how_far(counts.done, counts.total, counts.failed, _seconds_left(run)))
+    spans = _spans(wording.how_far(counts.bricks, counts.models, counts.failed, _seconds_left(run)))
     if not run.active and run.seconds_spent:
         spans.append(Span(f"in {duration(run.seconds_spent)}"))
     if counts.reused:
-        spans.append(Span(f"{counts.reused:,} reused", "muted"))
+        spans.append(Span(f"{counts.reused:,} known before", "muted"))
     return joined(spans)
 
 

@@ -172,7 +172,7 @@ def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[
             yield fact("framework", f"{runtime.framework} {runtime.version}, Python {runtime.python}")
             yield fact("threads", f"{runtime.threads}")
         yield fact("level", way.level.value, Span(f", protocol {way.protocol}", "muted"))
-        yield fact("has", f"{counted(way.pairs, 'brick')} in {counted(way.measurements, 'result')}")
+        yield fact("has", f"{counted(way.pairs, 'brick')} and {counted(way.models, 'model')} end to end")
         if way.models:
             yield fact("", f"{counted(way.models, 'model')} end to end")
 

@@ -127,7 +127,11 @@ def _whole(selected: PartDetails) -> Iterator[Line]:
     graph, cutting = selected.whole.graph, selected.whole.cutting
     if len(selected.whole.occurrences) != len(graph.layers):
         yield fact("sequences", f"{len(selected.whole.occurrences):,}")
-    yield fact("to run", f"{len(selected.whole.suite):,}", Span(" bricks in their contexts", "muted"))
+    if cutting.granularity > 1:
+        # Sequences are timed apart from each other, once for each surroundings.
+        yield fact(
+            "to run", f"{counted(len(selected.whole.suite), 'brick')}", Span(", each context of one counts", "muted")
+        )
     usual = Choices()
     if (graph.level, cutting) != (usual.level, usual.cutting):
         yield fact("level", f"{graph.level.value}, granularity {cutting.granularity}, cut {cutting.cut.value}")
@@ -157,7 +161,7 @@ def _sample_lines(measured: Measurements | None, width: int) -> Iterator[Line]:
     yield from sample_lines(measured.newest, width)
     if len(measured.history_ms) > 1:
         values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
-        yield fact("history", Span(f"{len(measured.history_ms)} measurements: {values} ms", "muted"))
+        yield fact("history", Span(f"{len(measured.history_ms)} runs: {values} ms", "muted"))
     for flag in measured.newest.flags:
         yield fact("flagged", Span(flag, "warn"))
 

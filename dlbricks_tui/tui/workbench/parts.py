@@ -159,7 +159,7 @@ class PartDetails:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurements:
-    """The stored samples of a brick in a context: the newest good ones, and all latencies, oldest first."""
+    """The stored samples of a brick in a context: the newest good ones, and the latency in each run, oldest first."""
 
     newest: Measurement
     history_ms: tuple[float, ...]
