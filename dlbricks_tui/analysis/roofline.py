@@ -3,12 +3,13 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dlbricks_tui.analysis.groups import Groups, MeasuredExecution, is_conversion
 from dlbricks_tui.analysis.winners import fastest
 from dlbricks_tui.bricks.identity import brick_of, times_paid
 from dlbricks_tui.estimate.compositions import milliseconds, picoseconds
+from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE
 from dlbricks_tui.models.graph import LayerGraph, bytes_read
@@ -24,6 +25,8 @@ _SIZE = re.compile(r"(\d+)([KM])")
 _UNITS = {"K": 10, "M": 20}
 # These only give another name to a tensor.
 _VIEWS = frozenset({Kind.RESHAPE, Kind.FLATTEN, Kind.DROPOUT, Kind.CONSTANT})
+# Layers with a smaller share of their model's time are too uncertain to tell of the peaks.
+_LEAST_SHARE = 0.01
 # Billions per second to units per millisecond.
 _PER_MS = 1e6
 
@@ -77,6 +80,16 @@ class Roof:
     def arithmetic_ms(self, work: Work) -> float:
         """Return the least time for the arithmetic alone."""
         return work.operations / (self.highest * _PER_MS)
+
+    def reached_by(self, points: Sequence["LayerPoint"]) -> "Roof":
+        """Return the roof with the arithmetic that layers of a model have reached, where that is higher.
+
+        Peaks that were measured on a busy host are too low.
+        """
+        least_ms = _LEAST_SHARE * math.fsum(it.times * it.latency_ms for it in points)
+        reached = [it.billions_per_second for it in points if it.times * it.latency_ms >= least_ms]
+        higher = max([1.0, *(it / self.highest for it in reached)])
+        return replace(self, arithmetic={name: higher * value for name, value in self.arithmetic.items()})
 
     def _traffic_ms(self, moved: float, working_set: float) -> float:
         if working_set <= self.private_bytes:
@@ -159,11 +172,19 @@ def written_works(written: LayerGraph) -> tuple[Work, ...]:
 
 
 def points_of(one: MeasuredExecution, works: Sequence[Work], roof: Roof) -> tuple[LayerPoint, ...]:
-    """Return the parts of an execution that take time and compute or move anything."""
+    """Return the parts of an execution that take time and compute or move anything.
+
+    No bound is higher than what was measured: data may have been in nearer caches than the roof has.
+    """
     weights = float(one.graph.weight_bytes)
+
+    def point(part: Part, work: Work) -> LayerPoint:
+        latency_ms = part.latency.value_ms
+        return LayerPoint(part.layers, part.times, work, latency_ms, min(latency_ms, roof.least_ms(work, weights)))
+
     return tuple(
         [
-            LayerPoint(part.layers, part.times, work, part.latency.value_ms, roof.least_ms(work, weights))
+            point(part, work)
             for part, work in zip(one.parts, works, strict=True)
             if part.counts and part.latency.value_ms and (work.operations or work.bytes)
         ]

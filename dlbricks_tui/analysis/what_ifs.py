@@ -28,7 +28,7 @@ from dlbricks_tui.estimate.scheduling import schedule
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.variant import Precision, batch_in_words
+from dlbricks_tui.runtime.variant import Precision, batch_in_words, threads_in_words
 
 # A what-if names at most so many layers.
 MOST_LAYERS = 10
@@ -158,22 +158,27 @@ class _Changes:
 
     def runtimes(self) -> Iterator[WhatIf]:
         """Yield the same model on other runtimes, and the best mix of all of them."""
-        fitting: dict[str, MeasuredExecution] = {}
+        fitting: dict[str, tuple[Axes, MeasuredExecution]] = {}
         # Written layers that no runtime fuses say little about another framework.
         wanted = {Level.FUSED, self.axes.level}
         for axes, other in self.others:
-            alike = self._alike(axes, framework=axes.framework, version=axes.version, environment=frozenset())
+            changed = {"framework": axes.framework, "version": axes.version, "environment": frozenset()}
+            # By default, frameworks start different numbers of threads.
+            alike = self._alike(axes, **changed, threads=axes.threads)
             if axes.framework != self.axes.framework and axes.level in wanted and alike:
                 kept = fitting.get(axes.framework)
-                if kept is None or _is_newer(other, kept):
-                    fitting[axes.framework] = other
-        for framework, other in fitting.items():
+                if kept is None or self._rank(axes, other) > self._rank(*kept):
+                    fitting[axes.framework] = axes, other
+        for framework, (axes, other) in fitting.items():
             runtime = other.execution.runtime
             how = f"run the {other.graph.format.value} file in {runtime.traits.title} {runtime.version}"
+            if axes.threads != self.axes.threads:
+                how += f" on {threads_in_words(axes.threads)}"
             if engine := _engine(axes, other):
                 how += f" with {engine}"
             yield self._to(WhatIfKind.RUNTIME, framework, other, how)
-        comparable = [it for it in fitting.values() if are_comparable(self.baseline, it)]
+        same_threads = [other for axes, other in fitting.values() if axes.threads == self.axes.threads]
+        comparable = [it for it in same_threads if are_comparable(self.baseline, it)]
         if comparable:
             best = best_measured([self.baseline, *comparable])
             won = [it for it in best.winners if it.execution]
@@ -184,6 +189,11 @@ class _Changes:
             ]
             how = "each layer in its fastest runtime, without conversions between them: a bound only"
             yield self._what_if(WhatIfKind.RUNTIME, "mix", None, best.latency, names, how, comparable[0])
+
+    def _rank(self, axes: Axes, one: MeasuredExecution) -> tuple[bool, list[int], float]:
+        """Return a key that is highest for the same number of threads, then the newest version, then the fastest."""
+        same = axes.threads == self.axes.threads
+        return same, _version(one.execution.runtime), 0.0 if same else -latency_of(one).value_ms
 
     def default_engine(self, whole: WholeModel) -> WhatIf:
         """Return what the engine of programs without settings costs: whole models tell it, and layers do not."""
@@ -326,10 +336,6 @@ def unfused(one: MeasuredExecution) -> tuple[int, ...]:
             passes.add(layer.index)
             found.append(part_of[layer.index])
     return tuple(number for number in found if one.parts[number].paid_ps)
-
-
-def _is_newer(one: MeasuredExecution, other: MeasuredExecution) -> bool:
-    return _version(one.execution.runtime) > _version(other.execution.runtime)
 
 
 def _version(runtime: Runtime) -> list[int]:

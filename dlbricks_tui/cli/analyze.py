@@ -215,7 +215,7 @@ def _roofline(found: Analysis) -> Sequence[str]:
 def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
     width = _width()
     lines = [headline(found.source.name, found.baseline, found.best, found.over_best), execution_line(found.baseline)]
-    lines += ["", *bound_lines(found.baseline, found.best, found.roofline_ms)]
+    lines += ["", *bound_lines(found.baseline, found.best, found.roofline_ms, busy_peaks=found.lacks_peaks)]
     if found.gap is not None and found.best is not None:
         lines += uneven_lines(found.baseline, found.best)
         lines += ["", *gap_lines(found.gap, found.best, width)]

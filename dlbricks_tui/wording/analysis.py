@@ -72,8 +72,16 @@ class Bound(NamedTuple):
         return or_dash(lambda it: f"{self.sign}{in_ms(it)}", self.latency_ms)
 
 
-def bounds_of(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> tuple[Bound, ...]:
-    """Return the latencies of a model and the bounds below them, the highest first."""
+BUSY_PEAKS = "the peaks were measured on a busy host, so what layers reached counts"
+
+
+def bounds_of(
+    baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None, *, busy_peaks: bool = False
+) -> tuple[Bound, ...]:
+    """Return the latencies of a model and the bounds below them, the highest first.
+
+    `busy_peaks` means that layers have reached more than the stored peaks.
+    """
     end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
     best_sign = PREDICTED if best is not None and best.is_predicted else ""
     parallel_ms = None if best is None else from_picoseconds(best.parallel_ps)
@@ -82,7 +90,7 @@ def bounds_of(baseline: MeasuredExecution, best: BestMeasured | None, roofline_m
         Bound("estimate", None if composed is None else composed.sequential_ms, _sign_of(baseline), ""),
         Bound("best measured", None if best is None else best.latency_ms, best_sign, _shares(best)),
         Bound("best in parallel", parallel_ms, best_sign, "along the critical path, with cores to spare"),
-        Bound("roofline", roofline_ms, "", "arithmetic and bytes over the peaks"),
+        Bound("roofline", roofline_ms, "", BUSY_PEAKS if busy_peaks else "arithmetic and bytes over the peaks"),
     )
 
 
@@ -90,9 +98,11 @@ def _sign_of(baseline: MeasuredExecution) -> str:
     return sign_of(partial=baseline.estimate.is_partial, predicted=baseline.estimate.predicted_share > 0)
 
 
-def bound_lines(baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None) -> list[str]:
+def bound_lines(
+    baseline: MeasuredExecution, best: BestMeasured | None, roofline_ms: float | None, *, busy_peaks: bool = False
+) -> list[str]:
     """Return the latencies and the bounds below them."""
-    found = bounds_of(baseline, best, roofline_ms)
+    found = bounds_of(baseline, best, roofline_ms, busy_peaks=busy_peaks)
     width = max(len(it.text) for it in found)
     return [
         f"{_GAP}{it.name:<20}{it.text:>{width}}{_GAP}{it.note if it.latency_ms is not None else ''}".rstrip()

@@ -238,3 +238,7 @@ async def test_a_single_combination_is_not_called_best_and_one_key_measures_othe
         assert "Run resnet18_v1" in shown and "batch size      1,2,4,8 " in shown
         chosen = pilot.app.screen.query_one(_SettingRows).settings
         assert chosen.chosen == chosen.runtimes and len(chosen.runtimes) > 1
+        # The other batch sizes were not read yet: the time is that of the open one.
+        told = " ".join(shown.split())
+        assert "whole models to time · about" in told and "A guess: not all formats" in told
+        assert "unknown" not in told

@@ -36,6 +36,10 @@ from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
 from dlbricks_tui.wording.numbers import counted
 
+# Layers that reach this many times the stored arithmetic show that the peaks were measured on a busy host. A smaller
+# excess is the noise of both.
+_DOUBTED_ABOVE = 1.05
+
 
 @dataclass(frozen=True, slots=True)
 class MeasuredGain:
@@ -91,7 +95,8 @@ class Analysis:
     missing: tuple[MissingPart, ...]
     # The newest proof of each what-if, by its id.
     proofs: Mapping[str, MeasuredGain] = field(default_factory=dict)
-    # The most threads of the executions that count for the best, and whether the peaks with so many are missing.
+    # The most threads of the executions that count for the best, and whether the peaks with so many are missing, or are
+    # too low: then the roof has what layers have reached.
     threads: int = 1
     lacks_peaks: bool = False
 
@@ -160,11 +165,17 @@ class Analyser:
         points: tuple[LayerPoint, ...] = ()
         if applies_to(found.way.runtime) and written is not None:
             roof = self._roof(scope.system, threads)
+        doubt = "the peaks" if roof is None and applies_to(found.way.runtime) else ""
         if roof is not None and written is not None:
+            stored, roof = roof, _reached(roof, competing)
+            by_stored_ms = None if best is None else _roofline_ms(best, stored)
+            contradicted = best is not None and by_stored_ms is not None and by_stored_ms > best.latency_ms
+            if contradicted or roof.highest > _DOUBTED_ABOVE * stored.highest:
+                doubt = "peaks of a quiet host (layers reach more than the stored ones)"
             points = points_of(baseline, works_of(baseline, written), roof)
-            if best is not None:
-                least_ms = _roofline_ms(best, roof)
-        doubt = _doubt_about(roof, least_ms, best) if applies_to(found.way.runtime) else ""
+            if best is not None and (least_ms := _roofline_ms(best, roof)) is not None:
+                # Bandwidths that are too low could still contradict the measurements.
+                least_ms = min(least_ms, best.latency_ms)
         lacking = _lacking_instructions() if scope.is_host else {}
         by_default = self._by_default(baseline)
         what_ifs = what_ifs_of(baseline, others, lacking, by_default) if is_known else ()
@@ -273,13 +284,12 @@ def _roofline_ms(best: BestMeasured, roof: Roof) -> float | None:
     return roofline_ms(held, groups, works, roof) if held else None
 
 
-def _doubt_about(roof: Roof | None, least_ms: float | None, best: BestMeasured | None) -> str:
-    """Return what is missing of the peaks; empty if nothing is."""
-    if roof is None:
-        return "the peaks"
-    if least_ms is not None and best is not None and least_ms > best.latency_ms:
-        return "peaks of a quiet host (layers reach more than the stored ones)"
-    return ""
+def _reached(roof: Roof, executions: Sequence[MeasuredExecution]) -> Roof:
+    """Return the roof with the higher ones of the stored peaks and those that the layers of executions have reached."""
+    for it in executions:
+        if it.as_written is not None and applies_to(it.found.way.runtime):
+            roof = roof.reached_by(points_of(it, works_of(it, it.as_written), roof))
+    return roof
 
 
 def measured_gain(proof: records.Proof) -> MeasuredGain:

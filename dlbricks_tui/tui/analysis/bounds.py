@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.analysis.pictures import PARTS, gap_picture
-from dlbricks_tui.tui.keys.keymap import Hint
+from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, number_column, wrapped
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.analysis import Bound, bounds_of, gap_heading, gap_parts
+from dlbricks_tui.wording.analysis import BUSY_PEAKS, Bound, bounds_of, gap_heading, gap_parts
 from dlbricks_tui.wording.numbers import capitalised
 
 if TYPE_CHECKING:
@@ -71,10 +71,12 @@ class BoundsPanel(Panel):
 
 
 def _told(found: Analysis) -> Iterator[Line]:
-    for bound in bounds_of(found.baseline, found.best, found.roofline_ms):
+    for bound in bounds_of(found.baseline, found.best, found.roofline_ms, busy_peaks=found.lacks_peaks):
         yield _bound_line(bound)
         if bound.note and bound.latency_ms is not None:
-            yield line(Span("  "), Span(bound.note, "muted"))
+            is_doubt = bound.note == BUSY_PEAKS
+            again = f": {key('analysis.measure')} measures them again" if is_doubt else ""
+            yield line(Span("  "), Span(f"{bound.note}{again}", "warn" if is_doubt else "muted"))
     if found.best is not None and found.gap is not None:
         yield BLANK
         yield from _gap_lines(found.gap, found.best)

@@ -35,8 +35,8 @@ class RunPreview:
 
     # The models of which nothing was read: the work for them is unknown.
     unread: tuple[str, ...] = ()
-    # The models whose work is taken from another format or batch size, without regard to the store.
-    guessed: tuple[str, ...] = ()
+    # True if the work for some is taken from another format or batch size, without regard to the store.
+    is_guess: bool = False
     bricks: int = 0
     whole_models: int = 0
     reused: int = 0
@@ -65,7 +65,7 @@ def preview_run(
     too_many = too_many_threads((it.threads for it in settings), fingerprint().cores)
     return RunPreview(
         tuple(dict.fromkeys(name for each in parts for name in each.unread)),
-        tuple(dict.fromkeys(name for each in parts for name in each.guessed)),
+        any(each.is_guess for each in parts),
         sum(each.bricks for each in parts),
         sum(each.whole_models for each in parts),
         sum(each.reused for each in parts),
@@ -81,7 +81,7 @@ def preview_run(
 def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSpec]) -> RunPreview:
     conditions = conditions_of(fingerprint().id, request.runtime, request.method)
     models, unread = [], []
-    guessed: dict[str, None] = {}
+    is_guess = False
     jobs: list[Job] = []
     for spec in specs:
         label = f"{spec.source.name} {spec.batch_size}"
@@ -89,7 +89,7 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
         if decomposition is not None:
             models.append(cut_model(decomposition, label=label))
         elif (other := _of_another_variant(session, spec)) is not None:
-            guessed[spec.source.name] = None
+            is_guess = True
             larger = (spec.batch_size or other.graph.batch_size) / max(1, other.graph.batch_size)
             like_it = plan(
                 [cut_model(other, label=label)], Known(), request.rule, request.end_to_end, method=request.method
@@ -109,7 +109,7 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
     calibrating = calibration_seconds(uncalibrated)
     return RunPreview(
         tuple(unread),
-        tuple(guessed),
+        is_guess,
         sum(not job.whole for job in jobs),
         sum(job.whole for job in jobs),
         len(found.reused),

@@ -132,6 +132,8 @@ class StartRunScreen(Dialog[RunSettings]):
         if self._preview is not None and self._preview.refusal:
             return tuple(wrapped(line(Span(self._preview.refusal, "warn")), width))
         found = wrapped(_preview_line(self._preview), width)
+        if self._preview is not None and self._preview.is_guess:
+            found += wrapped(line(Span("A guess: not all formats and batch sizes were read yet.", "warn")), width)
         if self._preview is not None and self._preview.calibration_seconds:
             told = f"The calibration takes about {duration(self._preview.calibration_seconds)} of it."
             found += wrapped(line(Span(told, "muted")), width)
@@ -172,7 +174,7 @@ def _preview_line(preview: RunPreview | None) -> Line:
         return line(Span("Looking up what is already measured.", "muted"))
     spans = []
     if preview.bricks or preview.whole_models or not preview.unread:
-        most = "at most " * preview.is_probe or "about " * bool(preview.guessed)
+        most = "at most " * preview.is_probe or "about " * preview.is_guess
         spans.append(Span(f"{most}{counted(preview.bricks, 'brick')} to run", "strong"))
     if preview.whole_models:
         spans.append(Span(f"{counted(preview.whole_models, 'whole model')} to time", "strong"))
@@ -182,9 +184,6 @@ def _preview_line(preview: RunPreview | None) -> Line:
         spans.append(Span(f"{preview.reused:,} known"))
     if preview.failed_before:
         spans.append(Span(f"{preview.failed_before:,} failed before", "warn"))
-    if preview.guessed:
-        names = names_of(preview.guessed)
-        spans.append(Span(f"a guess from another format or batch size, until {names} is read", "warn"))
     if preview.unread:
         spans.append(Span(f"{names_of(preview.unread)} not read yet: the time is unknown", "warn"))
     return joined(spans)
