@@ -79,6 +79,19 @@ def test_points_show_the_speed_that_layers_reach() -> None:
     assert relu.work.intensity == pytest.approx(0.125)
 
 
+def test_layers_that_are_faster_than_the_peaks_raise_the_roof_and_are_their_own_bound() -> None:
+    written = convolution()
+    usual_ms = 2 * MULTIPLICATIONS / 100e6
+    fast = executed(written, {0: usual_ms / 2, 1: 1.0})
+    points = points_of(fast, works_of(fast, written), ROOF)
+    assert points[0].least_ms == points[0].latency_ms
+    reached = ROOF.reached_by(points)
+    assert reached.highest == pytest.approx(2 * ROOF.highest) and reached.memory == ROOF.memory
+    # A layer without weight in the model tells nothing of the peaks.
+    light = executed(written, {0: usual_ms / 2, 1: 1000.0 * usual_ms})
+    assert ROOF.reached_by(points_of(light, works_of(light, written), ROOF)) == ROOF
+
+
 @given(some_executions())
 def test_more_executions_never_raise_the_roofline(executions: list[MeasuredExecution]) -> None:
     held = [works_of(one, executions[0].graph) for one in executions]

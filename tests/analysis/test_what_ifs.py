@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable
+from dlbricks_tui.analysis.groups import MeasuredExecution, are_comparable, latency_of
 from dlbricks_tui.analysis.savings import by_layer_name, gain_between, savings
 from dlbricks_tui.analysis.what_if import Doubt, Execution, Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import WholeModel, unfused, what_ifs_of
@@ -113,6 +113,20 @@ def test_another_runtime_of_another_file_is_compared_layer_by_layer() -> None:
     whole, mix = what_ifs_of(baseline, [other])
     assert (whole.id, whole.layers, mix.id, mix.layers) == ("runtime-openvino", ("layer2",), "runtime-mix", ("layer0",))
     assert mix.estimate_ms == pytest.approx(4.0)
+
+
+def test_a_runtime_that_was_only_measured_on_other_threads_is_compared_with_the_fastest_of_them() -> None:
+    baseline = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, runtime=ONNX_RUNTIME, threads=1)
+    two, four = (executed(GRAPH, {0: ms}, runtime=OPENVINO, threads=threads) for threads, ms in ((2, 1.0), (4, 3.0)))
+    found = only(baseline, four, two)
+    assert found.id == "runtime-openvino" and found.estimate_ms == pytest.approx(latency_of(two).value_ms)
+    assert "OpenVINO 2026.4.1 on 2 threads" in found.how
+    assert found.change is not None and found.change.runtime.settings.threads == 2
+    # The same number of threads says more, however fast it is.
+    one = executed(GRAPH, {0: 5.0}, runtime=OPENVINO, threads=1)
+    (found,) = (it for it in what_ifs_of(baseline, [two, one]) if it.id == "runtime-openvino")
+    assert found.change is not None and found.change.runtime.settings.threads == 1
+    assert "threads" not in found.how
 
 
 def test_files_without_common_layers_are_compared_as_a_whole() -> None:

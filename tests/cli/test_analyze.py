@@ -62,7 +62,7 @@ def results(identity: str, measured_ms: float | None = None, factor: float = 1.0
     return [system("c5.xlarge"), runtime(identity, framework="mxnet"), *bricks, *whole]
 
 
-def peaks(threads: int) -> Record:
+def peaks(threads: int) -> Peaks:
     return Peaks(
         when="2026-01-01T00:00:00+00:00",
         system="c5.xlarge",
@@ -98,6 +98,22 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
     assert threads["gain"] == pytest.approx(0.5)
     low, high = threads["interval"]
     assert low < threads["gain"] < high
+
+
+def test_a_roofline_above_what_was_measured_is_corrected_and_says_that_the_peaks_are_those_of_a_busy_host(
+    analyze: Analyze,
+) -> None:
+    low = replace(peaks(2), arithmetic=(("avx512", 0.01),), bandwidth=(("memory", 0.001),))
+    records = [*results(MXNET_1), *results(MXNET_2, factor=0.5), low]
+    status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--json")
+    found = document(out)
+    assert status == 0
+    assert 0 < found["roofline_ms"] <= found["best_ms"] < found["sequential_ms"]
+    _, out, err = analyze([], "table1:16", "--runtime", MXNET_1)
+    assert "the peaks were measured on a busy host, so what layers reached counts" in out
+    assert "dlbricks doctor --peaks --threads 2" in err
+    _, out, err = analyze([peaks(2)], "table1:16", "--runtime", MXNET_1)
+    assert "busy host" not in out and "--peaks" not in err
 
 
 def results_in_onnx(folder: Path, batch_size: int = 1) -> list[Record]:

@@ -192,4 +192,4 @@ def test_samples_are_drawn_as_a_histogram_with_one_bar_for_outliers() -> None:
 def test_the_history_and_the_flags_are_shown() -> None:
     newest = timed(1.0, 1.0, 1.0, flags=("slower than before",))
     text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.5, 1.25, 1.0)))
-    assert "3 measurements: 1.500, 1.250, 1.000 ms" in text and "flagged    slower than before" in text
+    assert "3 runs: 1.500, 1.250, 1.000 ms" in text and "flagged    slower than before" in text
