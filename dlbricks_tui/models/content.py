@@ -22,6 +22,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 # The largest model file has 2 GiB: protobuf allows no more.
 _MOST_UNPACKED_BYTES = 2**31
 _CHUNK = 2**20
+# The characters by which a text is recognised, and named in a message.
+_TOLD_OF_TEXT = 40
+_LFS_POINTER = "version https://git-lfs"
 
 
 def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a symbol file") -> bytes:
@@ -40,6 +43,23 @@ def read_content(path: Path, most_bytes: int | None = None, what_it_is: str = "a
         held = "unpacks to" if packed else "holds"
         raise UnreadableModelError(f"{path} {held} more than {most_bytes // 2**20} MiB: not {what_it_is}")
     return content
+
+
+def refuse_no_model(content: bytes | str, where: str) -> None:
+    """Raise UnreadableModelError for an empty file, and for text: ONNX files are no text, and symbol files are JSON."""
+    begin = content[:_TOLD_OF_TEXT]
+    words = begin if isinstance(begin, str) else begin.decode("utf-8", errors="replace")
+    words = words.removesuffix("\N{REPLACEMENT CHARACTER}").strip()
+    if not content.strip():
+        raise UnreadableModelError(f"{where}: the file is empty; download or export the model again")
+    if words.startswith(_LFS_POINTER):
+        raise UnreadableModelError(
+            f"{where}: the file is a pointer of Git LFS, not the model: `git lfs pull` in its folder fetches the model"
+        )
+    told = " ".join(words.split())
+    if told.isprintable() and "\N{REPLACEMENT CHARACTER}" not in told and not told.startswith(("{", "[")):
+        more = "..." if len(content) > _TOLD_OF_TEXT else ""
+        raise UnreadableModelError(f"{where}: it is text, not a model: it begins with '{told}{more}'")
 
 
 def content_sha256(path: Path) -> str:

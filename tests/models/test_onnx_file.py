@@ -44,8 +44,16 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableModelError, match=r"^net is empty$"):
+    with pytest.raises(UnreadableModelError, match=r"^net: the file is empty; download or export the model again$"):
         parse_onnx(b"", "net")
+
+
+def test_a_text_is_refused_with_its_beginning(tmp_path: Path) -> None:
+    page = b"<!DOCTYPE html>\n<html><head><title>Sign in to continue</title></head></html>"
+    told = "net: it is text, not a model: it begins with '<!DOCTYPE html> <html><head><title>Sign...'"
+    with pytest.raises(UnreadableModelError) as refused:
+        parse_onnx(page, "net")
+    assert str(refused.value) == told
 
 
 @pytest.mark.parametrize("version", [0, 9999])

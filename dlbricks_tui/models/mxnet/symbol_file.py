@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from dlbricks_tui.models.content import LONGEST_NAME, without_cycle_search
+from dlbricks_tui.models.content import LONGEST_NAME, refuse_no_model, without_cycle_search
 from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.mxnet.symbol_writer import VARIABLE, symbol_document
@@ -149,15 +149,16 @@ def unique_name(number: int) -> str:
 @without_cycle_search()
 def parse_symbol(content: bytes | str, where: str) -> SymbolFile:
     """Return the parsed symbol file; `where` names it in messages."""
-    if not content.strip():
-        raise UnreadableModelError(f"{where} is empty")
+    refuse_no_model(content, where)
     if isinstance(content, bytes) and sum(content.count(sign) for sign in (b",", b"[", b"{", b":")) > MOST_VALUES:
         raise UnreadableModelError(f"{where} holds more than {MOST_VALUES:,} values: not a symbol file")
     try:
         document = json.loads(content)
     except RecursionError:
         raise UnreadableModelError(f"{where} nests too deep: not a symbol file") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        raise UnreadableModelError(f"{where} is no symbol file, which is JSON; ONNX files end in .onnx") from None
+    except json.JSONDecodeError as error:
         raise UnreadableModelError(f"{where} is not JSON: {error}") from None
     except ValueError:
         # Python limits the digits of a number, as reading them takes quadratic time.

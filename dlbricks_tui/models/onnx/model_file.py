@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.models.content import LONGEST_NAME
+from dlbricks_tui.models.content import LONGEST_NAME, refuse_no_model
 from dlbricks_tui.models.digraphs import needed_for, topological_order
 from dlbricks_tui.models.errors import UnreadableModelError
 from dlbricks_tui.models.onnx.reading import no_onnx_file
@@ -84,8 +84,7 @@ def _parsed(content: bytes, where: str) -> "ModelProto":
         from google.protobuf.message import DecodeError
     except ImportError as error:
         raise OnnxMissingError(f"{where}: reading it needs the onnx package: pip install onnx ({error})") from None
-    if not content:
-        raise UnreadableModelError(f"{where} is empty")
+    refuse_no_model(content, where)
     model = onnx.ModelProto()
     try:
         model.ParseFromString(content)

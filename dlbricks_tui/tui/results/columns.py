@@ -22,7 +22,7 @@ from dlbricks_tui.wording.numbers import milliseconds
 _MOST_ORDERS = 3
 _KEY_DIGITS = 12
 _MINUTES = len("2026-11-21T12:34")
-_AGO = len("59 min ago")
+_AGE = len("59 min")
 _WIDEST_NAME = 60
 _GAP = 1
 NO_RESULT = "No result is selected."
@@ -62,7 +62,7 @@ HEADINGS: Mapping[str, Heading] = {
     "high_ms": Heading("high", _NUMBER, "the upper end of the 95 % interval"),
     "samples": Heading("n", 5, "the number of samples"),
     "reference_ms": Heading("reference", _NUMBER, "the latency of the reference: the speed of the host"),
-    "when": Heading("when", _AGO, "the age of the measurement; a result has the time"),
+    "when": Heading("age", _AGE, "the age of the measurement; a result has its time"),
     "run": Heading("run", 20, "the id of the run"),
     "good": Heading("good", 5, "whether no flag was raised"),
     "models": Heading("models", 22, "the models of the run that measured it"),
@@ -129,7 +129,7 @@ def first_to_show(columns: Sequence[str], current: int, first: int, width: int) 
 def short_cell(column: str, value: Any) -> str:
     """Return the text of a value in a list, where ages and frameworks tell more at a glance."""
     if column == "when":
-        return ago(str(value))
+        return ago(str(value)).removesuffix(" ago")
     if column == "threads" and not value:
         return "default"
     return str(value).partition(" ")[0] if column == "runtime" else cell(column, value)

@@ -77,7 +77,9 @@ class ResultRows(RowsView):
         order = self.arrangement.orders[0]
         parts: list[Span] = [Span(" " * _BEFORE)]
         for name, wide in placed(self.arrangement.columns, self.first, width - _BEFORE):
-            arrow = (_DOWN if order.descending else _UP) if name == order.column else ""
+            # The newest time has the least age.
+            descending = order.descending is not (name == "when")
+            arrow = (_DOWN if descending else _UP) if name == order.column else ""
             style = "match" if name == self.arrangement.columns[self.current] else "muted"
             parts += [column(HEADINGS[name].title + arrow, wide, style, right=is_right(name)), Span(" ")]
         return tuple(parts)
@@ -165,7 +167,9 @@ class ResultsPanel(Panel):
 
     def as_texts(self) -> TextTable:
         columns = self._list.arrangement.columns
-        return TextTable(tuple(HEADINGS[name].title for name in columns), _texts_of(self.shown, columns))
+        # Ages are out of date as soon as they are copied.
+        titles = ("when, UTC" if name == "when" else HEADINGS[name].title for name in columns)
+        return TextTable(tuple(titles), _texts_of(self.shown, columns))
 
     def show(self, found: Found) -> None:
         """Show results, unless the search has changed since."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError
+from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, UnknownModelError, UnreadableModelError
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
@@ -106,7 +106,9 @@ def read_model(reader: ModelReader, spec: ModelSpec) -> OpenModel | Refusal:
     except FusionRefusedError as error:
         return Refusal(str(error), _SHOW_AS_WRITTEN)
     except UserError as error:
-        return Refusal(str(error), "" if spec.batch_size is None else _WITH_OTHER_BATCH)
+        # No batch size makes a model of another file.
+        is_cure = spec.batch_size is not None and not isinstance(error, UnreadableModelError | UnknownModelError)
+        return Refusal(str(error), _WITH_OTHER_BATCH if is_cure else "")
 
 
 class OpenModelEstimate(NamedTuple):
