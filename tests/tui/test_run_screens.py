@@ -266,6 +266,21 @@ async def test_a_run_is_paused_and_continued(measured: DataFolder) -> None:
         await shows_no_more(pilot, "pausing")
 
 
+async def test_in_the_list_of_runs_the_key_of_replays_pauses_and_resumes_a_run_that_goes_on(
+    measured: DataFolder,
+) -> None:
+    folder = put_run(measured, in_the_middle())
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "R", "p")
+        assert isinstance(pilot.app.screen, AllRunsScreen) and folder.pause_file.exists()
+        await press(pilot, "p")
+        assert not folder.pause_file.exists()
+        # A run that has paused is resumed as one that has ended.
+        folder.pause()
+        await press(pilot, "r")
+        assert not folder.pause_file.exists()
+
+
 async def test_a_run_that_has_ended_can_be_neither_paused_nor_cancelled(measured: DataFolder) -> None:
     folder = put_run(measured, in_the_middle())
     async with running(app_on(measured)) as pilot:

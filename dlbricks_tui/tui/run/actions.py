@@ -30,7 +30,11 @@ RUNS = Scope(
     (
         Action("runs.show", ("enter", "l", "right"), "watch", "Show the selected run.", footer=True),
         Action(
-            "runs.replay", ("p",), "replay", "Show the run again from its events; nothing is measured.", footer=True
+            "runs.replay",
+            ("p",),
+            "replay/pause",
+            "Show an ended run again from its events; pause a run that measures, or resume it.",
+            footer=True,
         ),
         Action("runs.resume", ("r",), "resume", "Resume a run that ended before it was complete.", footer=True),
         Action("runs.mark_row", ("*",), "mark A/B", "Mark a run to compare it with another one, or unmark it."),

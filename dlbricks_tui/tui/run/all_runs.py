@@ -71,8 +71,17 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
             self._watch(self._list.selected.run)
 
     def action_replay(self) -> None:
-        if self._list.selected is not None:
-            self.dismiss(ReplayWanted(self._list.selected.run))
+        selected = self._list.selected
+        if selected is None:
+            return
+        if not selected.active:
+            self.dismiss(ReplayWanted(selected.run))
+        else:
+            self.run_in_thread(partial(self._runs.pause_or_unpause, selected.run), "tell", self._paused)
+
+    def _paused(self, told: str) -> None:
+        self.notify(told)
+        self.run_in_thread(self._runs.states, "runs", self._show_runs)
 
     def action_resume(self) -> None:
         if self._list.selected is not None:

@@ -160,14 +160,27 @@ class Runs:
         return folder.run
 
     def resume(self, run: str) -> None:
-        """Resume a run that ended before it was complete."""
-        start_detached(self._folder(run), self._data)
+        """Resume a run that is paused, or that ended before it was complete."""
+        folder = self._folder(run)
+        if folder.pause_file.exists() and folder.state().active:
+            folder.unpause()
+        else:
+            start_detached(folder, self._data)
 
     def pause(self, run: str) -> None:
         self._folder(run).pause()
 
     def unpause(self, run: str) -> None:
         self._folder(run).unpause()
+
+    def pause_or_unpause(self, run: str) -> str:
+        """Pause a run that goes on, or let a paused one go on; return what happens."""
+        folder = self._folder(run)
+        if folder.pause_file.exists():
+            folder.unpause()
+            return f"Run {run} goes on."
+        folder.pause()
+        return f"Run {run} pauses after its current round."
 
     def cancel(self, run: str) -> None:
         self._folder(run).cancel()
