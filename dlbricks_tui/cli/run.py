@@ -258,12 +258,10 @@ def _tell_end(state: RunState, request: RunRequest) -> None:
         return
     spared = f", {left} not needed" if request.target is not None and state.state is State.FINISHED else ""
     unfinished = f"{bricks.unfinished} unfinished, " if bricks.unfinished else ""
-    whole = state.whole_models
-    timed = f"; {whole.measured + whole.reused} of {counted(whole.total, 'model')} end to end" if whole.total else ""
     narrate(
         f"run {state.run} {state.state.value} after {state.seconds:.1f} s: "
         f"{counted(bricks.measured, 'brick')} measured, {unfinished}{bricks.reused} known before, "
-        f"{bricks.failed} failed{spared}{timed}"
+        f"{bricks.failed} failed{spared}"
     )
 
 

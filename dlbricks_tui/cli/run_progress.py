@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from dlbricks_tui.runs.events import (
     ShapesRemembered,
     WorkerReplaced,
 )
-from dlbricks_tui.runs.progress import ProgramProgress, RunProgress
+from dlbricks_tui.runs.progress import RunProgress
 from dlbricks_tui.wording.events import (
     all_combinations,
     counts_of,
@@ -30,7 +30,7 @@ from dlbricks_tui.wording.events import (
     note_of,
 )
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.runs import NONE_DONE, Done, Note, Tone, how_far, named_counts
+from dlbricks_tui.wording.runs import Note, Tone, how_far
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -149,19 +149,11 @@ def progress_line(progress: RunProgress) -> str:
 
 
 def _at_limits(progress: RunProgress) -> str:
-    taken = [it for it in progress.programs.values() if it.measured is not None]
-    counts = [Done(sum(it.at_limit for it in kind), len(kind)) for kind in _by_kind(taken)]
-    told = " and ".join(named_counts(*[it if it.done else NONE_DONE for it in counts]))
+    taken = counted(sum(program.measured is not None for program in progress.programs.values()), "result")
     return (
-        f"{told} {'is' if progress.at_limits == 1 else 'are'} known less precisely than asked for, although the most "
-        "samples were taken: run again on a quieter host"
+        f"{progress.at_limits} of {taken} are known less precisely than asked for, although they took the most "
+        "samples: run again on a quieter host"
     )
-
-
-def _by_kind(programs: Iterable[ProgramProgress]) -> tuple[list[ProgramProgress], list[ProgramProgress]]:
-    """Return the bricks and the whole models among programs."""
-    found = list(programs)
-    return [it for it in found if it.about.brick], [it for it in found if not it.about.brick]
 
 
 def _estimates(progress: RunProgress) -> list[tuple[str, str]]:

@@ -251,4 +251,4 @@ def test_programs_stopped_at_a_limit_are_counted_during_the_run_and_at_its_end(
     counts: dict[str, Any] = {"bricks": 3, "bricks_measured": 1, "bricks_reused": 1, "bricks_failed": 0}
     shown.take(RunEnded(state="finished", message="", seconds=1.0, models_failed=0, **counts))
     told = capsys.readouterr().err
-    assert "1 of 1 brick is known less precisely than asked for, although the most samples were taken: run" in told
+    assert "1 of 1 result are known less precisely than asked for, although they took the most samples: run" in told
