@@ -150,8 +150,8 @@ async def test_a_run_has_one_result_of_each_brick_and_model(new: DataFolder) -> 
     layers = [(f"fire{number}", (latency_ms,) * 9) for number, latency_ms in enumerate((1.0, 3.0), start=1)]
     with ResultsDatabase(new.store) as store:
         for place, (layer, samples_ms) in enumerate(layers):
-            taken = {"samples_ms": samples_ms, "statistics": summarise(samples_ms), "context": ""}
-            where = {"occurrence": (("layer", layer),), "uuid": f"{place:032x}", "when": AN_HOUR_AGO}
+            taken: dict[str, Any] = {"samples_ms": samples_ms, "statistics": summarise(samples_ms), "context": ""}
+            where: dict[str, Any] = {"occurrence": (("layer", layer),), "uuid": f"{place:032x}", "when": AN_HOUR_AGO}
             store.add(form(1, "conv"), measurement(brick=form(1, "conv").key, **taken, **where))
         # The latency at first, and that in the rounds of the bricks.
         for minute, samples_ms in enumerate(((20.0,) * 9, (21.0,) * 9)):
@@ -361,9 +361,9 @@ async def test_deletions_can_be_undone_one_after_another(stored: DataFolder) -> 
 async def test_restored_results_are_marked_and_in_sight(stored: DataFolder) -> None:
     async with results_screen(stored, NARROW) as pilot:
         await press(pilot, "G")
-        (deleted,) = table(pilot).under_cursor or ()
+        (deleted,) = list(table(pilot).under_cursor or ())
         await press(pilot, "d", "y", "g", "u")
-        (under_cursor,) = table(pilot).under_cursor or ()
+        (under_cursor,) = list(table(pilot).under_cursor or ())
         assert under_cursor == deleted
         assert [line for line in screen_text(pilot).splitlines() if "+" in line[:4] and deleted.name in line]
         await press(pilot, "k", "d", "y")
