@@ -7,7 +7,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
-from dlbricks_tui.tui.dialogs.paths import OfferedPaths, OpenPathScreen, PathScreen
+from dlbricks_tui.tui.dialogs.paths import ANY_FILE, OfferedPaths, OpenPathScreen, PathScreen, completions
 from dlbricks_tui.tui.results.dialogs import ExportScreen, ImportScreen
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
@@ -142,3 +142,33 @@ async def test_a_click_chooses_a_name(stored: DataFolder, folder: Path) -> None:
         await pilot.click(OfferedPaths, offset=(3, 2))
         await press(pilot)
         assert under_cursor(pilot) == ["notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (300 * "x", "cannot be used: File name too long"),
+        (f"deep/{300 * 'x'}/net.onnx", "cannot be used: File name too long"),
+        ("~nobody-of-this-name/net.onnx", "cannot be used: Could not determine home directory"),
+        ("loop/net.onnx", "There is no loop/net.onnx"),
+        ("a\x00b", "There is no a\\x00b"),
+    ],
+)
+async def test_a_path_that_no_file_can_have_is_one_line(stored: DataFolder, folder: Path, text: str, said: str) -> None:
+    (folder / "loop").symlink_to("loop")
+    async with running(app_on(stored), SIZES[0]) as pilot:
+        await press(pilot, "o")
+        screen = pilot.app.screen
+        assert isinstance(screen, PathScreen)
+        # Pasted at once, as by a terminal.
+        screen.query_one(Field).value = text
+        await press(pilot, "enter")
+        shown = " ".join(screen_text(pilot).split())
+        assert pilot.app.screen is screen
+        assert all(word in shown for word in said.split())
+
+
+def test_a_link_in_a_circle_hides_no_other_name(folder: Path) -> None:
+    (folder / "loop").symlink_to("loop")
+    assert completions("", ANY_FILE) == ("deep/", "empty/", "loop", "notes.txt")
+    assert completions("~nobody-of-this-name/x") == completions(f"{300 * 'x'}/") == completions("a\x00/b") == ()

@@ -10,6 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from dlbricks_tui.models.library import MODEL_SUFFIXES
+from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.lines import Line, Span, cut_start, line, wrapped
@@ -21,24 +22,26 @@ _LATELY = "  opened lately"
 MODELS = MODEL_SUFFIXES
 # Every name ends with the empty string.
 ANY_FILE = ("",)
+# No text may end the program: it may be too long for a name, have a null character, or name nobody's home folder.
+UNUSABLE = (OSError, ValueError, RuntimeError)
 
 
 def completions(typed: str, endings: tuple[str, ...] = MODELS) -> tuple[str, ...]:
     """Return the folders, ending in a slash, and then the files that the typed text may become."""
     folder, _, beginning = typed.rpartition("/")
-    where = Path(f"{folder}/" if "/" in typed else ".").expanduser()
     head = typed[: len(typed) - len(beginning)]
     folders, files = list[str](), list[str]()
     try:
-        with os.scandir(where) as found:
+        with os.scandir(Path(f"{folder}/" if "/" in typed else ".").expanduser()) as found:
             for entry in found:
                 if not entry.name.startswith(beginning) or (entry.name.startswith(".") and not beginning):
                     continue
-                if entry.is_dir():
+                # Its own function fails where links lead in a circle.
+                if os.path.isdir(entry.path):  # noqa: PTH112 - as above
                     folders.append(f"{head}{entry.name}/")
                 elif entry.name.endswith(endings):
                     files.append(f"{head}{entry.name}")
-    except OSError:
+    except UNUSABLE:
         # Most incomplete paths do not exist.
         return ()
     return (*sorted(folders), *sorted(files))
@@ -163,9 +166,15 @@ class PathScreen(Dialog[Path]):
 
     def _take(self) -> None:
         typed = self._path.value.strip()
-        path = Path(typed).expanduser()
-        self._show_problem(self.problem_with(path) if typed else "Type a path first.")
-        if not self._problem:
+        path, problem = Path(typed), "" if typed else "Type a path first."
+        try:
+            path = path.expanduser()
+            problem = problem or self.problem_with(path)
+        except UNUSABLE as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            problem = f"{typed} cannot be used: {reason}"
+        self._show_problem(printable(problem))
+        if not problem:
             self.dismiss(path.absolute())
 
     def _type(self, path: str) -> None:
@@ -210,5 +219,5 @@ class OpenPathScreen(PathScreen):
         return "Open a model file or a folder of models"
 
     def show_offered(self, offered: tuple[str, ...]) -> None:
-        recent = () if self._path.value else tuple(str(path) for path in self._recent if path.exists())
+        recent = () if self._path.value else tuple(filter(os.path.exists, map(str, self._recent)))
         self._list.show(offered, recent)
