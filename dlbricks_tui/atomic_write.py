@@ -37,7 +37,8 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
             write(stream)
         return
     if path.is_symlink():
-        path = path.resolve()
+        # Unlike the function of Path, it takes links that lead in a circle.
+        path = Path(os.path.realpath(path))
     # Each writer has a separate name: several threads or processes may write the same file.
     draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}{DRAFT_SUFFIX}")
     try:

@@ -176,6 +176,9 @@ def _run(handler: Handler, args: argparse.Namespace) -> int:
         from dlbricks_tui.crash_log import keep_traceback
 
         file = keep_traceback(error, args.data.log)
+        if isinstance(error, OSError) and error.filename is not None:
+            # Such as a name that is too long, or a folder that may not be read: no fault of dlbricks.
+            raise UsageError(f"{os.fsdecode(error.filename)}: {error.strerror}") from error
         details = f"the details are in {file}" if file else "no file could be written with the details"
         narrate(f"dlbricks: error: unexpected {type(error).__name__}: {error}; this is a fault of dlbricks, {details}")
         return Status.DONE_WITH_FAILURES

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -12,19 +13,19 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.analysis.tables import ModelRow
 from dlbricks_tui.answers.analysis.analysing import Analyser
 from dlbricks_tui.answers.analysis.results import model_row
-from dlbricks_tui.answers.estimating import Remarks, open_estimator
+from dlbricks_tui.answers.estimating import Remarks, measured_models, open_estimator
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.runtimes import named_runtime
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, worded, write, write_json
-from dlbricks_tui.cli.parser import Parser, Status, add_json_option, add_repeatable
+from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_repeatable
 from dlbricks_tui.cli.store import narrate_damage, open_loader
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.selection import find_system
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.models.library import TABLE1_PREFIX, ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
 from dlbricks_tui.report.contents import ReportContents, find_contents, load_tests_of, origins_of
 from dlbricks_tui.runtime.registry import Registry
@@ -32,9 +33,12 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.variant import stated_kernels, stated_precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import by_id
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.report.writing import Report
+
+_SECONDS_PER_LINE = 2.0
 
 
 def register(parser: Parser) -> None:
@@ -51,8 +55,8 @@ def register(parser: Parser) -> None:
         "--models",
         metavar="MODEL",
         nargs="+",
-        default=["table1"],
-        help="models to report on: files, names that `dlbricks models` lists, table1:ID (default: table1, all fifty)",
+        help="models to report on: files, names that `dlbricks models` lists, table1:ID; `table1` stands for all fifty "
+        "(default: the models of the library with results)",
     )
     add_input_options(parser)
     about = "only this system of the store, by its id, name or instance type (default: all)"
@@ -86,16 +90,21 @@ def _report(args: argparse.Namespace) -> int:
 def report_models(args: argparse.Namespace) -> int:
     """Look up the models, draw the figures, and print the path of the page."""
     shapes, values = shapes_of(args), values_given(args)
+    if args.models is None:
+        args.models = _with_results(args.data)
+    progress = _Progress(f"reporting on {names_of(args.models)}")
     with ResultsDatabase(args.data.store) as store, open_loaders(args.data) as loader_of:
         named = None if args.runtime is None else named_runtime(args.runtime, args.data, store)
         sources = library(args.data, named and named.format).find_all(args.models)
         wanted, runtimes = _wanted(args.systems, store), named and named.all_in(store)
         asked = [*args.models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
-        contents = find_contents(store, loader_of, sources, asked, fingerprint().id, wanted, runtimes, shapes, values)
+        host, tell = fingerprint().id, progress.tell
+        contents = find_contents(store, loader_of, sources, asked, host, wanted, runtimes, shapes, values, tell)
         load_tests = load_tests_of(store, contents, wanted, runtimes)
         origins = origins_of(store, contents)
         damage = store.damage
-    analysed = _analysed(args, sources, dict.fromkeys(series.way.system for series in contents.series))
+    systems = dict.fromkeys(series.way.system for series in contents.series)
+    analysed = _analysed(args, sources, systems, progress)
     for left_out in contents.left_out:
         narrate(f"left out: {left_out}")
     narrate_damage(damage)
@@ -104,6 +113,7 @@ def report_models(args: argparse.Namespace) -> int:
     # Loaded here: it imports matplotlib, which has to be set up first.
     from dlbricks_tui.report.report import make_report
 
+    progress.tell("drawing the figures")
     report = make_report(contents, args.output, analysed, load_tests, origins)
     for section in report.sections:
         for missing in section.missing:
@@ -115,7 +125,34 @@ def report_models(args: argparse.Namespace) -> int:
     return Status.DONE_WITH_FAILURES if contents.left_out else Status.DONE
 
 
-def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str]) -> list[ModelRow]:
+def _with_results(data: DataFolder) -> list[str]:
+    """Return the names of the models of the library that have results."""
+    found = [f"{TABLE1_PREFIX}:{it.table1_id}" if it.table1_id else it.name for it in measured_models(data)]
+    if not found:
+        raise UsageError(
+            "no model of the library has results: measure some with `dlbricks run`, or name models with --models, "
+            "such as table1 for the paper's fifty"
+        )
+    return list(dict.fromkeys(found))
+
+
+class _Progress:
+    """What the report is doing, a line every few seconds, as its work may take minutes."""
+
+    def __init__(self, first: str) -> None:
+        narrate(first)
+        self._told = time.monotonic()
+
+    def tell(self, doing: str) -> None:
+        """Narrate it, unless another line was narrated just before."""
+        if (now := time.monotonic()) - self._told >= _SECONDS_PER_LINE:
+            narrate(doing)
+            self._told = now
+
+
+def _analysed(
+    args: argparse.Namespace, sources: Sequence[ModelSource], systems: Iterable[str], progress: _Progress
+) -> list[ModelRow]:
     """Return the models as analysed on each system, in the runtime that the options name, or that counts there."""
     usual = EstimateOptions(
         inputs=shapes_of(args),
@@ -134,7 +171,9 @@ def _analysed(args: argparse.Namespace, sources: Sequence[ModelSource], systems:
                 open_estimator(replace(usual, system=system), args.data, silent) as estimator,
                 Analyser(estimator, args.models) as analyser,
             ):
-                found += [model_row(it) for it in analyser.analyses(sources)]
+                for number, analysis in enumerate(analyser.analyses(sources), start=1):
+                    progress.tell(f"analysed {number} of {counted(len(sources), 'model')} on {system}")
+                    found.append(model_row(analysis))
         except (EstimateError, *UNLOADABLE) as error:
             narrate(f"no analysis on {system}: {worded(error)}")
     return found

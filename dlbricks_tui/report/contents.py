@@ -99,6 +99,7 @@ class Networks:
         level: Level,
         given: Mapping[str, Shape] | None = None,
         values: Mapping[str, Numbers] | None = None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.by_reported_model: dict[ReportedModel, LayerGraph] = {}
         # The models that cannot be loaded at this level, with the reason.
@@ -106,7 +107,8 @@ class Networks:
         self._cache = loader.cache
         self._cut: dict[tuple[int, Cutting], Decomposition] = {}
         known: dict[object, LayerGraph] = {}
-        for source in sources:
+        for number, source in enumerate(sources, start=1):
+            tell(f"reading {source.name}, {level.value} layers ({number} of {len(sources)})")
             network = (source.path, *source.inputs.items())
             try:
                 graph = known.get(network) or loader.load(source, level, given, values)
@@ -214,16 +216,17 @@ def find_contents(
     runtimes: Collection[str] | None = None,
     given: Mapping[str, Shape] | None = None,
     values: Mapping[str, Numbers] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> ReportContents:
     """Look up all models by every way of measuring with results, on all systems or those in `only`; this host first.
 
     `runtimes` limits the ways to those runtimes. Each way has the files of the models that its runtime reads.
     `loader_of` returns the loader of a runtime, which fuses as that runtime does, and any loader for "". `given` are
-    input shapes by name, for files without them, and `values` the values of inputs. If no model can be read,
-    raise the error of the first.
+    input shapes by name, for files without them, and `values` the values of inputs. `tell` is called before each
+    part of the work. If no model can be read, raise the error of the first.
     """
     usual = loader_of("")
-    written = Networks(usual, sources, Level.WRITTEN, given, values)
+    written = Networks(usual, sources, Level.WRITTEN, given, values, tell)
     if written.left_out.first is not None and not written.by_reported_model:
         raise written.left_out.first
     ways = [way for way in _ways(store) if only is None or way.system in only]
@@ -242,10 +245,10 @@ def find_contents(
         known = (
             level is Level.WRITTEN and loader is usual and {it.path for it in readable} == {it.path for it in sources}
         )
-        networks = written if known else Networks(loader, readable, level, given, values)
+        networks = written if known else Networks(loader, readable, level, given, values, tell)
         left_out += [f"from level {level.value}: {it}" for it in networks.left_out.lines if networks is not written]
         for granularity in _granularities(store, level):
-            for result in _model_results(store, networks, granularity, alike):
+            for result in _model_results(store, networks, granularity, alike, tell):
                 found[result.found.way].append(result)
     names = Names(store, [way for way in ways if found[way]])
     series = [
@@ -292,11 +295,12 @@ def _sources(written: Networks, sources: Iterable[ModelSource]) -> Iterator[Mode
 
 
 def _model_results(
-    store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way]
+    store: ResultsDatabase, networks: Networks, granularity: int, ways: Iterable[Way], tell: Callable[[str], None]
 ) -> Iterator[ModelResult]:
     ways = list(ways)
     found: dict[ReportedModel, list[ModelResult]] = {}
     for graph, reported_models in networks.alike():
+        tell(f"looking up {reported_models[0].name}, G={granularity}")
         decomposition = networks.cut(graph, Cutting(granularity))
         results = BrickResults(store, decomposition)
         keys = end_to_end_keys(graph)

@@ -82,6 +82,16 @@ def test_a_user_error_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == "dlbricks: error: vgg.json: no such file; see `dlbricks models`\n"
 
 
+def test_a_file_that_cannot_be_used_is_one_line_and_no_fault(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    error = OSError(36, "File name too long", "xxx.onnx")
+    assert main(["work", "--data-dir", str(tmp_path)], [failing(error)]) == 2
+    assert capsys.readouterr().err == "dlbricks: error: xxx.onnx: File name too long\n"
+    assert main(["models", "add", 300 * "x", "--data-dir", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"dlbricks: error: {300 * 'x'}: File name too long\n"
+
+
 def test_a_file_name_cannot_break_the_line_or_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["work"], [failing(UserError("a\nb\x1b[2J\udc80: no such file"))]) == 2
     assert capsys.readouterr().err == "dlbricks: error: a\\nb\\x1b[2J\\udc80: no such file\n"

@@ -235,6 +235,23 @@ def test_the_load_tests_of_reported_models_are_a_section(report: Report) -> None
     assert (folder / "figures" / "figure-scenarios-c5.2xlarge.svg").exists()
 
 
+def test_without_models_those_with_results_are_reported_on_with_progress(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.cli.report._SECONDS_PER_LINE", 0.0)
+    asked = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "report")]
+    assert main(asked) == 2
+    assert "no model of the library has results" in capsys.readouterr().err
+    whole = model_record(SQUEEZENET, 30.0, name=SQUEEZENET.graph.name, **C5)
+    store_of(tmp_path / "data" / "store", system("c5.2xlarge"), whole).close()
+    assert main([*asked, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["models"] == [SQUEEZENET.graph.name]
+    assert err.startswith("reporting on table1:16\n")
+    assert f"reading {SQUEEZENET.graph.name}, written layers (1 of 1)\n" in err
+    assert "analysed 1 of 1 model on c5.2xlarge\n" in err and "drawing the figures\n" in err
+
+
 def test_an_unknown_system_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status = main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--system", "m7i"])
     assert status == 2
