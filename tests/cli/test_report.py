@@ -253,7 +253,9 @@ def test_without_models_those_with_results_are_reported_on_with_progress(
 
 
 def test_an_unknown_system_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status = main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--system", "m7i"])
+    status = main(
+        ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), *MODELS, "--system", "m7i"]
+    )
     assert status == 2
     assert capsys.readouterr().err.startswith("dlbricks: error: no system in the store is called 'm7i'")
     assert not (tmp_path / "r").exists()
