@@ -1,5 +1,6 @@
 """Write files completely or not at all."""
 
+import errno
 import fcntl
 import os
 from collections.abc import Callable, Iterator
@@ -36,6 +37,9 @@ def replace_file(path: Path, write: Callable[[BinaryIO], object]) -> None:
         with path.open("wb") as stream:
             write(stream)
         return
+    if path.is_dir():
+        # Known before a draft is written; the folders `.` and `/` have no name for one.
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if path.is_symlink():
         # Unlike the function of Path, it takes links that lead in a circle.
         path = Path(os.path.realpath(path))

@@ -1,5 +1,6 @@
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,3 +74,17 @@ def test_a_link_still_points_to_the_file(tmp_path: Path) -> None:
     link.symlink_to(target)
     write_atomically(link, "new")
     assert link.is_symlink() and target.read_text() == "new"
+
+
+@pytest.mark.parametrize("name", [".", "/", "folder", "loop"])
+def test_a_folder_or_a_link_in_a_circle_is_no_file_to_replace(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(tmp_path.iterdir())
+    with suppress(OSError):
+        replace_file(Path(name), lambda file: file.write(b"text"))
+        assert name == "loop"
+    assert sorted(tmp_path.iterdir()) == before

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # The number of slowest sequences that a document lists unless it is asked for another.
 MOST_SLOW = 10
+# The next step where layers cannot be measured by themselves.
+TIME_WHOLE = "run --end-to-end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,4 +305,4 @@ def next_step(one: SystemEstimate) -> str | None:
     found = one.estimate
     if found.remaining.pairs and not found.obstacle:
         return "run"
-    return "run --end-to-end" if found.is_partial and one.end_to_end is None else None
+    return TIME_WHOLE if found.is_partial and one.end_to_end is None else None

@@ -8,6 +8,7 @@ from dlbricks_tui.answers.traces.results import TraceResult, trace_result
 from dlbricks_tui.answers.traces.tracing import (
     TraceFormat,
     TraceOptions,
+    format_of,
     require_place,
     require_room,
     trace_model,
@@ -24,18 +25,19 @@ def trace(
     options: TraceOptions | None = None,
     *,
     file: os.PathLike[str] | str | None = None,
-    format: TraceFormat = TraceFormat.PERFETTO,  # noqa: A002 - the option of the command has this name
+    format: TraceFormat | None = None,  # noqa: A002 - the option of the command has this name
     progress: Callable[[str], None] | None = None,
     data: os.PathLike[str] | str | None = None,
 ) -> TraceResult:
     """Run a model at rising levels of detail, and return what each level takes and adds, and the times of the layers.
 
-    The trace is kept in the data folder. `file` is written for the program that the format names, and replaced if it
-    is there. `progress` is called with a line after each level. An exception, such as KeyboardInterrupt, ends the
-    trace and its processes.
+    The trace is kept in the data folder. `file` is written for the program that the format names, and replaced if it is
+    there; by default for chrome://tracing if its name ends in .json, else for Perfetto. `progress` is called with a
+    line after each level. An exception, such as KeyboardInterrupt, ends the trace and its processes.
     """
     folder = folder_at(data)
     place = None if file is None else Path(file)
+    form = None if place is None else format_of(place, format)
     if place is not None:
         require_place(place, replace=True)
     order = trace_order(options or TraceOptions(), source_of(model, folder), folder)
@@ -46,7 +48,7 @@ def trace(
             progress(line)
 
     found = trace_model(order, folder, take)
-    if place is None:
+    if place is None or form is None:
         return trace_result(found)
-    write_in(format, found, place)
-    return trace_result(found, place, format)
+    write_in(form, found, place)
+    return trace_result(found, place, form)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
 from dlbricks_tui.cli.options import add_models_argument, shapes_of, share, values_given
-from dlbricks_tui.cli.output import narrate, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, narrate_once, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     Parser,
     Status,
@@ -95,7 +95,7 @@ def check(args: argparse.Namespace) -> int:
     if plan.baselines.refused:
         narrate(f"{len(plan.baselines.refused)} lines are left out, the first: {plan.baselines.refused[0]}")
     if remark := other_system(plan, fingerprint().id):
-        narrate(remark)
+        narrate_once(remark)
     if not args.quiet:
         narrate(check_heading(args.against.name, days_of(plan), len(plan.items), options.processes, options.by))
     measured = measure_again(plan, args.data, _Runs(plan, args.data, quiet=args.quiet).execute)

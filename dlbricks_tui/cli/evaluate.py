@@ -12,6 +12,7 @@ from dlbricks_tui.cli.options import share
 from dlbricks_tui.cli.output import (
     data_console,
     narrate,
+    narrate_once,
     narrate_some,
     narration_console,
     write,
@@ -192,7 +193,7 @@ def _measure_load(order: ScenarioOrder, data: DataFolder, *, quiet: bool) -> Loa
     with signals_interrupt(), closing(LoadNarration(order.scenario, live, quiet=quiet)) as narration:
         measured = measure(order, data, narration.take)
     for warning in measured.warnings:
-        narrate(warning)
+        narrate_once(warning)
     return measured.test
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui import __version__
-from dlbricks_tui.cli.output import ReaderGoneError, narrate, worded, write
+from dlbricks_tui.cli.output import ReaderGoneError, forget_remarks, narrate, worded, write
 from dlbricks_tui.cli.parser import (
     FromConfig,
     Handler,
@@ -109,6 +109,7 @@ def main(
     opens a demonstration in the terminal.
     """
     began = time.monotonic()
+    forget_remarks()
     try:
         parser = command_parser(commands)
         words, model = _without_model(arguments, [command.name for command in commands])

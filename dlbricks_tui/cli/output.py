@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # A name in a file may be a megabyte long. The line keeps its beginning and its end.
 _LONGEST_NARRATION = 4000
+# The remarks of this command.
+_remarks: set[str] = set()
 # CSV rows and JSON lines per write: each write goes to the reader by itself.
 _LINES_PER_WRITE = 1000
 
@@ -106,6 +108,18 @@ def narrate(text: str) -> None:
     # A closed standard error must not end the command.
     with contextlib.suppress(OSError):
         _put(stream, line + "\n")
+
+
+def narrate_once(remark: str) -> None:
+    """Write a line to standard error, unless this command has written it before: several models are read often."""
+    if remark not in _remarks:
+        _remarks.add(remark)
+        narrate(remark)
+
+
+def forget_remarks() -> None:
+    """Let a new command write all remarks."""
+    _remarks.clear()
 
 
 def narrate_some(lines: Sequence[str], others: str, most: int = 20) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from dlbricks_tui.answers.measuring import MOST_MODELS_END_TO_END, MeasureOptions, run_request
 from dlbricks_tui.answers.opening import library
-from dlbricks_tui.answers.results import model_estimate
+from dlbricks_tui.answers.results import TIME_WHOLE, model_estimate
 from dlbricks_tui.answers.run_results import run_result
 from dlbricks_tui.cli.options import (
     add_cutting_options,
@@ -21,7 +21,7 @@ from dlbricks_tui.cli.options import (
     values_given,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show, write, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     MOST_SECONDS,
     FromConfig,
@@ -164,9 +164,9 @@ def tell_variants(request: RunRequest) -> None:
     """Narrate what a user should know of the threads and precisions of a run."""
     settings = [part.runtime.settings for part in request.parts]
     if warning := too_many_threads((it.threads for it in settings), fingerprint().cores):
-        narrate(warning)
+        narrate_once(warning)
     for remark in remarks_on(it.precision for it in settings):
-        narrate(remark)
+        narrate_once(remark)
 
 
 def measure_options_of(args: argparse.Namespace) -> MeasureOptions:
@@ -231,7 +231,8 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
     state = outcome.state
     for _, one in outcome.estimates or ():
         if one.estimate.obstacle:
-            cure = "" if one.end_to_end else "; run it with --end-to-end to time the whole model"
+            tried = one.end_to_end or outcome.request.end_to_end
+            cure = "" if tried else "; run it with --end-to-end to time the whole model"
             narrate(f"no estimate of {one.estimate.model} is possible: {one.estimate.obstacle}{cure}")
     if not quiet:
         _tell_end(state, outcome.request)
@@ -240,7 +241,8 @@ def tell_end(outcome: RunOutcome, *, quiet: bool, left_out: int = 0) -> int:
         return Status.INTERRUPTED
     cure = f"; `dlbricks runs resume {state.run} --time-budget S` gives it another" if _ended_by_budget(state) else ""
     if _measured_nothing(state):
-        reason = state.message or "no layer can be measured alone, so use --end-to-end"
+        alone = "no layer can be measured alone"
+        reason = state.message or (alone if outcome.request.end_to_end else f"{alone}, so use --end-to-end")
         narrate(f"nothing was measured: {reason}{cure}")
         return Status.DONE_WITH_FAILURES
     if cure:
@@ -290,7 +292,10 @@ def _start_detached(folder: RunFolder, data: DataFolder, *, as_json: bool) -> in
 
 
 def _write_result(state: RunState, request: RunRequest, found: Sequence[EstimatedModel]) -> None:
-    models = (model_estimate(decomposition, one) for decomposition, one in found)
+    models = [model_estimate(decomposition, one) for decomposition, one in found]
+    if request.end_to_end:
+        # The model was timed just now, or cannot be.
+        models = [replace(it, next_step=None) if it.next_step == TIME_WHOLE else it for it in models]
     write_json(run_result(state, models, None if request.suite is None else request.suite.results))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate, narration_console
+from dlbricks_tui.cli.output import narrate, narrate_once, narration_console
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import (
     FailedBefore,
@@ -87,7 +87,8 @@ class ShownProgress:
         note = note_of(event)
         if note is not None and self._is_shown(event, note):
             hint = _HINTS.get(type(event))
-            narrate(f"{note.text}; {hint}" if hint else note.text)
+            # Each combination of a run reads its models anew.
+            (narrate_once if hint else narrate)(f"{note.text}; {hint}" if hint else note.text)
         if self._quiet:
             return
         if isinstance(event, Planned) and event.number == event.of > 1:

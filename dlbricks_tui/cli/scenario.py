@@ -25,7 +25,7 @@ from dlbricks_tui.cli.options import (
     precision,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, narration_console, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, narrate_once, narration_console, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     FromConfig,
     Number,
@@ -165,12 +165,12 @@ def answer_scenario(args: argparse.Namespace) -> int:
     predicts = args.predict or args.both
     if predicts:
         for note in answer.notes if answer.prediction is not None else ():
-            narrate(note)
+            narrate_once(note)
         if answer.refusal:
             narrate(f"no prediction: {answer.refusal}")
     if answer.execution is not None:
         for remark in remarks_on([stated_precision(answer.execution.runtime.identity)]):
-            narrate(remark)
+            narrate_once(remark)
     found = None if args.predict else _measured(args, answer)
     measured = None if isinstance(found, UserError) else found
     if args.json:
@@ -224,7 +224,7 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest 
         narrate(str(error))
         return error
     for warning in measured.warnings:
-        narrate(warning)
+        narrate_once(warning)
     return measured
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.cli.output import narrate, worded
+from dlbricks_tui.cli.output import narrate, narrate_once, worded
 from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
@@ -88,4 +88,4 @@ def _narrate_inputs(source: ModelSource, given: Mapping[str, Numbers]) -> None:
     from dlbricks_tui.models.input_shapes import spelled
     from dlbricks_tui.wording.events import inputs_given_before
 
-    narrate(f"{inputs_given_before(source.name, spelled(given))}; --input or --value gives others")
+    narrate_once(f"{inputs_given_before(source.name, spelled(given))}; --input or --value gives others")

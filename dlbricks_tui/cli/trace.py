@@ -12,6 +12,7 @@ from dlbricks_tui.answers.traces.tracing import (
     TraceFormat,
     TraceOptions,
     TraceProcessError,
+    format_of,
     require_place,
     require_room,
     trace_model,
@@ -74,9 +75,8 @@ def register(parser: Parser) -> None:
     parser.add_argument(
         "--format",
         choices=values_of(TraceFormat),
-        default=TraceFormat.PERFETTO.value,
         help="`perfetto` for https://ui.perfetto.dev, or `chrome` for chrome://tracing, which Perfetto reads too "
-        "(default: perfetto)",
+        "(default: chrome for a FILE that ends in .json, else perfetto)",
     )
     parser.add_argument("--force", action="store_true", help="replace FILE if it is there")
     parser.add_argument(
@@ -124,8 +124,8 @@ def trace(args: argparse.Namespace) -> int:
         return _list(args.data, as_json=args.json)
     if args.output is None:
         raise UsageError("trace needs -o FILE, the file for the trace")
+    form = format_of(args.output, None if args.format is None else TraceFormat(args.format))
     require_place(args.output, replace=args.force)
-    form = TraceFormat(args.format)
     if args.stored is not None:
         found = read_trace(find_trace(args.data.traces, args.stored))
     else:

@@ -86,8 +86,10 @@ def ranking_answer(ranking: Ranking) -> str:
     latency = "" if best.comparable.latency is None else f"{sign}{in_ms(best.comparable.latency.value_ms)}"
     rate = f"{sign}{milliseconds(best.per_second or 0.0)} per second"
     name = combination_name(best, ranking.combinations)
-    if len(ranking.combinations) == 1 and not best.comparable.is_predicted:
-        return f"Only {name} was measured: {latency}, {rate}."
+    left = len(ranking.combinations) - 1
+    if not best.comparable.is_predicted and all(it.comparable.is_predicted for it in others):
+        told = f"; {counted(left, 'other')} {'was' if left == 1 else 'were'} not" if left else ""
+        return f"Only {name} was measured: {latency}, {rate}{told}."
     if not best.is_best:
         return f"{name} may be best, but it is predicted too uncertainly: {latency}, {rate}."
     alike = [it for it in others if it.verdict is Verdict.ALIKE]
@@ -95,7 +97,8 @@ def ranking_answer(ranking: Ranking) -> str:
     words = [f"{len(alike)} alike"] if alike else []
     words += [f"{len(slower)} slower, by up to {percent(max(slower) - 1.0)}"] if slower else []
     told = f"; of {counted(len(others), 'other')} {' and '.join(words)}" if words else ""
-    return f"{name} is best: {latency}, {rate}{told}."
+    verdict = "is predicted to be best" if best.comparable.is_predicted else "is best"
+    return f"{name} {verdict}: {latency}, {rate}{told}."
 
 
 def ranking_lines(ranking: Ranking, width: int) -> list[str]:

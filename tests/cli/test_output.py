@@ -4,7 +4,7 @@ import sys
 import pytest
 from rich.table import Table
 
-from dlbricks_tui.cli.output import data_console, narrate, show, write, write_json
+from dlbricks_tui.cli.output import data_console, forget_remarks, narrate, narrate_once, show, write, write_json
 
 
 class Terminal(io.StringIO):
@@ -101,3 +101,11 @@ def test_characters_that_the_terminal_lacks_are_spelled_out(monkeypatch: pytest.
 def test_narration_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     narrate("2 layers cannot be measured")
     assert capsys.readouterr() == ("", "2 layers cannot be measured\n")
+
+
+def test_a_remark_is_made_once_by_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        forget_remarks()
+        for remark in ("inputs as given before", "the host is busy", "inputs as given before"):
+            narrate_once(remark)
+        assert capsys.readouterr().err == "inputs as given before\nthe host is busy\n"

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run_folder import State
 from tests.runs.runs import BRICKS, MODEL, ROOT, Site
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
@@ -375,3 +377,20 @@ def test_a_keyboard_interrupt_prints_how_to_resume(data: Path) -> None:
     assert process.returncode == 130
     assert "dlbricks runs resume" in told
     assert "Traceback" not in told
+
+
+@pytest.mark.parametrize(("end_to_end", "advised"), [(True, 0), (False, 1)])
+def test_a_run_advises_nothing_that_it_has_just_tried(
+    end_to_end: bool, advised: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    estimate = SimpleNamespace(model="nope", obstacle="1 of 2 layers cannot be measured by themselves")
+    none = SimpleNamespace(measured=0, unfinished=0, reused=0, failed=0, total=0)
+    outcome: Any = SimpleNamespace(
+        request=SimpleNamespace(end_to_end=end_to_end),
+        state=SimpleNamespace(state=State.FINISHED, message="", run="1", bricks=none, whole_models=none),
+        estimates=[(None, SimpleNamespace(estimate=estimate, end_to_end=None))],
+    )
+    assert tell_end(outcome, quiet=True) == 1
+    told = capsys.readouterr().err
+    assert (told.count("run it with --end-to-end"), told.count("use --end-to-end")) == (advised, advised)
+    assert "no estimate of nope is possible: 1 of 2 layers" in told

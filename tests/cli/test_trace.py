@@ -163,6 +163,23 @@ def test_chrome_files_are_json(trace: Answer, file: Path) -> None:
     assert json.loads(file.read_bytes())["traceEvents"]
 
 
+def test_the_ending_of_the_file_decides_about_the_format(trace: Answer, run: Answer, tmp_path: Path) -> None:
+    trace()
+    for name, form in (("a.json", "chrome"), ("a.JSON", "chrome"), ("a.pftrace", "perfetto"), ("a", "perfetto")):
+        found = document(run("--from", "last", "-o", tmp_path / name, "--json")[1])
+        content = (tmp_path / name).read_bytes()
+        assert (found["format"], content.startswith(b"{")) == (form, form == "chrome")
+
+
+@pytest.mark.parametrize(("name", "form"), [("b.json", "perfetto"), ("b.pftrace", "chrome")])
+def test_a_format_that_contradicts_the_ending_is_refused_before_the_model_is_traced(
+    run: Answer, tmp_path: Path, name: str, form: str
+) -> None:
+    status, out, err = run("squeezenet1.1", "-o", tmp_path / name, "--format", form)
+    assert (status, out, (tmp_path / name).exists()) == (2, "", False)
+    assert err.count("\n") == 1 and "leave --format out" in err
+
+
 def test_a_stored_trace_is_written_in_the_other_format(trace: Answer, run: Answer, file: Path, tmp_path: Path) -> None:
     trace()
     other = tmp_path / "other.json"

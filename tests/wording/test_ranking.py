@@ -7,6 +7,7 @@ from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels,
 from dlbricks_tui.wording.ranking import (
     bar_name,
     combination_name,
+    ranking_answer,
     ranking_heading,
     ranking_lines,
     ranking_sentence,
@@ -131,3 +132,14 @@ def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_o
     assert rows(Ranking("net", "c5.xlarge", ranked(every)))[0][:2] == ["INSTRUCTIONS", "OPTIMISATION"]
     assert ", avx2 kernels, written" in ranking_heading(Ranking("net", "c5.xlarge", ranked(every[1:2])))
     assert ranking_heading(Ranking("net", "c5.xlarge", ranked(every[2:]))).count("optimisation basic") == 1
+
+
+def test_the_only_measured_combination_is_not_called_the_best() -> None:
+    one, other = called(timed(1, 10.0), "onnxruntime"), called(predicted(30.0, 29.0, 31.0), "mxnet")
+    alone = Ranking("net", "c5.xlarge", ranked([one, other]))
+    assert ranking_answer(alone).startswith("Only onnxruntime was measured: 10.00 ms, ")
+    assert ranking_answer(alone).endswith("per second; 1 other was not.")
+    quicker = called(predicted(5.0, 4.9, 5.1), "mxnet")
+    assert "mxnet is predicted to be best: ~" in ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker])))
+    two = [called(timed(1, ms), name) for ms, name in ((10.0, "onnxruntime"), (20.0, "mxnet"))]
+    assert "onnxruntime is best: " in ranking_answer(Ranking("net", "c5.xlarge", ranked(two)))

@@ -45,6 +45,14 @@ class TraceFormat(str, Enum):
     CHROME = "chrome"
 
 
+# Files with other endings may have any format.
+_FORMATS = {
+    ".json": TraceFormat.CHROME,
+    ".pftrace": TraceFormat.PERFETTO,
+    ".perfetto-trace": TraceFormat.PERFETTO,
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOptions:
     """Options of a trace: how the model is executed, and what is traced. None: as a run would decide."""
@@ -139,6 +147,14 @@ def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[TraceMessag
     if failures or not done:
         raise TraceProcessError(failures[0] if failures else "the process that traces ended without a trace")
     return read_trace(trace_path(data.traces, done[0]))
+
+
+def format_of(file: Path, wanted: TraceFormat | None = None) -> TraceFormat:
+    """Return the format of a file: by its ending, or else the wanted one; raise TraceError if they differ."""
+    known = _FORMATS.get(file.suffix.casefold())
+    if known is not None and wanted not in (None, known):
+        raise TraceError(f"{file}: {file.suffix} is the ending of the format {known.value}: leave --format out")
+    return known or wanted or TraceFormat.PERFETTO
 
 
 def require_place(file: Path, *, replace: bool) -> None:

@@ -65,8 +65,7 @@ def open_trace(path: Path) -> OpenTrace | str:
 
 def write_trace_file(opened: OpenTrace, path: Path) -> str:
     """Write a trace for another program; return the reason where that is not possible, else nothing."""
-    from dlbricks_tui.answers.traces.tracing import write_in
-    from dlbricks_tui.tui.trace.writing import format_of
+    from dlbricks_tui.answers.traces.tracing import format_of, write_in
 
     try:
         write_in(format_of(path), opened.state.trace, path)

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dlbricks_tui.answers.traces.tracing import TraceFormat
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import key
-
-_CHROME_ENDING = ".json"
-
-
-def format_of(path: Path) -> TraceFormat:
-    """Return the format of a file by its ending."""
-    return TraceFormat.CHROME if path.suffix.casefold() == _CHROME_ENDING else TraceFormat.PERFETTO
 
 
 class WriteTraceScreen(PathScreen):
