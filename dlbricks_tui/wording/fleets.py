@@ -43,7 +43,7 @@ def host_line(it: HostRow) -> str:
     """Return how far a host is."""
     words = [f"{it.name} {it.state.value}"]
     if it.of:
-        words.append(f"{it.bricks:,} of {it.of:,}")
+        words.append(f"{it.bricks:,} of {counted(it.of, 'brick')}")
     if it.failed:
         words.append(f"{it.failed:,} failed")
     if it.seconds_left and it.state in WORKING:

@@ -20,7 +20,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
     now[0] = 10.0
     shown.take(progress("c7i", 50))
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("c7i measuring, 50 of 60, 1 failed, 42 s left; m8g probing, 12 of 60")
+    assert line.startswith("c7i measuring, 50 of 60 bricks, 1 failed, 42 s left; m8g probing, 12 of 60 bricks")
 
 
 def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:

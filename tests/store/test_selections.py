@@ -12,6 +12,7 @@ from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import QueryError
 from dlbricks_tui.store.filters import equal
+from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.selections import (
     OLDEST_FIRST,
     Combination,
@@ -23,6 +24,7 @@ from dlbricks_tui.store.selections import (
     newest_by_pair,
     parse_order,
 )
+from dlbricks_tui.store.statistics import summarise
 from tests.store.samples import brick, end_to_end, failure, form, measurement, run
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -257,3 +259,28 @@ def test_number_filters_agree_with_python(store: ResultsDatabase, column: str, c
     test = COMPARISONS[comparison]
     kept = [each for each in store.select(order=OLDEST_FIRST).values(column) if test(each, value)]
     assert store.select(f"{column}{comparison}{value}", order=OLDEST_FIRST).values(column) == kept
+
+
+def test_records_of_one_run_about_one_brick_are_one_result_at_their_mean(tmp_path: Path) -> None:
+    def timed(brick: str, latency_ms: float, **more: Any) -> Measurement:
+        samples = (latency_ms,) * 5
+        return measurement(brick=brick, context="", samples_ms=samples, statistics=summarise(samples), **more)
+
+    with ResultsDatabase(tmp_path) as store:
+        one, other = form(1, "conv"), form(2, "relu")
+        store.add(one, other, *(timed(one.key, each, run="a") for each in (1.0, 5.0)), timed(one.key, 4.0, run="b"))
+        store.add(timed(other.key, 3.5, run="a"), *(end_to_end(run="a", when=at(it)) for it in (21, 22)))
+        found = store.results("of=brick", order=["trimmed_mean_ms"])
+        # Sorted by the mean: the records alone would have 5 ms last.
+        assert [(it.name, it.run, it.trimmed_mean_ms, it.samples) for it in found] == [
+            (store.select(f"brick={one.key}")[0].name, "a", 3.0, 10),
+            (store.select(f"brick={other.key}")[0].name, "a", 3.5, 5),
+            (store.select(f"brick={one.key}")[0].name, "b", 4.0, 5),
+        ]
+        assert found.values("trimmed_mean_ms") == [3.0, 3.5, 4.0]
+        assert sorted(found.result(0).samples_ms) == [1.0] * 5 + [5.0] * 5
+        assert len(found[:1].records) == 2 and len(found.records) == 4
+        # Of a whole model the newest record counts.
+        (whole,) = store.results("of=model")
+        assert whole.when == at(22) and len(store.results("of=model").records) == 2
+        assert store.result_of(store.select("of=model", order=["when"])[0])[0] == whole

@@ -65,7 +65,7 @@ def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -
         "error         -2.2 %",
     ]
     assert "residual       0.315 ms" in shown_rows
-    assert "Where the time goes" in shown_rows and " 100 % of 68 layers" in "".join(shown_rows)
+    assert "Where the time goes" in shown_rows and " 100 % of 68 written layers" in "".join(shown_rows)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ def test_hosts_are_fastest_so_far_until_all_orders_are_settled() -> None:
 
 def test_a_host_has_time_left_only_while_it_measures() -> None:
     row = HostRow("a", state=HostState.MEASURING, bricks=3, of=1200, failed=2, seconds_left=100.0)
-    assert host_line(row) == "a measuring, 3 of 1,200, 2 failed, 2 min left"
-    assert host_line(HostRow("a", state=HostState.IDLE, bricks=3, of=4, seconds_left=100.0)) == "a idle, 3 of 4"
+    assert host_line(row) == "a measuring, 3 of 1,200 bricks, 2 failed, 2 min left"
+    assert host_line(HostRow("a", state=HostState.IDLE, bricks=3, of=4, seconds_left=100.0)) == "a idle, 3 of 4 bricks"
 
 
 def test_a_line_of_many_hosts_counts_the_others() -> None:

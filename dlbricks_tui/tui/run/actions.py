@@ -32,7 +32,7 @@ RUNS = Scope(
         Action(
             "runs.replay",
             ("p",),
-            "replay/pause",
+            "replay",
             "Show an ended run again from its events; pause a run that measures, or resume it.",
             footer=True,
         ),

@@ -286,7 +286,7 @@ def _figure(name: str, value_ms: float, remark: str, sign: str) -> Line:
 
 def _slowest(view: EstimateView, width: int) -> Iterator[EstimateRow]:
     if view.slow and view.system_estimate.estimate.composed is not None:
-        yield EstimateRow(_heading("Slowest layers"))
+        yield EstimateRow(_heading("Slowest layers: ms, share, share so far"))
         for each in view.slow:
             yield EstimateRow(slow_line(each, width), LayerStop(each.slow.part.layers[0]))
         yield EstimateRow(BLANK)
@@ -306,8 +306,10 @@ def _coverage(system_estimate: SystemEstimate, width: int) -> Iterator[Line]:
     coverage = system_estimate.estimate.coverage
     share = coverage.measured / coverage.layers if coverage.layers else 0.0
     yield _heading("Coverage")
-    told = Span(f" {part_of(coverage.measured, coverage.layers)} of {counted(coverage.layers, 'layer')}")
-    yield (*bar(share, max(4, min(_MOST_BAR, width - _MOST_BAR)), "░"), told)
+    # A file has more layers than a runtime that fuses some of them.
+    layers = counted(coverage.layers, f"{system_estimate.way.level.value} layer")
+    told = Span(f" {part_of(coverage.measured, coverage.layers)} of {layers}")
+    yield (*bar(share, max(4, min(_MOST_BAR, width - len(told.text))), "░"), told)
     if system_estimate.way.protocol:
         yield line(Span("by ", "muted"), Span(system_estimate.way.runtime, "muted"))
     if ages := measured_ago([system_estimate]):
