@@ -164,7 +164,7 @@ async def test_a_run_has_one_result_of_each_brick_and_model(new: DataFolder) -> 
         assert "Mean of 2 layers" in screen_text(pilot) and "fire2" in screen_text(pilot)
         assert "18 samples" in screen_text(pilot)
         await press(pilot, "slash", "ctrl+u", '"of=model"', "enter")
-        assert pilot.app.screen.query_one(HistoryPanel).border_title == "3 History 1 run"
+        assert pilot.app.screen.query_one(HistoryPanel).border_title == "3 History 1 run, in ms"
         await press(pilot, "slash", "escape", "a", "d", "y")
         assert titled(pilot) == "1 Results 0"
         with ResultsDatabase(new.store) as store:
@@ -262,7 +262,7 @@ async def test_each_measurement_in_the_history_of_a_brick_can_be_read(stored: Da
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         history = pilot.app.screen.query_one(HistoryPanel)
-        assert history.border_title == "3 History 2 runs"
+        assert history.border_title == "3 History 2 runs, in ms"
         assert "-9." in screen_text(pilot)
         await press(pilot, "3", "j", "enter")
         assert "25 samples, 2026-11-20 08:05 UTC" in screen_text(pilot)

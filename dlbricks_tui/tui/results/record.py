@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
-from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.lines import (
     BLANK,
     Line,
@@ -57,7 +56,6 @@ def _way(summary: Summary) -> Iterator[Line]:
     yield fact("level", summary.level.value, Span(f", protocol {summary.protocol}", "muted"))
     kernel = f", kernel {summary.kernel_variant}" if summary.kernel_variant else ""
     yield fact("variant", summary.variant.in_words, Span(f", {summary.dtype}{kernel}", "muted"))
-    yield fact("when, UTC", cell("when", summary.when), Span(f", {ago(summary.when)}", "muted"))
     yield fact("run", summary.run)
     yield fact("id", summary.id[:_KEY_DIGITS])
 
@@ -184,7 +182,7 @@ class HistoryPanel(ItemPanel["Summary"]):
             self.rows.cursor = 0
 
     def show_counts(self) -> None:
-        self.show_title(f" {counted(len(self.items), 'run')}" if self.items else "")
+        self.show_title(f" {counted(len(self.items), 'run')}, in ms" if self.items else "")
 
     def action_open(self) -> None:
         if self.selected is not None:
