@@ -16,6 +16,7 @@ from dlbricks_tui.bricks.carriers import Carrier, cover
 from dlbricks_tui.bricks.identity import brick_of, whole_model
 from dlbricks_tui.bricks.programs import carrier_program, file_program
 from dlbricks_tui.measure.jobs import CutModel, Job, expected_ms, memory_bytes, timed_runs, untimed_runs
+from dlbricks_tui.measure.noise import Counting, HostTrack, counting
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, FEWEST_SAMPLES, Adaptive, drifting_half_width_ms
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.protocol import Profiled, Program
@@ -36,6 +37,8 @@ _PROFILED, _SLOW_PROFILED, SLOW_MS = (1, 3), (1, 1), 150.0
 _MOST_ADDED = 0.9
 # With fewer rounds an interval is too often narrow by chance, unless the rounds last long.
 _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 24, 4.0
+# A carrier takes at most so many times the usual most rounds while it waits for a quiet host.
+MOST_TIMES_LONGER = 5
 # The mean latencies of two loads of a network and of two others differ by less than this share in 95 % of cases
 # (`python -m benchmarks.loads`).
 PLACEMENT_SHARE = 0.027
@@ -136,7 +139,10 @@ class TimedCarrier:
     first_ms: float
     # The most seconds to time the carrier, unless its fewest rounds take longer.
     most_seconds: float
+    track: HostTrack
+    # A sample for each round, and the moment of the host when it was taken.
     plain_ms: list[float] = field(default_factory=list)
+    moments: list[int] = field(default_factory=list)
     layers_ms: dict[int, list[float]] = field(default_factory=lambda: defaultdict(list))
     seconds: float = 0.0
 
@@ -177,37 +183,57 @@ class TimedCarrier:
     def seconds_per_round(self) -> float:
         return self.seconds / len(self.plain_ms) if self.plain_ms else 0.0
 
-    def samples_ms(self) -> dict[int, list[float]]:
-        """The samples of one pass of each layer, scaled so that the layers add up to the carrier.
+    @property
+    def counting(self) -> Counting:
+        """The rounds that count."""
+        return counting(self.plain_ms, self.moments, self.track)
+
+    def samples_ms(self, counting: Counting) -> dict[int, list[float]]:
+        """The samples of one pass of each layer in these rounds, scaled so that the layers add up to the carrier.
 
         The trimmed mean of a layer drops the rounds in which that layer was interrupted. In most rounds some layer is,
         so that the trimmed mean of all layers together is longer than the sum of theirs.
         """
-        together_ms = [math.fsum(layers) for layers in zip(*self.layers_ms.values(), strict=True)]
-        apart_ms = math.fsum(map(trimmed_mean, self.layers_ms.values()))
+        layers_ms = {layer: counting.of(samples_ms) for layer, samples_ms in self.layers_ms.items()}
+        together_ms = [math.fsum(layers) for layers in zip(*layers_ms.values(), strict=True)]
+        apart_ms = math.fsum(map(trimmed_mean, layers_ms.values()))
         factor = trimmed_mean(together_ms) / apart_ms if apart_ms else 1.0
         layers = self.what.carrier.graph.layers
         return {
             layer: [sample_ms * factor / layers[layer].times for sample_ms in samples_ms]
-            for layer, samples_ms in self.layers_ms.items()
+            for layer, samples_ms in layers_ms.items()
         }
 
-    @property
-    def shared_doubt(self) -> float:
+    def shared_doubt(self, counting: Counting) -> float:
         """Half of the interval that all of its layers share, as a share of their latencies."""
-        return math.hypot(drifting_half_width_ms(self.plain_ms) / median(self.plain_ms), PLACEMENT_SHARE)
+        plain_ms = counting.of(self.plain_ms)
+        return math.hypot(drifting_half_width_ms(plain_ms) / median(plain_ms), PLACEMENT_SHARE, counting.doubt)
 
     def is_done(self, rule: Adaptive) -> bool:
         """True if its latency is known as well as the rule asks, or it has had its time."""
         rounds = len(self.plain_ms)
         if rounds < self.fewest_rounds:
             return False
-        usual_ms = median(self.plain_ms)
-        fewest, most = rule.bounds(usual_ms)
-        if rounds >= most or self.seconds > self.most_seconds:
+        if rounds >= rule.bounds(median(self.plain_ms))[1] or self.seconds > self.most_seconds:
             return True
-        sure = rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and self.seconds > _SECONDS_TO_BE_SURE)
-        return sure and drifting_half_width_ms(self.plain_ms) <= rule.target * usual_ms
+        found = self.counting
+        plain_ms = found.of(self.plain_ms)
+        is_narrow = drifting_half_width_ms(plain_ms) <= rule.target * median(plain_ms)
+        return is_narrow and not found.doubt and self._is_sure(rule, plain_ms)
+
+    def lacks_quiet_rounds(self, rule: Adaptive) -> bool:
+        """True if it has had its time, too little of it on a quiet host."""
+        if len(self.plain_ms) >= MOST_TIMES_LONGER * rule.bounds(median(self.plain_ms))[1]:
+            return False
+        found = self.counting
+        is_quiet = len(found.places) == len(self.plain_ms) or self._is_sure(rule, found.of(self.plain_ms))
+        return found.doubt > 0 or not is_quiet
+
+    def _is_sure(self, rule: Adaptive, plain_ms: Sequence[float]) -> bool:
+        """True if so many rounds are enough for a narrow interval."""
+        rounds, (fewest, _) = len(plain_ms), rule.bounds(median(plain_ms))
+        lasted = self.seconds_per_round * rounds > _SECONDS_TO_BE_SURE
+        return rounds >= _ROUNDS_TO_BE_SURE or (rounds >= fewest and lasted)
 
     def rounds_left(self, rule: Adaptive) -> int:
         """The rounds that it takes part in at most from now on."""

@@ -7,9 +7,13 @@
    The latency of a network depends a little on the addresses of its arrays. So carriers are loaded twice and their
    copies take turns, and whole models are loaded again for the rounds.
 3. Store the bricks of a carrier when its plain latency is known well enough.
+
+The reference is timed at least once per round. Rounds in which it shows a slower host, or in which other programs take
+the processor, do not count if there are enough others: on such a host a carrier takes more rounds.
 """
 
 import math
+import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -17,12 +21,24 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
 from dlbricks_tui.bricks.programs import ProgramError
+from dlbricks_tui.host.contention import Contention, contention_between
 from dlbricks_tui.measure.alone import program_of
-from dlbricks_tui.measure.carriers import COPIES, SECONDS_TO_COPY, SLOW_MS, CarrierJob, TimedCarrier, layer_times
+from dlbricks_tui.measure.carriers import (
+    COPIES,
+    MOST_TIMES_LONGER,
+    SECONDS_TO_COPY,
+    SLOW_MS,
+    CarrierJob,
+    TimedCarrier,
+    layer_times,
+)
 from dlbricks_tui.measure.errors import Stopped
-from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone
+from dlbricks_tui.measure.events import BatchStarted, Event, RoundDone, RoundRepeated
 from dlbricks_tui.measure.jobs import Job, JobKey, timed_runs, untimed_runs
-from dlbricks_tui.measure.reference import REFERENCE, reference_ms
+from dlbricks_tui.measure.known import UNFINISHED
+from dlbricks_tui.measure.noise import HostTrack, NoiseMonitor, Round, counting
+from dlbricks_tui.measure.reference import REFERENCE, RUNS_PER_READING, reference_ms
+from dlbricks_tui.measure.renewal import renewed
 from dlbricks_tui.measure.results import CarrierOccurrence, Checkpoints, ResultSink
 from dlbricks_tui.measure.stopping import FEWEST_OF_THE_LONGEST, Adaptive, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
@@ -35,6 +51,10 @@ from dlbricks_tui.store.statistics import mean_statistics
 # A whole model is timed at least and at most this often before anything else.
 _FEWEST_PLAIN_RUNS, _MOST_PLAIN_RUNS = 3, 100
 _NULL_CALLS = 10
+# In a longer round the reference is timed more than once.
+_SECONDS_PER_MOMENT = 1.0
+# A run waits this long for a quiet host, by more rounds: neighbours on shared hosts are often busy for half a minute.
+_PATIENCE_SECONDS = 30.0
 
 
 @dataclass(slots=True)
@@ -45,14 +65,15 @@ class _Whole:
     program: Program
     first_run_ms: float
     allocates: bool
-    # Before anything else, and beside the carriers.
-    at_first_ms: list[float] = field(default_factory=list)
-    in_rounds_ms: list[float] | None = None
+    samples_ms: list[float] = field(default_factory=list)
+    # The moment of the host in which each sample was taken.
+    moments: list[int] = field(default_factory=list)
+    # False: before anything else. Samples of the same minutes as the carriers' replace the first ones.
+    in_rounds: bool = False
 
-    @property
-    def samples_ms(self) -> list[float]:
-        """The samples that count: of the same minutes as the carriers' where there are any."""
-        return self.at_first_ms if self.in_rounds_ms is None else self.in_rounds_ms
+    def begin_rounds(self) -> None:
+        """Drop the first samples."""
+        self.samples_ms, self.moments, self.in_rounds = [], [], True
 
     def shares_bricks_with(self, carriers: Sequence[CarrierJob]) -> bool:
         models = {use.model for use in self.job.uses}
@@ -70,6 +91,8 @@ class Inside:
         rule: Adaptive,
         tell: Callable[[Event], None],
         reference: Program,
+        noise: NoiseMonitor,
+        usual_reference_ms: float | None = None,
     ) -> None:
         self._worker = worker
         self._results = results
@@ -79,17 +102,22 @@ class Inside:
         # The whole models that were timed, and those that run in the rounds of the carriers now.
         self._timed_wholes: list[_Whole] = []
         self._wholes: list[_Whole] = []
-        self._references_ms: list[float] = []
+        self._noise = noise
+        self._track = HostTrack(usual_reference_ms, os.cpu_count() or 1)
+        # Since the reference was timed last: the time, the processor time of this process, and the runs of programs.
+        self._read_at, self._own_seconds, self._runs = -math.inf, 0.0, 0
+        self._contention: Contention | None = None
+        self._waited_seconds = 0.0
         # The bricks that are already in the store.
         self._kept: set[Job] = set()
         self._worker.load(REFERENCE, reference, fixture=True)
         self._worker.take_losses()
 
-    def time_models(self, models: Sequence[Job]) -> None:
+    def time_models(self, models: Sequence[Job], *, before_carriers: bool = False) -> None:
         """Time each whole model for about two seconds, and store its latency.
 
-        They are timed in the rounds of their carriers too, so that an estimate and the latency it is compared with come
-        from the same minutes.
+        They are timed in the rounds of their carriers too, if these come next, so that an estimate and the latency it
+        is compared with come from the same minutes.
         """
         for job in models:
             self._control.checkpoint()
@@ -97,7 +125,7 @@ class Inside:
             if whole is None:
                 continue
             self._results.loaded(job, whole.first_run_ms / 1000, (), allocates=whole.allocates)
-            self._sample_for_a_while(whole)
+            self._sample_for_a_while(whole, patient=not before_carriers)
             if whole.samples_ms:
                 self._keep_whole(whole)
             if self._worker.holds(job.name):
@@ -133,15 +161,20 @@ class Inside:
         self._wholes = self._beside(carriers, most_bytes)
         running = self._load(carriers, most_seconds_per_carrier(max(of, len(carriers))))
         started = list(running)
+        # The carriers that have had their time.
+        over: list[TimedCarrier] = []
         try:
             while running:
                 self._control.checkpoint()
-                self._round(running)
-                done = [it for it in running if it.is_done(self._rule)]
+                self._round(running, waits=len(over) == len(running))
+                over = [it for it in running if it.is_done(self._rule)]
+                done = [it for it in over if not (self._is_patient and it.lacks_quiet_rounds(self._rule))]
+                over = [it for it in over if it not in done]
                 running = [it for it in running if it not in done and all(map(self._worker.holds, it.programs))]
                 self._keep_bricks(started, running)
                 self._results.tell_estimates(lambda: self._provisional(started))
         except Stopped:
+            self._read_reference()
             self._keep_bricks(started, [], finished=False)
             raise
         for whole in self._wholes:
@@ -154,7 +187,7 @@ class Inside:
         left = most_bytes
         found = []
         for whole in self._timed_wholes:
-            is_new = whole.in_rounds_ms is None and whole.shares_bricks_with(carriers)
+            is_new = not whole.in_rounds and whole.shares_bricks_with(carriers)
             if is_new and whole.job.memory_bytes <= left:
                 left -= whole.job.memory_bytes
                 found.append(whole)
@@ -184,12 +217,12 @@ class Inside:
         # A network that is loaded later is faster, so whole models are loaded between the copies of carriers.
         for whole in self._wholes:
             if self._worker.load(whole.job.name, whole.program, whole.job.expected_ms):
-                whole.in_rounds_ms = []
+                whole.begin_rounds()
         running = []
         for what, latency_ms, copies in firsts:
             names = [f"{what.name}, copy {number}" for number in range(2, copies + 1)]
             names = [name for name in names if self._worker.load(name, what.plain, what.expected_ms)]
-            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds)
+            it = TimedCarrier(what, (what.name, *names), latency_ms, most_seconds, self._track)
             # The profiler tells of the layers, which a file does not show.
             if what.file is None or self._worker.load(it.layers, what.program, what.expected_ms):
                 running.append(it)
@@ -206,12 +239,11 @@ class Inside:
         taken_ms = self._worker.sample([name], 0, 1).get(name)
         return taken_ms[0] if taken_ms else None
 
-    def _round(self, running: Sequence[TimedCarrier]) -> None:
-        """One sample of each whole model and each layer."""
+    def _round(self, running: Sequence[TimedCarrier], *, waits: bool) -> None:
+        """One sample of each whole model and each layer; it `waits` for a quiet host if all of these had their time."""
         began = time.monotonic()
         samples: dict[int, list[float]] = defaultdict(list)
-        if (now_ms := reference_ms(self._worker)) is not None:
-            self._references_ms.append(now_ms)
+        self._read_reference()
         for whole in self._wholes:
             shares = whole.shares_bricks_with([it.what for it in running])
             if shares and self._worker.holds(whole.job.name) and self._sample_whole(whole):
@@ -222,32 +254,63 @@ class Inside:
         self._worker.take_losses()
         calls_ms = self._worker.null_calls(_NULL_CALLS)
         seconds = time.monotonic() - began
+        seconds_left = self._seconds_left(running, seconds)
         self._tell(
             RoundDone(
                 samples_ms=tuple((number, (fmean(taken),)) for number, taken in samples.items()),
                 null_call_ms=median(calls_ms) if calls_ms else None,
-                reference_ms=self._references_ms[-1] if self._references_ms else None,
-                seconds_left=self._seconds_left(running, seconds),
+                reference_ms=self._track.reference_ms(self._track.now),
+                seconds_left=seconds_left,
             )
         )
+        if waits:
+            # It stands for one that was disturbed.
+            self._wait(seconds, seconds_left)
+
+    @property
+    def _is_patient(self) -> bool:
+        """True if programs may still be timed for longer, until the host is quiet."""
+        return self._waited_seconds < _PATIENCE_SECONDS and self._noise.time_left
+
+    def _wait(self, seconds: float, seconds_left: float) -> None:
+        """Note the time that programs were timed for longer, as the host was not quiet."""
+        self._waited_seconds += seconds
+        self._noise.repeat(seconds)
+        self._tell(RoundRepeated(reason="the host was not quiet", seconds=seconds, seconds_left=seconds_left))
+
+    def _read_reference(self, seconds: float = 0.0) -> None:
+        """Time the reference, unless it was timed in the last `seconds`."""
+        now = time.monotonic()
+        if now - self._read_at < seconds:
+            return
+        contention, own_seconds = self._worker.contention(), time.process_time()
+        counted = contention_between(self._contention, contention)
+        ended = Round(now - self._read_at, self._runs, counted, ())
+        self._track.read(reference_ms(self._worker), ended, own_seconds - self._own_seconds)
+        self._read_at, self._own_seconds, self._runs, self._contention = now, own_seconds, RUNS_PER_READING, contention
 
     def _sample_carrier(self, it: TimedCarrier) -> Iterator[tuple[Job, float]]:
         """Run a carrier plainly and under the profiler, and yield a sample for each needed brick in it."""
+        self._read_reference(_SECONDS_PER_MOMENT)
         began = time.monotonic()
         taken_ms = self._worker.sample([it.copy], *it.plain_runs).get(it.copy)
         profile = self._worker.profile(it.layers, *it.profiled_runs) if taken_ms else None
         it.seconds += time.monotonic() - began
+        self._runs += sum(it.plain_runs) + sum(it.profiled_runs)
         if taken_ms is None or profile is None:
             return
         plain_ms = median(taken_ms)
         times = layer_times(profile, it.what.owners, plain_ms)
         it.plain_ms.append(plain_ms)
+        it.moments.append(self._track.now)
         for layer in it.what.carrier.graph.layers:
             it.layers_ms[layer.index].append(times.get(layer.index, 0.0))
         for index, job in it.what.bricks.items():
             yield job, it.layers_ms[index][-1] / it.what.carrier.graph.layers[index].times
 
-    def _sample_for_a_while(self, whole: _Whole) -> None:
+    def _sample_for_a_while(self, whole: _Whole, *, patient: bool) -> None:
+        """Time a whole model; with patience for longer if the host is not quiet."""
+        self._read_reference()
         until = time.monotonic() + PLAIN_SECONDS
         while len(whole.samples_ms) < _FEWEST_PLAIN_RUNS or (
             time.monotonic() < until and len(whole.samples_ms) < _MOST_PLAIN_RUNS
@@ -255,15 +318,32 @@ class Inside:
             self._control.checkpoint()
             if not self._sample_whole(whole):
                 return
+        self._read_reference()
+        most = MOST_TIMES_LONGER * _MOST_PLAIN_RUNS
+        while (
+            patient
+            and self._is_patient
+            and len(whole.samples_ms) < most
+            and counting(whole.samples_ms, whole.moments, self._track).doubt
+        ):
+            self._control.checkpoint()
+            began = time.monotonic()
+            if not self._sample_whole(whole):
+                return
+            self._wait(time.monotonic() - began, _PATIENCE_SECONDS - self._waited_seconds)
+        self._read_reference()
 
     def _sample_whole(self, whole: _Whole) -> bool:
+        self._read_reference(_SECONDS_PER_MOMENT)
         usual_ms = median(whole.samples_ms) if whole.samples_ms else whole.first_run_ms
-        name = whole.job.name
-        taken_ms = self._worker.sample([name], untimed_runs(usual_ms, whole=True), timed_runs(usual_ms)).get(name)
+        name, runs = whole.job.name, (untimed_runs(usual_ms, whole=True), timed_runs(usual_ms))
+        taken_ms = self._worker.sample([name], *runs).get(name)
+        self._runs += sum(runs)
         if taken_ms is None:
             self._fail(whole.job)
             return False
         whole.samples_ms.append(median(taken_ms))
+        whole.moments.append(self._track.now)
         return True
 
     def _seconds_left(self, running: Sequence[TimedCarrier], round_seconds: float) -> float:
@@ -283,10 +363,16 @@ class Inside:
         found: dict[Job, list[CarrierOccurrence]] = defaultdict(list)
         for it, bricks in self._timed(started):
             over = {layer: job for layer, job in bricks.items() if job not in going_on}
-            samples_ms, doubt = (it.samples_ms(), it.shared_doubt) if over else ({}, 0.0)
+            if not over:
+                continue
+            counted = it.counting
+            samples_ms, doubt, facts = it.samples_ms(counted), it.shared_doubt(counted), counted.facts(len(it.plain_ms))
+            facts += ((SHARED_COLUMN, doubt),) if finished else ((SHARED_COLUMN, doubt), (UNFINISHED, True))
             for layer, job in over.items():
-                found[job].append(self._occurrence(it, layer, samples_ms[layer], doubt))
-        self._results.keep_occurrences(found, self._noise, finished=finished)
+                found[job].append(self._occurrence(it, layer, samples_ms[layer], facts))
+        self._results.keep_occurrences(
+            {job: self._renewed(job, places) for job, places in found.items()}, (), finished=finished
+        )
         self._kept.update(found)
         self._results.save_counts()
 
@@ -297,31 +383,38 @@ class Inside:
             if bricks and len(it.plain_ms) >= it.fewest_rounds:
                 yield it, bricks
 
-    def _occurrence(self, it: TimedCarrier, layer: int, samples_ms: Sequence[float], doubt: float) -> CarrierOccurrence:
+    def _renewed(self, job: Job, places: Sequence[CarrierOccurrence]) -> Sequence[CarrierOccurrence]:
+        """Return the samples of a job that count, with those of an earlier run."""
+        if job.earlier is None:
+            return places
+        return renewed(job.earlier, places, self._rule, self._track.quick_ms)
+
+    def _occurrence(self, it: TimedCarrier, layer: int, samples_ms: Sequence[float], facts: Facts) -> CarrierOccurrence:
         carrier = it.what.carrier
         where: Facts = (
             ("model", carrier.model.name),
             ("layer", carrier.graph.layers[layer].name),
             ("carrier", it.what.key),
         )
-        return CarrierOccurrence(where, samples_of(samples_ms, self._rule), ((SHARED_COLUMN, doubt),))
+        return CarrierOccurrence(where, samples_of(samples_ms, self._rule), facts)
 
     def _provisional(self, started: Sequence[TimedCarrier]) -> Mapping[JobKey, Statistics]:
         found: dict[Job, list[Statistics]] = defaultdict(list)
         for it, bricks in self._timed(started):
-            samples_ms = it.samples_ms()
+            samples_ms = it.samples_ms(it.counting)
             for layer, job in bricks.items():
                 found[job].append(samples_of(samples_ms[layer], self._rule).statistics)
         return {job.key: mean_statistics(those) for job, those in found.items()}
 
     def _keep_whole(self, whole: _Whole, *, again: bool = False) -> None:
-        self._results.keep([(whole.job, samples_of(whole.samples_ms, self._rule))], self._noise, again=again)
+        counted = counting(whole.samples_ms, whole.moments, self._track)
+        samples_ms = counted.of(whole.samples_ms)
+        facts = (*counted.facts(len(whole.samples_ms)), (SHARED_COLUMN, counted.doubt))
+        found = CarrierOccurrence((), samples_of(samples_ms, self._rule), facts)
+        (found,) = self._renewed(whole.job, [found])
+        self._results.keep([(whole.job, found.samples)], found.noise, again=again)
 
     def _fail(self, job: Job) -> None:
         loss = self._worker.take_losses().get(job.name)
         if loss is not None:
             self._results.fail(job, loss.reason, loss.message)
-
-    @property
-    def _noise(self) -> Facts:
-        return (("reference_ms", median(self._references_ms)),) if self._references_ms else ()

@@ -12,7 +12,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import as_optimised, whole_model
 from dlbricks_tui.estimate.prediction.features import features_of
 from dlbricks_tui.models.graph import Feed, Layer, LayerGraph
-from dlbricks_tui.store.records import ANY_CONTEXT
+from dlbricks_tui.store.records import ANY_CONTEXT, Result
 
 # The throughput of any current machine with two cores, within a factor of some tens.
 _MULTIPLICATIONS_PER_MS = 5e7
@@ -75,6 +75,8 @@ class Earlier(NamedTuple):
 
     samples_ms: tuple[float, ...]
     reference_ms: float
+    # All results of that run: one for each place in a carrier.
+    results: tuple[Result, ...] = ()
 
 
 class Use(NamedTuple):

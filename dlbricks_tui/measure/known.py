@@ -1,19 +1,32 @@
-"""Results of the store that a run can reuse: its own, as a run measures here what others have claimed."""
+"""Results of the store that a run can reuse, and those that it can improve.
+
+They are its own, as a run measures here what others have claimed.
+"""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from statistics import fmean
+from typing import NamedTuple
 
 from tinydb.queries import QueryInstance
 
+from dlbricks_tui.estimate.host_speed import HostSpeed, host_speed
+from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.measure.jobs import Earlier, Job, JobKey
 from dlbricks_tui.store.columns import Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.index import OWN
+from dlbricks_tui.store.index import OWN, REFERENCE_COLUMN, SHARED_COLUMN
 from dlbricks_tui.store.records import Failure, Result, Statistics
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection
+
+# A result is improved in at most so many runs, as long as the host is no quicker than it was.
+MOST_TRIES = 3
+# Facts of results: the rounds that count although other programs disturbed them, and a run that was stopped early.
+DISTURBED_ROUNDS, UNFINISHED = "disturbed_rounds", "unfinished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +43,38 @@ class Conditions:
         return equal(system=self.system, runtime=self.runtime, protocol=self.protocol)
 
 
+class Why(str, Enum):
+    """The reason why a result is measured again."""
+
+    # Its interval is wider than a run asks for.
+    IMPRECISE = "imprecise"
+    # The host was slower than it usually is.
+    SLOW_HOST = "slow host"
+
+
+class Renewal(NamedTuple):
+    """The reason why a result may be measured again, and the milliseconds by which it may be wrong."""
+
+    why: Why
+    doubt_ms: float
+
+
 @dataclass(frozen=True, slots=True)
 class Known:
     """The newest good statistics, and the reasons of earlier failures."""
 
     measured: Mapping[JobKey, Statistics] = field(default_factory=dict)
     failed: Mapping[JobKey, str] = field(default_factory=dict)
+    # The measured ones that another run may improve.
+    again: Mapping[JobKey, Renewal] = field(default_factory=dict)
 
 
 def known_in(store: ResultsDatabase, conditions: Conditions, keys: Iterable[JobKey], since: str = "") -> Known:
     """Return what the store knows of these keys, with measurements since then only."""
-    newest = ((key, _newest(store, conditions, key)) for key in keys)
-    found = {key: result[0] for key, result in newest if result}
+    of_keys = ((key, _good(store, conditions, key)) for key in keys)
+    results = {key: good for key, good in of_keys if good}
+    found = {key: good[-1] for key, good in results.items()}
+    speed = host_speed(store, conditions.system, conditions.runtime, conditions.protocol)
     failures = store.records(Failure, conditions.query, own=True)
     return Known(
         {key: _statistics(summary) for key, summary in found.items() if summary.when >= since},
@@ -51,16 +84,55 @@ def known_in(store: ResultsDatabase, conditions: Conditions, keys: Iterable[JobK
             # A key with any good measurement has not failed.
             if (key := JobKey(it.brick, it.context, it.model)) not in found
         },
+        {
+            key: renewal
+            for key, good in results.items()
+            if found[key].when >= since and (renewal := _renewal(store, conditions, key, good, speed))
+        },
     )
 
 
+def _renewal(
+    store: ResultsDatabase, conditions: Conditions, key: JobKey, good: Selection, speed: HostSpeed
+) -> Renewal | None:
+    """Return why a key may be measured again; None if another run would not improve its result.
+
+    That ends: a result with all rounds of its run on a quiet host stays, and so does one of several tries, until the
+    host turns out to be quicker.
+    """
+    run = good.values("run")[-1]
+    newest = good.matching(equal(run=run))
+    latency_ms = fmean(newest.values("trimmed_mean_ms"))
+    reference_ms = float(newest.numbers(REFERENCE_COLUMN)[-1])
+    halves_ms = (newest.numbers("high_ms") - newest.numbers("low_ms")) / 2
+    doubt_ms = max(float(halves_ms.mean()), float(newest.numbers(SHARED_COLUMN).mean()) * latency_ms)
+    is_slow = speed.was_slower(reference_ms)
+    if not is_slow and (not is_wide(latency_ms, doubt_ms) or _had_its_share(_result_of(newest))):
+        return None
+    tries = store.select(_subject(key) & conditions.query & equal(origin=OWN), order=()).distinct("run")
+    if len(tries) >= MOST_TRIES and not speed.quicker_since(int(newest.numbers("when")[-1]), reference_ms):
+        return None
+    if is_slow and speed.usual_ms:
+        return Renewal(Why.SLOW_HOST, max(doubt_ms, latency_ms * (1 - speed.usual_ms / reference_ms)))
+    return Renewal(Why.IMPRECISE, doubt_ms)
+
+
+def _had_its_share(result: Result | None) -> bool:
+    """True if a result had all rounds that its run allowed, on a quiet host: more of them are of no use."""
+    # Results of older versions do not say it.
+    facts = {} if result is None else dict(result.noise)
+    return facts.get(DISTURBED_ROUNDS) == 0 and UNFINISHED not in facts
+
+
 def with_earlier(jobs: Iterable[Job], store: ResultsDatabase, conditions: Conditions, known: Known) -> tuple[Job, ...]:
-    """Return the jobs with their samples in the store, which are too few: the run goes on from these."""
+    """Return the jobs with their results in the store, which are too imprecise: the run goes on from these."""
 
     def earlier(key: JobKey) -> Earlier | None:
         newest = _newest(store, conditions, key)
         result = _result_of(newest)
-        return Earlier(result.samples_ms, newest[0].reference_ms) if result else None
+        if result is None:
+            return None
+        return Earlier(result.samples_ms, newest[0].reference_ms, results_of_newest_run(store, conditions, key))
 
     return tuple(replace(job, earlier=earlier(job.key)) if job.key in known.measured else job for job in jobs)
 
@@ -95,7 +167,12 @@ def _result_of(newest: Selection) -> Result | None:
 def _newest(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
     """Return the newest good result; empty if there is none."""
     # Of equally old results, the one stored last counts.
-    return store.select(_subject(key) & conditions.query & equal(good=True, origin=OWN), order=OLDEST_FIRST)[-1:]
+    return _good(store, conditions, key)[-1:]
+
+
+def _good(store: ResultsDatabase, conditions: Conditions, key: JobKey) -> Selection:
+    """Return all good results, the oldest first."""
+    return store.select(_subject(key) & conditions.query & equal(good=True, origin=OWN), order=OLDEST_FIRST)
 
 
 def _subject(key: JobKey) -> QueryInstance:

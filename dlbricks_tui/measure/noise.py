@@ -4,11 +4,13 @@ import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
-from statistics import median
+from itertools import accumulate, chain
+from statistics import fmean, median
 from typing import NamedTuple
 
+from dlbricks_tui.estimate.host_speed import MOST_SLOWER
 from dlbricks_tui.host.contention import Contention
+from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.store.records import Facts
 
 # On a quiet host the threads of a worker are hardly ever preempted, a few times a second while a screen is drawn. With
@@ -21,9 +23,6 @@ _MOST_WAITING = 0.01
 # The worker's threads preempt one another where the kernel puts them on the same core. A round is undisturbed if other
 # processes computed for a smaller share of it than this, or for two ticks, by which the kernel counts.
 _LEAST_OF_OTHERS, _TICKS_SECONDS = 0.25, 0.02
-# On a quiet host the reference varies by one or two percent. Neighbours on a shared host change it by a third, for
-# minutes.
-_MOST_SLOWER = 1.15
 _ROUNDS_TO_KNOW_THE_REFERENCE = 5
 _ROUNDS_REMEMBERED = 200
 # A change of speed is real if it lasts for this many rounds and this long (docs/log/hosts.md).
@@ -32,6 +31,16 @@ _ROUNDS_TO_BE_SURE, _SECONDS_TO_BE_SURE = 5, 3.0
 _PATIENCE_SECONDS = 60.0
 # Repeated rounds take at most this long, plus this share of the time of rounds that count.
 _FREE_SECONDS, _MOST_REPEATED_SHARE = 5.0, 0.5
+
+# Other programs that compute for a larger share of all processors may slow down a program without preempting it.
+_MOST_OF_OTHERS = 0.2
+# A program beside them may take longer by this share than it would alone, if nothing says how fast the host is alone.
+_BESIDE_OTHERS = 0.25
+# Quiet samples count alone if they are this share of all.
+_LEAST_QUIET = 0.25
+# Samples have two modes if these are apart by this factor, explain this share of the variance, and each has this share
+# of the samples; fewer samples look so by chance. A trimmed mean drops a smaller slow mode.
+_MODES_APART, _EXPLAINED, _SMALLEST_SLOW_MODE, _FEWEST_FOR_MODES = 1.1, 0.8, 0.15, 16
 
 # A fact of each result: the latency of a call of the runtime that computes nothing.
 NULL_CALL_MS = "null_call_ms"
@@ -107,7 +116,7 @@ class NoiseMonitor:
 
     def disturbance(self, taken: Round) -> str | None:
         """Return in words what disturbed a round; None if nothing did."""
-        contended = self._contended(taken)
+        contended = _contended(taken)
         found = contended or self._slower(taken)
         reading = None
         if not contended and taken.reference_ms is not None:
@@ -152,7 +161,7 @@ class NoiseMonitor:
         before, latest = quiet[:-rounds], quiet[-rounds:]
         if not rounds or len(before) < _ROUNDS_TO_KNOW_THE_REFERENCE:
             return
-        if _MOST_SLOWER * max(it.reference_ms for it in latest) <= _usual_ms(before):
+        if MOST_SLOWER * max(it.reference_ms for it in latest) <= _usual_ms(before):
             # From now on a round at the former speed counts as disturbed.
             self._change_speed(latest, _usual_ms(before), rounds)
 
@@ -160,7 +169,7 @@ class NoiseMonitor:
         """Accept the lower speed of a host that stayed slower until repeating was given up."""
         usual_ms, rounds = self.usual_reference_ms, _lasting(self._uncontended)
         latest = list(self._uncontended)[-rounds:]
-        if rounds and usual_ms is not None and _usual_ms(latest) > _MOST_SLOWER * usual_ms:
+        if rounds and usual_ms is not None and _usual_ms(latest) > MOST_SLOWER * usual_ms:
             self._change_speed(latest, usual_ms, 0)
 
     def _change_speed(self, latest: Sequence[_Reading], usual_ms: float, rounds: int) -> None:
@@ -168,23 +177,146 @@ class NoiseMonitor:
         self._lost_seconds = 0.0
         self._change = SpeedChange(usual_ms / _usual_ms(latest), rounds)
 
-    def _contended(self, taken: Round) -> str | None:
-        if taken.contention is None or taken.contention.preemptions < _FEWEST_PREEMPTIONS:
-            return None
-        if taken.seconds < _SHORTEST_SECONDS:
-            return None
-        waited_seconds, preemptions, others_seconds = taken.contention
-        if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * taken.seconds + _TICKS_SECONDS:
-            return None
-        most = min(_MOST_PREEMPTIONS_PER_SECOND * taken.seconds, _MOST_PREEMPTIONS_PER_RUN * taken.runs)
-        contended = preemptions > most and waited_seconds > _MOST_WAITING * taken.seconds
-        return f"others took the processor {preemptions:,} times in {taken.seconds:.2f} s" if contended else None
-
     def _slower(self, taken: Round) -> str | None:
         usual_ms = self.usual_reference_ms
-        if usual_ms is None or taken.reference_ms is None or taken.reference_ms <= _MOST_SLOWER * usual_ms:
+        if usual_ms is None or taken.reference_ms is None or taken.reference_ms <= MOST_SLOWER * usual_ms:
             return None
         return f"the host was {taken.reference_ms / usual_ms:.2f} times slower than usual"
+
+
+class HostTrack:
+    """The host while programs of a run are timed, in moments between two readings of the reference.
+
+    `usual_ms` is the reference latency in earlier runs; None if there were none.
+    """
+
+    def __init__(self, usual_ms: float | None = None, processors: int = 1) -> None:
+        self._usual_ms = usual_ms
+        self._processors = processors
+        self._readings_ms: list[float | None] = []
+        # For each moment that has ended, whether other programs disturbed it.
+        self._disturbed: list[bool] = []
+
+    @property
+    def now(self) -> int:
+        """The number of the moment that has begun last."""
+        return len(self._readings_ms) - 1
+
+    @property
+    def quick_ms(self) -> float | None:
+        """The reference latency of the quick host: the usual one, or less if a quarter of the readings are below it.
+
+        None until it is known.
+        """
+        known = sorted(it for it in self._readings_ms if it is not None)
+        found = [] if self._usual_ms is None else [self._usual_ms]
+        found += [known[(len(known) - 1) // 4]] if len(known) >= _ROUNDS_TO_KNOW_THE_REFERENCE else []
+        return min(found, default=None)
+
+    def read(self, reference_ms: float | None, ended: Round | None = None, own_seconds: float = 0.0) -> None:
+        """Begin a moment by a reading of the reference.
+
+        The moment that `ended` has its contention, of which `own_seconds` are those of this process.
+        """
+        if self._readings_ms:
+            self._disturbed.append(ended is not None and self._is_disturbed(ended, own_seconds))
+        self._readings_ms.append(reference_ms)
+
+    def reference_ms(self, moment: int) -> float | None:
+        """Return the longer latency of the reference at both ends of a moment."""
+        return max((it for it in self._readings_ms[moment : moment + 2] if it is not None), default=None)
+
+    def slow(self, moments: Sequence[int]) -> list[bool]:
+        """Return for each of these moments whether the host was slower, or other programs disturbed it."""
+        quick_ms = self.quick_ms
+        most_ms = math.inf if quick_ms is None else MOST_SLOWER * quick_ms
+        return [(self.reference_ms(it) or 0.0) > most_ms or self._was_disturbed(it) for it in moments]
+
+    def doubt(self, moments: Sequence[int]) -> float:
+        """Return the share by which latencies of these moments may be too long."""
+        found = [reading for it in moments if (reading := self.reference_ms(it)) is not None]
+        quick_ms = self.quick_ms
+        slower = median(found) / quick_ms - 1 if found and quick_ms else 0.0
+        beside = sum(map(self._was_disturbed, moments)) / len(moments)
+        return max(slower if slower > MOST_SLOWER - 1 else 0.0, _BESIDE_OTHERS * beside)
+
+    def _was_disturbed(self, moment: int) -> bool:
+        return moment < len(self._disturbed) and self._disturbed[moment]
+
+    def _is_disturbed(self, ended: Round, own_seconds: float) -> bool:
+        if _contended(ended):
+            return True
+        # The reference tells how fast the host is beside others, if it is known how fast it is without them.
+        if self._usual_ms is not None or ended.contention is None or ended.contention.others_seconds is None:
+            return False
+        if ended.seconds < _SHORTEST_SECONDS:
+            return False
+        others_seconds = ended.contention.others_seconds - own_seconds
+        return others_seconds > _MOST_OF_OTHERS * self._processors * ended.seconds + _TICKS_SECONDS
+
+
+class Counting(NamedTuple):
+    """The places of the samples that count, in their order, and the noise in them."""
+
+    places: tuple[int, ...]
+    # The share by which the latency may be too long, as the host was not quiet; 0 if it was.
+    doubt: float
+    reference_ms: float | None
+    disturbed: int
+
+    def of(self, samples_ms: Sequence[float]) -> list[float]:
+        """Return the samples that count."""
+        return [samples_ms[place] for place in self.places]
+
+    def facts(self, samples: int) -> Facts:
+        """Return the facts that are stored with the result of so many samples."""
+        found: Facts = (("reference_ms", self.reference_ms),) if self.reference_ms is not None else ()
+        dropped = samples - len(self.places)
+        return (*found, *((("repeated_rounds", dropped),) * bool(dropped)), ("disturbed_rounds", self.disturbed))
+
+
+def counting(samples_ms: Sequence[float], moments: Sequence[int], track: HostTrack) -> Counting:
+    """Return the samples of the quick host, if there are enough of them; else all, with a doubt.
+
+    `moments` has the number of the moment of each sample.
+    """
+    slow = track.slow(moments)
+    everything = range(len(samples_ms))
+    enough = max(FEWEST_SAMPLES, math.ceil(_LEAST_QUIET * len(samples_ms)))
+    quiet = [place for place in everything if not slow[place]]
+    found = quiet if len(quiet) >= min(enough, len(samples_ms)) else everything
+    places = tuple(found[place] for place in quick_mode([samples_ms[place] for place in found]))
+    disturbed = sum(slow[place] for place in places)
+    doubt = track.doubt([moments[place] for place in places]) if disturbed else 0.0
+    if disturbed and quiet:
+        shortest_ms = fmean(samples_ms[place] for place in quiet)
+        doubt = max(doubt, fmean(samples_ms[place] for place in places) / shortest_ms - 1 if shortest_ms else 0.0)
+    readings = [it for place in places if (it := track.reference_ms(moments[place])) is not None]
+    return Counting(places, doubt, median(readings) if readings else None, disturbed)
+
+
+def quick_mode(samples_ms: Sequence[float]) -> tuple[int, ...]:
+    """Return the places of the samples in the quick one of two modes, in their order; all if there is one mode."""
+    everything = tuple(range(len(samples_ms)))
+    if len(samples_ms) < _FEWEST_FOR_MODES or min(samples_ms) <= 0:
+        return everything
+    order = sorted(everything, key=samples_ms.__getitem__)
+    # Of logarithms: the slow mode varies by the same share, and by more milliseconds.
+    logs = [math.log(samples_ms[place]) for place in order]
+    sums, count = list(accumulate(logs)), len(logs)
+    mean = sums[-1] / count
+    variance = math.fsum((it - mean) ** 2 for it in logs) / count
+    first, last = math.ceil(_LEAST_QUIET * count), math.floor((1 - _SMALLEST_SLOW_MODE) * count)
+
+    def between(quick: int) -> float:
+        quick_mean, slow_mean = sums[quick - 1] / quick, (sums[-1] - sums[quick - 1]) / (count - quick)
+        return quick / count * (1 - quick / count) * (slow_mean - quick_mean) ** 2
+
+    quick = max(range(first, last + 1), key=between)
+    apart = (sums[-1] - sums[quick - 1]) / (count - quick) - sums[quick - 1] / quick
+    if apart < math.log(_MODES_APART) or between(quick) < _EXPLAINED * variance:
+        return everything
+    return tuple(sorted(order[:quick]))
 
 
 @dataclass(slots=True)
@@ -217,6 +349,20 @@ class BatchNoise:
         del self.disturbed[:first]
         self.repeated += len(dropped)
         return sum(it.seconds for it in dropped)
+
+
+def _contended(taken: Round) -> str | None:
+    """Return in words how other programs took the processor in a round; None if they did not."""
+    if taken.contention is None or taken.contention.preemptions < _FEWEST_PREEMPTIONS:
+        return None
+    if taken.seconds < _SHORTEST_SECONDS:
+        return None
+    waited_seconds, preemptions, others_seconds = taken.contention
+    if others_seconds is not None and others_seconds < _LEAST_OF_OTHERS * taken.seconds + _TICKS_SECONDS:
+        return None
+    most = min(_MOST_PREEMPTIONS_PER_SECOND * taken.seconds, _MOST_PREEMPTIONS_PER_RUN * taken.runs)
+    contended = preemptions > most and waited_seconds > _MOST_WAITING * taken.seconds
+    return f"others took the processor {preemptions:,} times in {taken.seconds:.2f} s" if contended else None
 
 
 def _usual_ms(rounds: Sequence[_Reading]) -> float:

@@ -8,12 +8,15 @@ from itertools import starmap
 from dlbricks_tui.bricks.decomposition import Occurrence
 from dlbricks_tui.bricks.identity import times_paid
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, Use, expected_ms, memory_bytes
-from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.known import Known, Why
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import StoppingRule, half_width_ms
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.store.labels import label_of
-from dlbricks_tui.store.records import ANY_CONTEXT, Statistics
+from dlbricks_tui.store.records import ANY_CONTEXT
+
+# Bricks that another run may improve are measured again if their errors together are a larger share of a model.
+_NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Plan:
     reused: frozenset[JobKey]
     # Jobs that failed before under the same conditions, and why.
     failed: Mapping[Job, str]
+    # The jobs that have a result to improve, and why.
+    again: Mapping[JobKey, Why] = field(default_factory=dict)
 
 
 def plan(
@@ -35,29 +40,56 @@ def plan(
     method: Method = Method.ALONE,
     first_number: int = 0,
 ) -> Plan:
-    """Return a job for each brick and model with too few samples for the rule; equal models need one job.
+    """Return a job for each brick and model that is not known well enough; equal models need one job.
 
     `bricks` are jobs of bricks that belong to no model; they come last, in their order. Jobs are numbered from
     `first_number` on.
     """
     jobs = {job.key: job for job in (*bricks, *_brick_jobs(models, known, method))}
     jobs.update({job.key: job for job in _model_jobs(_timed_whole(models, end_to_end))})
+    again = _again(jobs.values(), known) if method is Method.INSIDE else {}
     satisfied = frozenset(
-        key for key, job in jobs.items() if key in known.measured and _is_enough(known.measured[key], job, rule, method)
+        key
+        for key, job in jobs.items()
+        # The carrier of a brick has had all its rounds.
+        if key in known.measured and key not in again
+        if (method is Method.INSIDE and not job.whole) or rule.stop(known.measured[key], job.share) is not None
     )
     failed = {job: known.failed[key] for key, job in jobs.items() if key in known.failed and key not in known.measured}
     left = [job for key, job in jobs.items() if key not in satisfied and job not in failed]
     ordered = sorted(left, key=lambda job: (job.whole, -job.gain))
     numbered = tuple(replace(job, number=number) for number, job in enumerate(ordered, start=first_number))
-    return Plan(numbered, satisfied, failed)
+    return Plan(numbered, satisfied, failed, again)
 
 
-def _is_enough(measured: Statistics, job: Job, rule: StoppingRule, method: Method) -> bool:
-    """True if the stored samples of a key are enough."""
-    if method is Method.INSIDE and not job.whole:
-        # The carrier of the brick had all its rounds.
-        return True
-    return rule.stop(measured, job.share) is not None
+def _again(jobs: Iterable[Job], known: Known) -> Mapping[JobKey, Why]:
+    """Return the jobs that have a result to improve, and why; none of a model that they hardly change together.
+
+    A model is timed again beside its bricks.
+    """
+    jobs = tuple(jobs)
+    bricks = [job for job in jobs if not job.whole]
+    wholes_ms: defaultdict[str, float] = defaultdict(float)
+    doubts_ms: defaultdict[str, float] = defaultdict(float)
+    for job in bricks:
+        for use in job.uses:
+            wholes_ms[use.model] += use.times * job.expected_ms
+            if job.key in known.again:
+                doubts_ms[use.model] += use.times * known.again[job.key].doubt_ms
+    doubtful = {model for model, doubt_ms in doubts_ms.items() if doubt_ms > _NEGLIGIBLE * wholes_ms[model]}
+    found = {
+        job.key: known.again[job.key].why
+        for job in bricks
+        # Bricks of no model, such as those of private ones, have no share in any.
+        if job.key in known.again and (not job.uses or any(use.model in doubtful for use in job.uses))
+    }
+    models = {use.model: found[job.key] for job in bricks if job.key in found for use in job.uses}
+    for whole in (job for job in jobs if job.whole and job.key in known.measured):
+        own = known.again.get(whole.key)
+        why = models.get(whole.uses[0].model) if own is None else own.why
+        if why is not None:
+            found[whole.key] = why
+    return found
 
 
 def keys_of(models: Iterable[CutModel], end_to_end: bool = False, method: Method = Method.ALONE) -> tuple[JobKey, ...]:

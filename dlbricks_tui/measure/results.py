@@ -82,6 +82,7 @@ class Recorder:
             "batch_size": job.graph.batch_size if job.whole else first.shape[0] if first.shape else 1,
             "dtype": first.dtype,
             "noise": (("warm_up", samples.warm_up), ("outliers", samples.outliers), *noise),
+            "flags": samples.flags,
         }
 
     def _origin(self, job: Job) -> dict[str, Any]:

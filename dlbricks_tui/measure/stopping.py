@@ -140,6 +140,8 @@ class Samples:
     outliers: int
     # None if the rule requires more samples.
     stop: Stop | None = None
+    # Reasons for doubt: the result is kept, and does not count.
+    flags: tuple[str, ...] = ()
 
 
 def samples_of(samples_ms: Sequence[float], rule: StoppingRule) -> Samples:

@@ -104,6 +104,9 @@ class Planned(Event):
     models_reused: int
     models_failed_before: int
     expected_seconds: float
+    # Of the bricks to measure, those with a result that is too imprecise, or of a slower host.
+    bricks_imprecise: int = 0
+    bricks_of_slow_host: int = 0
     # The variant and its number, where the run measures several combinations.
     combination: str = ""
     number: int = 1

@@ -1,6 +1,7 @@
 """The models of a run, read and cut, and its plan: the jobs that the store lacks, and the levels to calibrate."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import reduce
@@ -15,7 +16,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
-from dlbricks_tui.measure.known import known_in, with_earlier
+from dlbricks_tui.measure.known import Why, known_in, with_earlier
 from dlbricks_tui.measure.plan import Plan, keys_of, plan
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.time_left import TimeLeft, expected_seconds
@@ -220,6 +221,7 @@ def _whole_models(found: Plan) -> Plan:
         tuple([job for job in found.jobs if job.whole]),
         frozenset(key for key in found.reused if not key.brick),
         {job: why for job, why in found.failed.items() if job.whole},
+        found.again,
     )
 
 
@@ -233,6 +235,7 @@ def _only(found: Plan, bricks: Collection[str], *, end_to_end: bool) -> Plan:
         tuple([job for job in found.jobs if is_wanted(job.key)]),
         frozenset(filter(is_wanted, found.reused)),
         {job: why for job, why in found.failed.items() if is_wanted(job.key)},
+        found.again,
     )
 
 
@@ -285,6 +288,7 @@ def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) 
     in_all = sum(expected.values())
     for number, (size, keys) in enumerate(parts.items()):
         bricks, models = _counts(found, keys)
+        again = Counter(found.again.get(job.key) for job in found.jobs if job.key in keys and not job.whole)
         words = ([] if size is None else [batch_in_words(size)]) + ([session.part] if session.part else [])
         yield Planned(
             system=session.conditions.system,
@@ -296,6 +300,8 @@ def _combinations(session: RunSession, workload: Workload, planned: PlannedRun) 
             models_reused=models.reused,
             models_failed_before=models.failed,
             expected_seconds=planned.seconds * (expected[size] / in_all if in_all else number == 0),
+            bricks_imprecise=again[Why.IMPRECISE],
+            bricks_of_slow_host=again[Why.SLOW_HOST],
             combination=", ".join(words),
         )
 

@@ -182,7 +182,8 @@ class RunResults(ResultSink):
         records = (self._recorder.occurrences(job, places, noise) for job, places in found.items())
         self._store.add(*chain.from_iterable(records))
         means = {job: mean_statistics([it.samples.statistics for it in places]) for job, places in found.items()}
-        self._estimates.learn({job.key: statistics for job, statistics in means.items()})
+        doubtful = {job for job, places in found.items() if any(it.samples.flags for it in places)}
+        self._estimates.learn({job.key: statistics for job, statistics in means.items() if job not in doubtful})
         for job, statistics in means.items():
             self._count(job, measured=int(finished), unfinished=int(not finished))
             # Its carriers decided when to stop. The reason tells if this brick's interval became narrow by then.
@@ -216,7 +217,7 @@ class RunResults(ResultSink):
     def _store_all(self, results: Sequence[tuple[Job, Samples]], noise: Facts) -> None:
         if results:
             self._store.add(*[it for job, found in results for it in self._recorder.measured(job, found, noise)])
-            self._estimates.learn({job.key: found.statistics for job, found in results})
+            self._estimates.learn({job.key: found.statistics for job, found in results if not found.flags})
 
     def _count(self, job: Job, **more: int) -> None:
         tally = self.counts.whole_models if job.whole else self.counts.bricks

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dlbricks_tui.errors import UserError
+from dlbricks_tui.estimate.host_speed import host_speed
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.measure.alone import Alone
 from dlbricks_tui.measure.batching import BatchLimits
@@ -187,7 +188,7 @@ def measure(
     state = State.INTERRUPTED
     try:
         if jobs and request.method is Method.INSIDE:
-            _measure_inside(session, models, jobs, results, time_left)
+            _measure_inside(session, models, jobs, results, time_left, store)
         elif jobs:
             side_by_side = request.runtime.at_once > 1
             measure_alone(session, jobs, request.rule, results, time_left, side_by_side=side_by_side)
@@ -222,16 +223,23 @@ def find_onednn(session: RunSession, store: ResultsDatabase) -> None:
 
 
 def _measure_inside(
-    session: RunSession, models: Sequence[CutModel], jobs: Sequence[Job], results: RunResults, time_left: TimeLeft
+    session: RunSession,
+    models: Sequence[CutModel],
+    jobs: Sequence[Job],
+    results: RunResults,
+    time_left: TimeLeft,
+    store: ResultsDatabase,
 ) -> None:
     """Time whole models, then carriers, and at last alone the bricks that no carrier holds."""
     request = session.request
     if not isinstance(request.rule, Adaptive):
         raise RunError("a fixed number of runs applies to bricks that are timed alone: use --method alone")
     rule, reference = request.rule, reference_program(request.runtime.traits.format)
+    conditions = session.conditions
+    usual_ms = host_speed(store, conditions.system, conditions.runtime, conditions.protocol).usual_ms
 
     def inside(worker: SupervisedWorker) -> Inside:
-        return Inside(worker, results, session.control, rule, session.tell, reference)
+        return Inside(worker, results, session.control, rule, session.tell, reference, session.noise, usual_ms)
 
     wholes = [job for job in jobs if job.whole]
     profiled, timed = request.runtime.for_profiling(), request.runtime.as_timed()
@@ -245,7 +253,7 @@ def _measure_inside(
     if wholes or bricks:
         with session.worker(profiled) as worker:
             timing = inside(worker)
-            timing.time_models(wholes)
+            timing.time_models(wholes, before_carriers=bool(bricks))
             carriers, most_bytes = carrier_jobs(models, bricks), session.batch_limits.memory_bytes
             for group in groups(carriers, most_bytes):
                 timing.time_carriers(group, len(carriers), most_bytes)

@@ -107,10 +107,20 @@ def _end(event: RunEnded) -> str:
 def _plan(event: Planned) -> str:
     bricks = event.bricks - event.bricks_reused - event.bricks_failed_before
     wholes = event.models - event.models_reused - event.models_failed_before
-    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused:,} known, {bricks:,} to measure"]
+    parts = [f"{counted(event.bricks, 'brick')}: {event.bricks_reused:,} known, {bricks:,} to measure{_again(event)}"]
     parts += [f"{wholes:,} of {counted(event.models, 'model')} to time end to end"] if event.models else []
     parts += [f"about {duration(event.expected_seconds)}"] if bricks or wholes else []
     return (f"{event.combination}: " if event.combination else "") + "; ".join(parts)
+
+
+def _again(event: Planned) -> str:
+    """Return how many bricks are measured again and why, in brackets; empty if none is."""
+    told = (
+        (event.bricks_imprecise, "too imprecise so far"),
+        (event.bricks_of_slow_host, "measured while the host was slower"),
+    )
+    words = [f"{number:,} again: {why}" for number, why in told if number]
+    return f" ({'; '.join(words)})" if words else ""
 
 
 def all_combinations(number: int, planned: Planned) -> str:

@@ -12,12 +12,14 @@ from typing import Any
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.estimate import Estimate, estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency, MeasuredLatency
+from dlbricks_tui.host.contention import Contention
 from dlbricks_tui.measure.carriers import PLACEMENT_SHARE, carrier_jobs
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.inside import Inside
 from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import CarrierOccurrence, ResultSink
 from dlbricks_tui.measure.stopping import Adaptive, Samples
@@ -83,6 +85,9 @@ class SimulatedHost:
         self._speed = 0.5 * self._speed + self._chance.gauss(0, self.drift)
         return (0.001,) * count
 
+    def contention(self) -> Contention | None:
+        return None
+
     def holds(self, name: str) -> bool:
         return name in self._programs
 
@@ -131,7 +136,12 @@ class Notes(ResultSink):
 
 
 def measured_inside(
-    host: SimulatedHost, graphs: Sequence[LayerGraph], file: Path | None = None, *, end_to_end: bool = False
+    host: SimulatedHost,
+    graphs: Sequence[LayerGraph],
+    file: Path | None = None,
+    *,
+    end_to_end: bool = False,
+    usual_reference_ms: float | None = None,
 ) -> Notes:
     """Return the results of the method `inside` for these models, all in the same file if one is given."""
     models = [cut_model(decompose(graph), file) for graph in graphs]
@@ -139,7 +149,9 @@ def measured_inside(
     bricks = {job.key.brick: job for job in jobs if not job.whole}
     notes = Notes()
     worker: Any = host
-    inside = Inside(worker, notes, notes, Adaptive(), notes.events.append, REFERENCE)
+    inside = Inside(
+        worker, notes, notes, Adaptive(), notes.events.append, REFERENCE, NoiseMonitor(), usual_reference_ms
+    )
     inside.time_models([job for job in jobs if job.whole])
     inside.time_carriers(carrier_jobs(models, bricks))
     return notes

@@ -12,7 +12,8 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.measure.batching import MEBIBYTE, BatchLimits, batches
 from dlbricks_tui.measure.jobs import CutModel, Job, JobKey, cut_model
-from dlbricks_tui.measure.known import Known
+from dlbricks_tui.measure.known import Known, Renewal, Why
+from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.plan import keys_of, plan
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.time_left import Pace
@@ -159,6 +160,43 @@ def test_a_model_whose_layers_do_not_tell_how_long_it_takes_is_timed_from_its_fi
     timed = {job.label: job.needs_file for job in plan(models, Known(), RULE).jobs if job.whole}
     assert timed == {"unable end to end": True, "lowered end to end": True}
     assert sum(not key.brick for key in keys_of(models)) == 2
+
+
+def again_of(models: tuple[CutModel, ...], known: Known) -> set[str]:
+    """The first words of the bricks that are measured again by the method `inside`, and the models."""
+    found = plan(models, known, RULE, end_to_end=True, method=Method.INSIDE)
+    assert found.again.keys() == set(targets(found.jobs))
+    return {job.label.split()[0] for job in found.jobs}
+
+
+def test_bricks_are_measured_again_if_their_errors_together_change_a_model() -> None:
+    models = cut_models(chain("conv", "pool"))
+    jobs = plan(models, Known(), RULE, end_to_end=True, method=Method.INSIDE).jobs
+    conv, pool = (next(job for job in jobs if job.label.startswith(name)) for name in ("conv", "pool"))
+    measured_before = {job.key: measured(job.expected_ms) for job in jobs}
+    whole_ms = conv.expected_ms + pool.expected_ms
+
+    def known(*doubts: tuple[Job, float]) -> Known:
+        again = {job.key: Renewal(Why.IMPRECISE, share * whole_ms) for job, share in doubts}
+        return Known(measured_before, again=again)
+
+    assert again_of(models, known()) == set()
+    assert again_of(models, known((pool, 0.009))) == set()
+    assert again_of(models, known((pool, 0.006), (conv, 0.006))) == {"conv", "pool", "m0"}
+    # The model is timed in the same minutes as its bricks.
+    assert again_of(models, known((pool, 0.02))) == {"pool", "m0"}
+    # In a longer model the same error does not matter.
+    longer = cut_models(chain("pool", *["conv"] * 40))
+    assert (
+        again_of(
+            longer,
+            Known(
+                measured_before | {key: measured() for key in keys_of(longer, True, Method.INSIDE)},
+                again={pool.key: Renewal(Why.IMPRECISE, 0.001)},
+            ),
+        )
+        == set()
+    )
 
 
 def test_a_model_of_bricks_without_latency_is_planned() -> None:
