@@ -24,6 +24,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
@@ -42,8 +43,8 @@ _BESIDE_BARS = 52
 _BESIDE_BARS_OF_MODELS = 76
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
+_MOST_DOUBTS = 5
 _END_TO_END = "end to end"
-_TOGETHER = "`dlbricks run --again --end-to-end` measures both together"
 # Smaller shares of the latency get no line.
 _LEAST_SHARE = 0.001
 
@@ -91,7 +92,7 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
     yield table
     yield from _marks(estimates)
     yield from (Text(f"\n{remark}") for remark in engine_remarks(estimates))
-    yield from _other_hours(estimates)
+    yield from _doubts(estimates)
     if judged := judged_by_way(estimates):
         yield accuracy_view(judged)
 
@@ -127,13 +128,12 @@ def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
         yield Text(f"\n{PART} a sum of the layers with a latency only; the model may take more or less")
 
 
-def _other_hours(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
-    found = [(one.estimate.model, explained.host_told) for one in estimates if (explained := residual(one)) is not None]
-    moved = [f"{model} {told}" for model, told in found if told]
-    if moved:
-        more = [f"{len(moved) - _MOST_NAMED} more"] if len(moved) > _MOST_NAMED else []
-        named = "; ".join(moved[:_MOST_NAMED] + more)
-        yield Text(f"\nthe host had another speed for models than for their bricks ({named}); {_TOGETHER}")
+def _doubts(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
+    found = [(one.estimate.model, told) for one in estimates for told in doubts_about(one)]
+    for model, told in found[:_MOST_DOUBTS]:
+        yield Text(f"\n{printable(model)}: {told}")
+    if len(found) > _MOST_DOUBTS:
+        yield Text(f"\n{len(found) - _MOST_DOUBTS} more: `dlbricks estimate MODEL` says which")
 
 
 def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSettings, Accuracy]]:
@@ -261,9 +261,7 @@ def _sentences(graph: LayerGraph, one: SystemEstimate, composed: Composed) -> It
         )
         more = f"{in_ms(abs(explained.residual_ms))} {'more' if explained.residual_ms >= 0 else 'less'}"
         yield Text(f"residual: {more} measured than estimated; {', '.join(parts)}: {rest}")
-        if explained.host_told:
-            told = f"the host was {explained.host_told} while the model was timed as while its bricks were"
-            yield Text(f"{told}; {_TOGETHER}")
+    yield from map(Text, doubts_about(one))
 
 
 def _types(graph: LayerGraph, found: Estimate, pen: Pen) -> RenderableType:

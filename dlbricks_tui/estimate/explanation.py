@@ -3,12 +3,14 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from enum import Enum
 from itertools import groupby
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.regions import Leaf, Region, Repeat, layers_in, region_tree
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.estimate.estimate import Composed, Estimate
+from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.parts import Part
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -17,6 +19,13 @@ from dlbricks_tui.models.graph import LayerGraph
 MOST_COSTLY = 10
 # Latencies follow the latency of the reference only if that changes by more than this.
 _SAME_SPEED = 0.15
+# A smaller slowdown of the host is not worth a remark.
+_NOTEWORTHY = 0.1
+# Of a measurement and an estimate, one is in doubt whose interval is wider, or that is older, by this factor or time.
+_WIDER, _OLDER_SECONDS = 2.0, 3600.0
+# With fewer samples the interval of a whole model is often too narrow.
+_FEW_SAMPLES = 8
+_MICROSECONDS = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +77,37 @@ class Residual:
     # The rest without all of these; negative if the estimate is too high.
     unexplained_ms: float
 
-    @property
-    def host_told(self) -> str:
-        """The change of the host in words; empty if it was the same."""
-        if self.times_slower == 1.0:
-            return ""
-        slower = self.times_slower > 1.0
-        return f"{self.times_slower if slower else 1.0 / self.times_slower:.2f} times as {'slow' if slower else 'fast'}"
+
+class Suspect(str, Enum):
+    """The one of two latencies to doubt."""
+
+    ESTIMATE = "estimate"
+    MEASUREMENT = "measurement"
+    EITHER = "either"
+
+
+class Clue(str, Enum):
+    """The reason to doubt one of two latencies; the first one that applies counts."""
+
+    # The host was slower for it.
+    SLOWER_HOST = "slower host"
+    # The measurement has few samples.
+    FEW_SAMPLES = "few samples"
+    WIDER_INTERVAL = "wider interval"
+    OLDER = "older"
+    # Some bricks were timed in other networks than the model.
+    OTHER_NETWORKS = "other networks"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A measured latency outside of the interval of its estimate, and the one of the two to doubt."""
+
+    suspect: Suspect
+    clue: Clue
+    # By which the host was slower; 1 if that is not the clue.
+    times_slower: float = 1.0
 
 
 def by_type(graph: LayerGraph, estimate: Estimate) -> tuple[Slice, ...]:
@@ -170,6 +203,65 @@ def residual(one: SystemEstimate) -> Residual | None:
     return Residual(
         beyond_ms, sampling_ms, doubt.method_ms, lacking_ms, predicted_ms, host_ms, times_slower, unexplained_ms
     )
+
+
+def disagreement(one: SystemEstimate) -> Disagreement | None:
+    """Return which of two latencies to doubt; None if the measured one is in the interval of the estimate."""
+    composed, whole = one.estimate.composed, one.end_to_end
+    if composed is None or whole is None or one.estimate.is_partial or not composed.sequential_ms:
+        return None
+    interval, is_longer = composed.interval, whole.value_ms > composed.sequential_ms
+    if interval.low_ms <= whole.value_ms <= interval.high_ms:
+        return None
+    slower = 1.0 + _host_change_ms(one) / composed.sequential_ms
+    if slower > 1.0 and is_longer:
+        return Disagreement(Suspect.MEASUREMENT, Clue.SLOWER_HOST, slower)
+    if slower < 1.0 and not is_longer:
+        return Disagreement(Suspect.ESTIMATE, Clue.SLOWER_HOST, 1.0 / slower)
+    if 0 < one.timed_samples < _FEW_SAMPLES:
+        return Disagreement(Suspect.MEASUREMENT, Clue.FEW_SAMPLES)
+    of_estimate, of_measurement = interval.width_ms, whole.high_ms - whole.low_ms
+    if of_estimate > _WIDER * of_measurement and is_wide(composed.sequential_ms, of_estimate / 2):
+        return Disagreement(Suspect.ESTIMATE, Clue.WIDER_INTERVAL)
+    if of_measurement > _WIDER * of_estimate and is_wide(whole.value_ms, of_measurement / 2):
+        return Disagreement(Suspect.MEASUREMENT, Clue.WIDER_INTERVAL)
+    between = one.measured_between
+    if between is not None and one.timed_when:
+        later_seconds = one.timed_when / _MICROSECONDS - between[1]
+        if abs(later_seconds) > _OLDER_SECONDS:
+            return Disagreement(Suspect.ESTIMATE if later_seconds > 0 else Suspect.MEASUREMENT, Clue.OLDER)
+    coverage = one.estimate.coverage
+    if coverage.own_carrier < coverage.layers:
+        return Disagreement(Suspect.ESTIMATE, Clue.OTHER_NETWORKS)
+    return Disagreement(Suspect.EITHER, Clue.NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Slowdown:
+    """The factors by which the host was slower than usual for the bricks and for the whole model; 1 if not known."""
+
+    bricks: float
+    model: float
+
+    @property
+    def largest(self) -> float:
+        return max(self.bricks, self.model)
+
+
+def slowdown(one: SystemEstimate) -> Slowdown | None:
+    """Return by how much the host was slower than usual when a model was measured; None if it hardly was."""
+    usual_ms = one.usual_reference_ms
+    if not usual_ms:
+        return None
+    known = [
+        (part.paid_ps, part.measured.reference_ms / usual_ms)
+        for part in one.estimate.parts
+        if part.counts and part.measured is not None and part.measured.reference_ms
+    ]
+    paid_ps = sum(paid for paid, _ in known)
+    bricks = sum(paid * slower for paid, slower in known) / paid_ps if paid_ps else 1.0
+    found = Slowdown(bricks, one.reference_ms / usual_ms if one.reference_ms and one.end_to_end else 1.0)
+    return found if found.largest > 1.0 + _NOTEWORTHY else None
 
 
 def _host_change_ms(one: SystemEstimate) -> float:

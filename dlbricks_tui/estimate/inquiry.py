@@ -8,6 +8,7 @@ from operator import attrgetter
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.estimate import Options, estimate
+from dlbricks_tui.estimate.host_speed import host_speed
 from dlbricks_tui.estimate.knowledge import NOTHING_KNOWN, Knowledge
 from dlbricks_tui.estimate.lookup import BrickResults, beside, end_to_end
 from dlbricks_tui.estimate.predictors import Predictors
@@ -93,9 +94,16 @@ class Inquiry:
         """Return the estimate from the measurements of one way."""
         knowledge = self._with_predictor(self._results.knowledge(way), way)
         composed = estimate(self.decomposition, knowledge, self._options)
-        return beside(
-            SystemEstimate(way, composed, variant=self._variant(way), cores=self._cores(way)), self.timed(way)
+        runtime = by_id(self._store.runtimes()).get(way.runtime)
+        found = SystemEstimate(
+            way,
+            composed,
+            variant=self._variant(way),
+            cores=self._cores(way),
+            usual_reference_ms=host_speed(self._store, way.system, way.runtime, way.protocol).usual_ms or 0.0,
+            runtime_name="" if runtime is None else runtime.name,
         )
+        return beside(found, self.timed(way))
 
     def end_to_end_samples_ms(self, way: Way) -> tuple[float, ...]:
         """Return the samples of the model that was timed end to end in one way; none if it was not."""

@@ -27,8 +27,14 @@ class SystemEstimate:
     way: Way
     estimate: Estimate
     end_to_end: Latency | None = None
-    # The latency of the reference while the model was timed end to end; 0 if not known.
+    # The latency of the reference while the model was timed end to end, and its usual one there; 0 if not known.
     reference_ms: float = 0.0
+    usual_reference_ms: float = 0.0
+    # The time of the end-to-end measurement, in microseconds since 1970, and its samples; 0 if there is none.
+    timed_when: int = 0
+    timed_samples: int = 0
+    # The name of the runtime; empty if the store does not have it.
+    runtime_name: str = ""
     variant: Variant = USUAL_VARIANT
     # The usable cores of the system; None if it is not in the store.
     cores: int | None = None

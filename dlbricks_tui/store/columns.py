@@ -17,6 +17,7 @@ from dlbricks_tui.store.index import (
     ORIGIN_COLUMN,
     OWN,
     REFERENCE_COLUMN,
+    SHARED_COLUMN,
     TEXT_COLUMNS,
     Column,
     Index,
@@ -139,6 +140,8 @@ class Summary:
     models: str
     # Where it comes from: `own`, `unsigned`, or `signed by` somebody.
     origin: str
+    # Half of the interval as a share of the latency, for all results of the same rounds; negative if unknown.
+    shared: float
 
     @property
     def precedence(self) -> tuple[int, str]:
@@ -298,9 +301,9 @@ def sorting_keys(index: Index, column: str, rows: Rows) -> Column:
 
 def summaries_of(index: Index, rows: Rows) -> list[Summary]:
     """Return the rows as summaries."""
-    columns = [values_of(index, column, rows) for column in COLUMNS]
-    columns[list(COLUMNS).index("level")] = [Level(level) for level in values_of(index, "level", rows)]
-    names = tuple(COLUMNS)
+    names = (*COLUMNS, SHARED_COLUMN)
+    columns = [values_of(index, column, rows) for column in names]
+    columns[names.index("level")] = [Level(level) for level in values_of(index, "level", rows)]
     return [Summary(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.lines import Line, Span, column, line, number_column
 from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def answer_lines(found: SystemEstimate, width: int, *, is_here: bool) -> Iterato
     yield line(Span(f"It takes {took} {place} ({by}).", "strong"))
     yield from _bars(interval, whole, width, sign)
     yield line(Span(_agreement(interval, whole, is_predicted=is_predicted), "muted"))
+    yield from (line(Span(told, "warn")) for told in doubts_about(found))
 
 
 def _agreement(estimate: Latency, whole: Latency | None, *, is_predicted: bool) -> str:
@@ -135,10 +137,8 @@ def _agreement(estimate: Latency, whole: Latency | None, *, is_predicted: bool) 
     told = f"{_interval(estimate)} of the {kind}"
     if whole is None:
         return told
-    if estimate.low_ms <= whole.value_ms <= estimate.high_ms:
-        return f"{told}; the measured latency is inside"
-    overlaps = estimate.low_ms <= whole.high_ms and whole.low_ms <= estimate.high_ms
-    return f"{told}; the measured latency is outside of it{', but its own interval overlaps' if overlaps else ''}"
+    is_inside = estimate.low_ms <= whole.value_ms <= estimate.high_ms
+    return f"{told}; the measured latency is inside" if is_inside else told
 
 
 def _interval(estimate: Latency) -> str:

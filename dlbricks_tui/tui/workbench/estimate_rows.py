@@ -365,9 +365,6 @@ def _residual(left: Residual | None) -> Iterator[Line]:
         if value_ms:
             yield _figure(name, value_ms, "allowed for", "")
     yield _figure("unexplained", left.unexplained_ms, "", "")
-    if left.host_told:
-        told = f"the host was {left.host_told} for the model as for its bricks: measure both again in one run"
-        yield line(Span(told, "warn"))
 
 
 def _heading(text: str) -> Line:

@@ -1,0 +1,118 @@
+"""Doubts about figures in sentences: a host that was slow, a measurement that contradicts its estimate; and cures."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, InstructionSet, Kernels, Optimisation, Precision
+from dlbricks_tui.wording.numbers import counted, milliseconds, percent
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.explanation import Disagreement
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+_USUAL_CUTTING = Cutting()
+
+
+def doubts_about(one: SystemEstimate, named: str = "") -> tuple[str, ...]:
+    """Return a sentence for each reason to doubt the figures of a model, with the command that settles it.
+
+    `named` is the model as commands name it, if not by its name.
+    """
+    # Loaded here: the first screen needs no estimate.
+    from dlbricks_tui.estimate.explanation import disagreement
+
+    command = settling_command(one, named)
+    found = disagreement(one)
+    slow = slow_host(one)
+    told = f"{slow} `{command}` on a quiet host replaces them." if slow else ""
+    return tuple(filter(None, (told, "" if found is None else _contradiction(one, found, command))))
+
+
+def slow_host(one: SystemEstimate) -> str:
+    """Return by how much the host was slower than usual when the figures of a model were measured; empty if not."""
+    from dlbricks_tui.estimate.explanation import slowdown
+
+    found = slowdown(one)
+    if found is None:
+        return ""
+    apart = min(found.bricks, found.model) < found.largest - 0.1
+    if apart and one.end_to_end:
+        what = "the model was" if found.model > found.bricks else "the bricks were"
+    else:
+        what = "this was"
+    return (
+        f"The host was {percent(found.largest - 1)} slower than usual when {what} measured: the figures may be too "
+        "high by as much."
+    )
+
+
+def settling_command(one: SystemEstimate, named: str = "") -> str:
+    """Return the command that measures a model and its bricks anew, together, in the variant of an estimate."""
+    variant, found = one.variant, one.estimate
+    batch = variant.batch_size if variant.batch_size > 1 else None
+    words = options_of(
+        one.runtime_name, variant.threads, batch, variant.precision, variant.kernels, found.level, found.cutting
+    )
+    return shlex.join(["dlbricks", "run", named or found.model, *words, "--again", "--end-to-end"])
+
+
+def options_of(
+    runtime: str,
+    threads: int | None,
+    batch: int | None,
+    precision: Precision,
+    kernels: Kernels,
+    level: Level,
+    cutting: Cutting,
+    usual: Cutting = _USUAL_CUTTING,
+) -> list[str]:
+    """Return the options of `dlbricks run` for a runtime, a variant and a cutting, without those that are usual."""
+    is_chosen = precision in CHOSEN_PRECISIONS and precision is not Precision.F32
+    given = {
+        "--runtime": runtime or None,
+        "--threads": None if threads is None else str(threads),
+        "--batch": None if batch is None else str(batch),
+        "--precision": precision.value if is_chosen else None,
+        "--instructions": None if kernels.instructions is InstructionSet.ALL else kernels.instructions.value,
+        "--optimisation": None if kernels.optimisation is Optimisation.ALL else kernels.optimisation.value,
+        "--level": None if level is Level.FUSED else level.value,
+        "--granularity": None if cutting.granularity == usual.granularity else str(cutting.granularity),
+        "--cut": None if cutting.cut is usual.cut else cutting.cut.value,
+        "--order": None if cutting.order is usual.order else cutting.order.value,
+    }
+    return [word for option, value in given.items() if value is not None for word in (option, value)]
+
+
+def _contradiction(one: SystemEstimate, found: Disagreement, command: str) -> str:
+    from dlbricks_tui.estimate.explanation import Suspect
+
+    composed, whole = one.estimate.composed, one.end_to_end
+    if composed is None or whole is None:
+        return ""
+    low, high = milliseconds(composed.interval.low_ms), milliseconds(composed.interval.high_ms)
+    outside = f"{milliseconds(whole.value_ms)} ms measured is outside of the estimate's {low} to {high} ms"
+    if found.suspect is Suspect.EITHER:
+        return f"{outside}, and nothing says which of the two is wrong: `{command}` measures both anew."
+    return f"{outside}. Doubt the {found.suspect.value}: {_reason(one, found)}. `{command}` measures both anew."
+
+
+def _reason(one: SystemEstimate, found: Disagreement) -> str:
+    from dlbricks_tui.estimate.explanation import Clue, Suspect
+
+    of_estimate = found.suspect is Suspect.ESTIMATE
+    match found.clue:
+        case Clue.SLOWER_HOST:
+            while_what = "its bricks than for the model" if of_estimate else "the model than for its bricks"
+            return f"the host was {found.times_slower:.2f} times as slow for {while_what}"
+        case Clue.FEW_SAMPLES:
+            return f"it has {counted(one.timed_samples, 'sample')} only"
+        case Clue.WIDER_INTERVAL:
+            return f"its interval is wider than that of the {'measurement' if of_estimate else 'estimate'}"
+        case Clue.OTHER_NETWORKS:
+            return "some of its bricks were timed in other networks"
+        case _:
+            return "it is older"
