@@ -131,7 +131,7 @@ def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
 def _doubts(estimates: Sequence[SystemEstimate]) -> Iterator[Text]:
     found = [(one.estimate.model, told) for one in estimates for told in doubts_about(one)]
     for model, told in found[:_MOST_DOUBTS]:
-        yield Text(f"\n{printable(model)}: {told}")
+        yield Text(f"\nin doubt: {printable(model)}: {told}")
     if len(found) > _MOST_DOUBTS:
         yield Text(f"\n{len(found) - _MOST_DOUBTS} more: `dlbricks estimate MODEL` says which")
 

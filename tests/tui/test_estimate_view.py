@@ -45,12 +45,13 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 
 def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[:5] == [
+    assert shown_rows[:6] == [
         "It takes 14.56 ms here (measured).",
         f"measured  {'█' * 38}    14.56 ms",
         f"estimate  {'█' * 37}     14.24 ms",
-        "14.18 to 14.30 ms, the 95 % interval of the estimate; the",
-        "measured latency is outside of it",
+        "14.18 to 14.30 ms, the 95 % interval of the estimate",
+        "14.56 ms measured is outside of the estimate's 14.18 to",
+        "14.30 ms. Doubt the estimate: some of its bricks were timed",
     ]
     for system, place in (("here", "here"), (OTHER_SYSTEM.id, "there")):
         named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 60))
@@ -71,9 +72,9 @@ def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -
 @pytest.mark.parametrize(
     ("whole", "told"),
     [
-        (Latency(14.25, 14.20, 14.60), "the measured latency is inside"),
-        (Latency(14.56, 14.29, 14.80), "the measured latency is outside of it, but its own interval overlaps"),
-        (Latency(14.56, 14.49, 14.63), "the measured latency is outside of it"),
+        (Latency(14.25, 14.20, 14.60), "; the measured latency is inside"),
+        (Latency(14.56, 14.29, 14.80), ""),
+        (Latency(14.56, 14.49, 14.63), ""),
     ],
 )
 def test_a_measured_latency_is_called_inside_only_where_its_value_is(
@@ -82,7 +83,8 @@ def test_a_measured_latency_is_called_inside_only_where_its_value_is(
     view = view_of(measured, "resnet18_v1")
     changed = replace(view, system_estimate=replace(view.system_estimate, end_to_end=whole))
     rows = texts(estimate_rows(changed, WRITTEN, AVAILABLE, 160))
-    assert f"14.18 to 14.30 ms, the 95 % interval of the estimate; {told}" in rows
+    assert f"14.18 to 14.30 ms, the 95 % interval of the estimate{told}" in rows
+    assert ("is outside of the estimate's 14.18 to 14.30 ms" in "".join(rows)) is not bool(told)
 
 
 def test_an_estimate_of_a_quantised_copy_says_that_accuracy_was_not_checked(measured: DataFolder) -> None:
@@ -110,10 +112,10 @@ def test_the_call_overhead_has_a_row_if_it_is_a_large_share(measured: DataFolder
 
 def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: DataFolder) -> None:
     view = view_of(measured, "resnet18_v1")
-    assert view.residual is not None and "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))
-    moved = replace(view, residual=replace(view.residual, times_slower=0.8))
-    shown_rows = " ".join(texts(estimate_rows(moved, WRITTEN, AVAILABLE, 40)))
-    assert "the host was 1.25 times as fast for the model as for its bricks" in shown_rows
+    assert "host was" not in "".join(texts(estimate_rows(view, WRITTEN, AVAILABLE, 60)))
+    slow = replace(view.system_estimate, reference_ms=0.8, usual_reference_ms=0.64)
+    shown_rows = " ".join(texts(estimate_rows(replace(view, system_estimate=slow), WRITTEN, AVAILABLE, 40)))
+    assert "The host was 25 % slower than usual when the model was measured" in shown_rows
 
 
 def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
