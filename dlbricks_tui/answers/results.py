@@ -20,6 +20,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.contrast import Verdict
+from dlbricks_tui.wording.doubts import doubts_about
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.ranking import Ranked, Ranking
@@ -135,10 +136,13 @@ class ModelEstimate:
     obstacle: str | None
     # The command that measures more of the model: `run`, or `run --end-to-end`.
     next_step: str | None
-    # The end-to-end latency, and the share of it by which the estimate is too high.
+    # The end-to-end latency, its 95 % interval, and the share of it by which the estimate is too high.
     measured_ms: float | None
+    measured_interval_ms: tuple[float, float] | None
     error: float | None
     residual: Residual | None
+    # Sentences on what makes the figures doubtful, such as a slow host, with the command that settles it.
+    doubts: tuple[str, ...]
     critical_path: tuple[int, ...]
     types: tuple[TypeShare, ...]
     regions: tuple[RegionShare, ...]
@@ -261,8 +265,10 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow:
         obstacle=found.obstacle or None,
         next_step=next_step(one),
         measured_ms=one.end_to_end.value_ms if one.end_to_end else None,
+        measured_interval_ms=(one.end_to_end.low_ms, one.end_to_end.high_ms) if one.end_to_end else None,
         error=one.error,
         residual=residual(one),
+        doubts=doubts_about(one),
         critical_path=found.critical_layers,
         types=tuple(TypeShare(it.label, it.layers, it.latency_ms, it.share) for it in by_type(graph, found)),
         regions=tuple(

@@ -208,10 +208,18 @@ class HostTrack:
 
         None until it is known.
         """
+        return min((it for it in (self._usual_ms, self._quick_quarter_ms) if it is not None), default=None)
+
+    @property
+    def was_quick(self) -> bool:
+        """True if a quarter of the readings are those of the quick host."""
+        quarter_ms, quick_ms = self._quick_quarter_ms, self.quick_ms
+        return quarter_ms is not None and quick_ms is not None and quarter_ms <= MOST_SLOWER * quick_ms
+
+    @property
+    def _quick_quarter_ms(self) -> float | None:
         known = sorted(it for it in self._readings_ms if it is not None)
-        found = [] if self._usual_ms is None else [self._usual_ms]
-        found += [known[(len(known) - 1) // 4]] if len(known) >= _ROUNDS_TO_KNOW_THE_REFERENCE else []
-        return min(found, default=None)
+        return known[(len(known) - 1) // 4] if len(known) >= _ROUNDS_TO_KNOW_THE_REFERENCE else None
 
     def read(self, reference_ms: float | None, ended: Round | None = None, own_seconds: float = 0.0) -> None:
         """Begin a moment by a reading of the reference.
@@ -232,13 +240,15 @@ class HostTrack:
         most_ms = math.inf if quick_ms is None else MOST_SLOWER * quick_ms
         return [(self.reference_ms(it) or 0.0) > most_ms or self._was_disturbed(it) for it in moments]
 
-    def doubt(self, moments: Sequence[int]) -> float:
-        """Return the share by which latencies of these moments may be too long."""
+    def times_slower(self, moments: Sequence[int]) -> float:
+        """Return the factor by which the reference was slower in these moments than on the quick host."""
         found = [reading for it in moments if (reading := self.reference_ms(it)) is not None]
         quick_ms = self.quick_ms
-        slower = median(found) / quick_ms - 1 if found and quick_ms else 0.0
-        beside = sum(map(self._was_disturbed, moments)) / len(moments)
-        return max(slower if slower > MOST_SLOWER - 1 else 0.0, _BESIDE_OTHERS * beside)
+        return median(found) / quick_ms if found and quick_ms else 1.0
+
+    def share_beside_others(self, moments: Sequence[int]) -> float:
+        """Return the share of these moments that other programs disturbed."""
+        return sum(map(self._was_disturbed, moments)) / len(moments)
 
     def _was_disturbed(self, moment: int) -> bool:
         return moment < len(self._disturbed) and self._disturbed[moment]
@@ -287,12 +297,25 @@ def counting(samples_ms: Sequence[float], moments: Sequence[int], track: HostTra
     found = quiet if len(quiet) >= min(enough, len(samples_ms)) else everything
     places = tuple(found[place] for place in quick_mode([samples_ms[place] for place in found]))
     disturbed = sum(slow[place] for place in places)
-    doubt = track.doubt([moments[place] for place in places]) if disturbed else 0.0
-    if disturbed and quiet:
-        shortest_ms = fmean(samples_ms[place] for place in quiet)
-        doubt = max(doubt, fmean(samples_ms[place] for place in places) / shortest_ms - 1 if shortest_ms else 0.0)
+    doubt = _doubt(samples_ms, moments, track, places, quiet) if disturbed else 0.0
     readings = [it for place in places if (it := track.reference_ms(moments[place])) is not None]
     return Counting(places, doubt, median(readings) if readings else None, disturbed)
+
+
+def _doubt(
+    samples_ms: Sequence[float], moments: Sequence[int], track: HostTrack, places: Sequence[int], quiet: Sequence[int]
+) -> float:
+    """Return the share by which samples of a host that was not quiet may be too long."""
+    of_places = [moments[place] for place in places]
+    least = max(MOST_SLOWER - 1, _BESIDE_OTHERS * track.share_beside_others(of_places))
+    quickest_ms = [samples_ms[place] for place in quiet]
+    if not quickest_ms and track.was_quick:
+        # No moment was quick at both ends.
+        quickest_ms = sorted(samples_ms)[: math.ceil(_LEAST_QUIET * len(samples_ms))]
+    if not quickest_ms:
+        return max(least, track.times_slower(of_places) - 1)
+    quick_ms = fmean(quickest_ms)
+    return max(least, fmean(samples_ms[place] for place in places) / quick_ms - 1 if quick_ms else 0.0)
 
 
 def quick_mode(samples_ms: Sequence[float]) -> tuple[int, ...]:

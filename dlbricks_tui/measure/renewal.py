@@ -4,9 +4,9 @@ New samples replace earlier ones if they are precise. On a host that is as fast 
 Samples of a slower host never do: of two imprecise results the better known one counts.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import hypot
 from statistics import fmean
 
 from dlbricks_tui.estimate.host_speed import MOST_SLOWER
@@ -33,11 +33,10 @@ def renewed(
     before = _Candidate([_occurrence(it) for it in earlier.results], quick_ms)
     if new.is_precise or not before.places:
         return places
-    candidates = [new]
+    best = new
     if new.is_of_same_host(before):
-        candidates.append(_Candidate(_joined(before.places, places, rule), quick_ms))
-    best = min(candidates, key=lambda it: it.doubt)
-    if before.doubt < best.doubt:
+        best = min(new, _Candidate(_joined(before.places, places, rule), quick_ms), key=lambda it: it.doubt)
+    if before.doubt < best.doubt or new.reference_ms > MOST_SLOWER * (before.reference_ms or math.inf):
         return [it._replace(samples=replace(it.samples, flags=(LESS_KNOWN,))) for it in places]
     return best.places
 
@@ -93,7 +92,7 @@ def _with_earlier(before: CarrierOccurrence, new: CarrierOccurrence, rule: Adapt
     both = [*steady, *new.samples.samples_ms[new.samples.warm_up :]]
     share = len(steady) / len(both)
     # The errors of two runs are independent.
-    shared = hypot(share * _number(before.noise, SHARED_COLUMN), (1 - share) * _number(new.noise, SHARED_COLUMN))
+    shared = math.hypot(share * _number(before.noise, SHARED_COLUMN), (1 - share) * _number(new.noise, SHARED_COLUMN))
     noise: Facts = (*(it for it in new.noise if it[0] != SHARED_COLUMN), (SHARED_COLUMN, shared))
     return CarrierOccurrence(new.where, samples_of([both[place] for place in quick_mode(both)], rule), noise)
 
