@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, InstructionSet, Kernels, Optimisation, Precision
+from dlbricks_tui.runtime.variant import (
+    CHOSEN_PRECISIONS,
+    InstructionSet,
+    Kernels,
+    Optimisation,
+    Precision,
+    stated_threads,
+)
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
 if TYPE_CHECKING:
@@ -26,10 +33,10 @@ def doubts_about(one: SystemEstimate, named: str = "") -> tuple[str, ...]:
     from dlbricks_tui.estimate.explanation import disagreement
 
     command = settling_command(one, named)
-    found = disagreement(one)
-    slow = slow_host(one)
-    told = f"{slow} `{command}` on a quiet host replaces them." if slow else ""
-    return tuple(filter(None, (told, "" if found is None else _contradiction(one, found, command))))
+    found, slow = disagreement(one), slow_host(one)
+    if found is not None:
+        return tuple(filter(None, (slow, _contradiction(one, found, command))))
+    return (f"{slow} `{command}` on a quiet host replaces them.",) if slow else ()
 
 
 def slow_host(one: SystemEstimate) -> str:
@@ -54,9 +61,8 @@ def settling_command(one: SystemEstimate, named: str = "") -> str:
     """Return the command that measures a model and its bricks anew, together, in the variant of an estimate."""
     variant, found = one.variant, one.estimate
     batch = variant.batch_size if variant.batch_size > 1 else None
-    words = options_of(
-        one.runtime_name, variant.threads, batch, variant.precision, variant.kernels, found.level, found.cutting
-    )
+    threads = stated_threads(one.way.runtime)
+    words = options_of(one.runtime_name, threads, batch, variant.precision, variant.kernels, found.level, found.cutting)
     return shlex.join(["dlbricks", "run", named or found.model, *words, "--again", "--end-to-end"])
 
 

@@ -33,7 +33,7 @@ def one(
         pair: it._replace(reference_ms=bricks_reference_ms, when=bricks_when) for pair, it in known.measured.items()
     }
     return SystemEstimate(
-        WAY,
+        WAY._replace(runtime="onnxruntime-1.32.0 threads-2"),
         estimate(decompose(graph), Knowledge(measured)),
         Latency(measured_ms, measured_ms - half_ms, measured_ms + half_ms),
         reference_ms=0.64,
@@ -75,7 +75,8 @@ def test_a_measurement_inside_of_the_interval_needs_no_sentence() -> None:
 
 def test_the_command_repeats_the_variant() -> None:
     assert settling_command(one()) == COMMAND
-    found = replace(one(), variant=Variant(1, 1, Precision.INT8))
+    way = WAY._replace(runtime="onnxruntime-1.32.0 threads-1")
+    found = replace(one(), way=way, variant=Variant(1, 1, Precision.INT8))
     told = settling_command(found, "table1:16")
     assert told == COMMAND.replace("generated", "table1:16").replace(
         "--threads 2 --batch 4", "--threads 1 --precision int8"
