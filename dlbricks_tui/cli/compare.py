@@ -146,7 +146,9 @@ def compare_two(args: argparse.Namespace) -> int:
         found = compare_models(models[0], models[1], _one_variant(args), args.data, narrated_remarks())
     elif models[0] is not None or models[1] is not None:
         model, other = names if models[0] is not None else names[::-1]
-        raise NotComparableError(f"{model} is a model, and {other} is none: compare two of one kind")
+        raise NotComparableError(
+            f"{model} is a model, and {other} is none: compare two of one kind; `dlbricks models` lists the models"
+        )
     else:
         _refuse_variants(args)
         with open_store(args.data) as store:

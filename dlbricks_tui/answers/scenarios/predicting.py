@@ -30,7 +30,7 @@ from dlbricks_tui.scenarios.service import ServiceTimes, with_load_tests
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.selections import by_id
-from dlbricks_tui.wording.numbers import too_many_threads
+from dlbricks_tui.wording.numbers import counted, too_many_threads
 
 # Each size is a program of its own in each instance.
 MOST_REQUESTS_IN_A_BATCH = 256
@@ -292,8 +292,8 @@ class _Scenarios:
         fewest = min(len(it.samples_ms) for it in service.by_size)
         if fewest < 100:
             yield (
-                f"service times from {fewest} samples of runs that follow one another: they do not show how long the "
-                "slowest of many requests take"
+                f"service times from {counted(fewest, 'sample')} of runs that follow one another: they do not show how "
+                "long the slowest of many requests take"
             )
         if scenario.instances > 1 and service.slowdown is None:
             yield (
