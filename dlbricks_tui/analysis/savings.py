@@ -95,10 +95,20 @@ def _named_cover(one: MeasuredExecution, numbers: dict[str, int]) -> list[tuple[
 
 
 def latencies_per_item(before: MeasuredExecution, after: MeasuredExecution) -> tuple[Latency, Latency]:
-    """Return the latencies that are compared: for each item of a batch if the batch sizes differ."""
-    sizes = before.graph.batch_size, after.graph.batch_size
-    first, second = sizes if sizes[0] != sizes[1] else (1, 1)
-    return Latency(*(it / first for it in latency_of(before))), Latency(*(it / second for it in latency_of(after)))
+    """Return the latencies that are compared: for each item of a batch if the batch sizes differ.
+
+    They are those of the whole models if both were timed end to end, else the estimates of both.
+    """
+    first, second = before.found.end_to_end, after.found.end_to_end
+    if first is None or second is None:
+        first, second = latency_of(before), latency_of(after)
+    return per_item(first, before, after), per_item(second, after, before)
+
+
+def per_item(latency: Latency, of: MeasuredExecution, other: MeasuredExecution) -> Latency:
+    """Return a latency for each item of a batch if the batch sizes of two executions differ, else as it is."""
+    size = of.graph.batch_size
+    return latency if size == other.graph.batch_size else Latency(*(it / size for it in latency))
 
 
 def _reference_ms(one: MeasuredExecution) -> float:

@@ -284,7 +284,7 @@ class _Changes:
         lost = after.value_ms > before.value_ms
         ranked = sorted(found, key=lambda it: it.saved_ms if lost else -it.saved_ms)
         names = [name for it in ranked if (it.saved_ms < 0) is lost and it.saved_ms for name in it.layers[:1]]
-        return self._what_if(kind, name, other.execution, after, names, how, other)
+        return self._what_if(kind, name, other.execution, after, names, how, other, before)
 
     def _what_if(
         self,
@@ -295,8 +295,10 @@ class _Changes:
         layers: Sequence[str],
         how: str,
         measured: MeasuredExecution,
+        before: Latency | None = None,
     ) -> WhatIf:
-        before, _ = latencies_per_item(self.baseline, measured)
+        """Return a what-if; `before` is the latency that it is compared with, by default the estimate."""
+        before = before or latency_of(self.baseline)
         return WhatIf(
             f"{kind.value}-{name}" if name else kind.value,
             kind,

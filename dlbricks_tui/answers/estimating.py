@@ -1,13 +1,14 @@
 """Estimates of models from a user's store, and the choice of the system, runtimes and level that they come from."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.opening import InputsUsed, library, load_all, open_loader
+from dlbricks_tui.answers.answer import Answer, Choice, Reading, Readings, answer_of, best_of, with_threads
+from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
+from dlbricks_tui.answers.opening import InputsUsed, Readers, library, load_all
 from dlbricks_tui.answers.runtimes import named_runtime, usual_runtimes
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope, ScopeChoice
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -16,23 +17,18 @@ from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import levels_measured
 from dlbricks_tui.estimate.predictors import Predictors
-from dlbricks_tui.estimate.selection import (
-    best_offer,
-    find_system,
-    format_of,
-    preferred_level,
-)
+from dlbricks_tui.estimate.selection import find_system, format_of
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.errors import FusionRefusedError
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.models.loading import UNLOADABLE, Loader, UnloadedModels
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import Format
-from dlbricks_tui.runtime.variant import Precision, states
+from dlbricks_tui.runtime.traits import TRAITS, Format
+from dlbricks_tui.runtime.variant import Precision, stated_kernels, stated_precision, states, without_variant
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal, noop
 from dlbricks_tui.store.selections import by_id, combinations
@@ -58,15 +54,6 @@ class Asked(NamedTuple):
     inquiry: Inquiry
 
 
-class ModelWithEstimate(NamedTuple):
-    """A model with its estimate, and the identity of the runtime that should have measured it, if one should."""
-
-    source: ModelSource
-    decomposition: Decomposition
-    found: SystemEstimate
-    wanted: str | None
-
-
 @dataclass(frozen=True, slots=True)
 class Estimator:
     """Estimates any models from one store, with the same options."""
@@ -74,7 +61,7 @@ class Estimator:
     options: EstimateOptions
     data: DataFolder
     store: ResultsDatabase
-    loader: Loader
+    readers: Readers
     remarks: Remarks
     compositions: Options
     # The format of models that have several, unless the options name a runtime.
@@ -82,28 +69,61 @@ class Estimator:
     # None: nothing is predicted.
     predictors: Predictors | None = None
 
-    def estimates(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[ModelWithEstimate]:
-        """Return the estimate of each model from the runtime that counts for it.
+    @property
+    def loader(self) -> Loader:
+        """The loader of models as the usual runtime of their format has them."""
+        return self.readers.loader()
 
-        If that runtime has measured nothing and the options do not name it, another one takes its place: one of the
-        same framework, or else one that reads the model's file of another format.
+    def answers(self, sources: Sequence[ModelSource], scope: MeasurementScope) -> list[Answer]:
+        """Return the answer of each model, by the rule of `answer`.
+
+        Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
-        answers: list[ModelWithEstimate] = []
-        for asked in self.inquiries(sources, scope.level, scope.format, self.predictors):
-            wanted, found = scope.runtime_for(asked.source), self._by_usual(asked, scope)
-            alone = found is not None or scope.format is not None
-            twin = None if alone else self._twin_of(asked.source, scope.level, scope.system)
-            if twin is not None and (from_twin := self._by_usual(twin, scope)) is not None:
-                asked, found = twin, from_twin
-            found = found or self._empty(asked.inquiry, scope.system, wanted or "")
-            answers.append(ModelWithEstimate(asked.source, asked.inquiry.decomposition, found, wanted))
-        return answers
-
-    def _empty(self, inquiry: Inquiry, system: str, runtime: str) -> SystemEstimate:
-        """Return the estimate without results, in the variant of the options."""
-        found = inquiry.empty(system, runtime, partial(self.options.fits, wanted=runtime), self.options.precision)
+        readings = Readings(MeasuredRuntimes(self.data, self.store, scope.system), self.readers.usual)
+        found: list[Answer] = []
+        left_out = UnloadedModels(self.remarks.word_error)
+        for source in sources:
+            choice = self._choice(source, scope)
+            taken = readings.of_model(source, choice, guess=True)
+            inquiries: dict[Reading, Inquiry] = {}
+            for reading in taken:
+                try:
+                    inquiries[reading] = self.inquiry(source, reading)
+                except UNLOADABLE as refusal:
+                    first = refusal
+            if inquiries:
+                found.append(answer_of(source, scope.system, choice, taken, inquiries))
+            else:
+                left_out.add(source, first)
+        if left_out.first is not None and not found:
+            raise left_out.first
+        for line in left_out.lines:
+            self.remarks.tell(f"left out: {line}")
         threads = self.options.threads
-        return found if threads is None else replace(found, variant=replace(found.variant, threads=threads))
+        return [replace(it, found=with_threads(it.found, threads)) for it in found]
+
+    def _choice(self, source: ModelSource, scope: MeasurementScope) -> Choice:
+        """Return the combinations from which the answer of a model is chosen."""
+        options, taken = self.options, source.in_format(scope.format or self.preferred)
+        wanted = scope.runtime_for(taken) or ""
+
+        def counts(identity: str) -> bool:
+            if scope.is_exact:
+                return identity == scope.named
+            if options.runtime in TRAITS and identity.partition("-")[0] != options.runtime:
+                return False
+            if scope.named is not None and without_variant(identity) != without_variant(scope.named):
+                return False
+            return options.fits(identity, wanted)
+
+        return Choice(counts, taken.format, wanted, options.chooses, options.level, options.precision)
+
+    def inquiry(self, source: ModelSource, reading: Reading) -> Inquiry:
+        """Return the results of a model as it is read."""
+        loader = self.readers.loader(reading.runtime)
+        graph = self._graph(source.in_format(reading.form), reading.level, loader).named(source.name)
+        decomposition = decompose(graph, self.options.cutting, loader.cache)
+        return Inquiry(self.store, decomposition, self.compositions, self.predictors)
 
     def inquiries(
         self,
@@ -117,7 +137,7 @@ class Estimator:
         Models that cannot be loaded are left out, with a remark; where none can, the first refusal is raised.
         """
         taken = [source.in_format(form or self.preferred) for source in sources]
-        loaded = load_all(taken, lambda source: self._graph(source, level), self.remarks.word_error)
+        loaded = load_all(taken, lambda source: self._graph(source, level, self.loader), self.remarks.word_error)
         for line in loaded.left_out:
             self.remarks.tell(f"left out: {line}")
         cut = ((it.source, decompose(it.graph, self.options.cutting, self.loader.cache)) for it in loaded.models)
@@ -154,47 +174,27 @@ class Estimator:
         models = ((it.inquiry.decomposition, scope.runtime_for(it.source)) for it in asked)
         return scores_on(self.store, scope.system, models, others=scope.named is None)
 
-    def level_on(self, system: str) -> Level:
-        """Return the level to estimate at on a system."""
-        return self.options.level or preferred_level(levels_measured(self.store, system, None))
+    def on_systems(self, sources: Sequence[ModelSource], systems: Sequence[str]) -> dict[str, list[SystemEstimate]]:
+        """Return the answers of each model on some systems, by its name.
 
-    def _graph(self, source: ModelSource, level: Level) -> LayerGraph:
+        Systems that have measured other models only are there with predictions, if another one has measured the model.
+        """
+        found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
+        for system in systems:
+            there = replace(self, options=replace(self.options, system=system))
+            for answer in there.answers(sources, there.scope_of(sources)):
+                one = answer.found
+                if one.is_measured or (one.way.protocol and one.figure is not None):
+                    found[answer.source.name].append(one)
+        return {name: held if any(it.is_measured for it in held) else [] for name, held in found.items()}
+
+    def _graph(self, source: ModelSource, level: Level, loader: Loader) -> LayerGraph:
+        options = self.options
         try:
-            return self._loaded(source, level)
+            return loader.load(source, level, options.inputs, options.values, options.batch)
         except FusionRefusedError as refused:
             self.remarks.tell(f"estimated as written: {source.name} cannot be fused: {refused}")
-            return self._loaded(source, Level.WRITTEN)
-
-    def _loaded(self, source: ModelSource, level: Level) -> LayerGraph:
-        return self.loader.load(source, level, self.options.inputs, self.options.values, self.options.batch)
-
-    def of_twin(self, source: ModelSource, level: Level, system: str) -> SystemEstimate | None:
-        """Return the estimate from the model's file of another format, by the runtime that covers most on a system."""
-        twin = self._twin_of(source, level, system)
-        return None if twin is None else twin.inquiry.on(system, None, self.options.fits)
-
-    def _by_usual(self, asked: Asked, scope: MeasurementScope) -> SystemEstimate | None:
-        """Return the estimate from the runtime that counts, or from another one of its framework."""
-        inquiry, wanted = asked.inquiry, scope.runtime_for(asked.source)
-        fits = partial(self.options.fits, wanted=wanted)
-        found = inquiry.on(scope.system, wanted, fits)
-        usual = scope.usual.get(asked.source.format)
-        if found is None and scope.named is None and usual is not None and self.options.allows_any_threads:
-            known = by_id(self.store.runtimes())
-            alike = {it for it, each in known.items() if each.framework == usual.framework and fits(it)}
-            offer = best_offer([it for it in inquiry.offers if it.way.runtime in alike], scope.system, None)
-            found = None if offer is None else inquiry.by(offer.way)
-        return found
-
-    def _twin_of(self, source: ModelSource, level: Level, system: str) -> Asked | None:
-        """Return the model with its file of another format, if a runtime has measured such models on the system."""
-        twin = source.twin
-        if twin is None or twin.format not in self._measured_formats(system):
-            return None
-        try:
-            return self.inquiries([source], level, twin.format, self.predictors)[0]
-        except UNLOADABLE:
-            return None
+            return loader.load(source, Level.WRITTEN, options.inputs, options.values, options.batch)
 
     def _measured_formats(self, system: str | None) -> frozenset[Format]:
         """Return the formats of the models that runtimes have measured, on a system or on any."""
@@ -218,20 +218,26 @@ def estimates_here(
     models: Sequence[Decomposition],
     precision: Precision | None = None,
 ) -> list[SystemEstimate | None]:
-    """Return the estimate of each model from this host's results, by the usual runtime; None without results."""
+    """Return the best known estimate of each model from this host's results by the usual runtime, or None."""
     if not data.store.exists():
         return [None for _ in models]
     host, found = fingerprint().id, usual_runtimes(data, usual_runtime, threads, precision)
-    usual = {form: it.with_precision(precision) for form, it in found.items()}
     with ResultsDatabase(data.store) as store:
-        return [_on_host(store, it, host, usual) for it in models]
+        measured = MeasuredRuntimes(data, store, host).measured
+        estimates: list[SystemEstimate | None] = []
+        for model in models:
+            usual = found.get(model.graph.format)
+            wanted = "" if usual is None else usual.with_precision(precision).identity
+            alike = [it for it in measured if _is_alike(it, wanted, threads)]
+            inquiry = Inquiry(store, model)
+            estimates.append(best_of((one for it in alike for one in inquiry.by_runtime(host, it)), wanted))
+    return estimates
 
 
-def _on_host(
-    store: ResultsDatabase, model: Decomposition, host: str, usual: Mapping[Format, Runtime]
-) -> SystemEstimate | None:
-    runtime = usual.get(model.graph.format)
-    return None if runtime is None else Inquiry(store, model).on(host, runtime.identity)
+def _is_alike(identity: str, wanted: str, threads: int | None) -> bool:
+    return without_variant(identity) == without_variant(wanted) and states(
+        identity, threads, stated_precision(wanted), stated_kernels(wanted)
+    )
 
 
 @contextmanager
@@ -242,9 +248,9 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = _memory_bytes(options, store)
-        with open_loader(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes) as loader:
+        with Readers(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes) as readers:
             predictors = Predictors(store, data.cache)
-            yield Estimator(options, data, store, loader, remarks, compositions, preferred, predictors)
+            yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
 
 
 def _memory_bytes(options: EstimateOptions, store: ResultsDatabase) -> int | None:

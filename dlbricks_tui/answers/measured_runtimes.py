@@ -1,5 +1,6 @@
 """The runtimes with results on a system, and the batch sizes and levels of these results."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from dlbricks_tui.estimate.lookup import levels_measured
@@ -26,6 +27,24 @@ class MeasuredRuntimes:
         self._stored = by_id(store.runtimes())
         ways = combinations(store.select(equal(system=system), order=()))
         self.measured = tuple(dict.fromkeys(it.runtime for it in ways if it.runtime.partition("-")[0] in TRAITS))
+        self._of_models: dict[str, set[str]] | None = None
+
+    def of_model(self, name: str) -> Collection[str]:
+        """Return the identities of the runtimes with results that name a model: of runs, or of the whole model."""
+        if self._of_models is None:
+            timed = self._store.select(equal(of="model", system=self.system), order=())
+            named = set(zip(timed.values("name"), timed.values("runtime"), strict=True))
+            named |= {(it, run.runtime) for run in self._store.runs() if run.system == self.system for it in run.models}
+            self._of_models = {}
+            for model, identity in named:
+                self._of_models.setdefault(model, set()).add(identity)
+        return self._of_models.get(name, ())
+
+    def is_plain(self, identity: str) -> bool:
+        """Return whether a runtime has the engine with which models are timed, or one of this host names another."""
+        variables = {name for name, _ in TRAITS[identity.partition("-")[0]].default_engine}
+        names_engine = any(word.partition("=")[0] in variables for word in identity.split(" "))
+        return not names_engine or any(it.with_identity(identity) is not None for it in self._registered)
 
     def of(self, identity: str) -> Runtime:
         """Return the runtime of an identity: a variant of one of this host, or as the store describes it."""

@@ -1,7 +1,7 @@
 """The models of a data folder: the library, and loaders that start a framework where a model needs one."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -100,6 +100,36 @@ def open_loader(
     memory = ShapeMemory(data.path, inputs_used)
     with frameworks.open_loader_of(taken, data.cache, data.log / "framework.log", memory, most_bytes) as loader:
         yield loader
+
+
+class Readers:
+    """Loaders of models, one for each runtime that reads them; each is opened at its first use."""
+
+    def __init__(
+        self, data: DataFolder, inputs_used: InputsUsed, *runtimes: Runtime, most_bytes: int | None = None
+    ) -> None:
+        """The runtimes read the models of their formats if no other one is named."""
+        self._data, self._inputs_used, self._most_bytes = data, inputs_used, most_bytes
+        self.usual: Mapping[Format, Runtime] = {
+            **Registry(data.path).one_of_each_format(),
+            **{it.traits.format: it for it in runtimes},
+        }
+        self._open = ExitStack()
+        self._loaders: dict[Runtime | None, Loader] = {}
+
+    def loader(self, runtime: Runtime | None = None) -> Loader:
+        """Return the loader of models as a runtime has them; None is the usual one of each format."""
+        if runtime not in self._loaders:
+            taken = self.usual if runtime is None else {**self.usual, runtime.traits.format: runtime}
+            opened = open_loader(self._data, self._inputs_used, *taken.values(), most_bytes=self._most_bytes)
+            self._loaders[runtime] = self._open.enter_context(opened)
+        return self._loaders[runtime]
+
+    def __enter__(self) -> "Readers":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
 
 
 def loader_from_cache(data: DataFolder) -> Loader:

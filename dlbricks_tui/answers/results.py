@@ -1,6 +1,7 @@
 """Estimates and comparisons as plain values: the results of the Python API, and the JSON documents of the commands."""
 
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -16,7 +17,7 @@ from dlbricks_tui.estimate.explanation import (
     unpredicted_operators,
 )
 from dlbricks_tui.estimate.slowest import SlowPart, slowest
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.estimate.system_estimate import Basis, SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.contrast import Verdict
@@ -93,6 +94,17 @@ class Remaining:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerFigure:
+    """The latency that answers for a model: the same in the workbench, on the command line and in reports."""
+
+    latency_ms: float
+    interval_ms: tuple[float, float]
+    basis: Basis
+    # The times of the oldest and the newest measurement in it, in ISO 8601; None if nothing was measured.
+    measured: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelEstimate:
     """A model's latency composed of its bricks; latencies are None while no brick of it was measured."""
 
@@ -150,6 +162,8 @@ class ModelEstimate:
     # The slowest layer sequences, the slowest first.
     slowest: tuple[SlowSequence, ...]
     remaining: Remaining
+    # The latency that answers; None if too little is known.
+    answer: AnswerFigure | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,7 +303,26 @@ def model_estimate(decomposition: Decomposition, one: SystemEstimate, most_slow:
         ),
         slowest=tuple(_slow(graph, it) for it in slowest(found, most_slow).parts),
         remaining=Remaining(len(found.remaining.pairs), found.remaining.seconds),
+        answer=_answer(one),
     )
+
+
+def _answer(one: SystemEstimate) -> AnswerFigure | None:
+    figure = one.figure
+    if figure is None:
+        return None
+    value_ms, *interval = figure.latency
+    oldest, newest = figure.between or (None, None)
+    return AnswerFigure(
+        value_ms,
+        (interval[0], interval[1]),
+        figure.basis,
+        None if oldest is None or newest is None else (_iso(oldest), _iso(newest)),
+    )
+
+
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, timezone.utc).isoformat()
 
 
 def _slow(graph: LayerGraph, it: SlowPart) -> SlowSequence:

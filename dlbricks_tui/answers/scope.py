@@ -85,6 +85,11 @@ class EstimateOptions(CutOptions):
         return runtime.computes_in(self.precision) and runtime.has_kernels(self.instructions, self.optimisation)
 
     @property
+    def chooses(self) -> bool:
+        """True if these options name the runtime or a part of its variant."""
+        return self.runtime is not None or self.threads is not None or self.exclude_runtimes
+
+    @property
     def limit_kernels(self) -> bool:
         """True if these options say which kernels count."""
         return self.instructions is not None or self.optimisation is not None
@@ -130,6 +135,8 @@ class MeasurementScope:
     named: str | None
     # Otherwise, on this host, the runtimes that a run would take.
     usual: Mapping[Format, Runtime]
+    # True if the options name a runtime by its identity, which has its number of threads.
+    is_exact: bool = False
 
     def runtime_for(self, source: ModelSource) -> str | None:
         """Return the identity of the runtime that counts for a model; None for the one that covers most of it."""
@@ -163,7 +170,8 @@ class ScopeChoice:
         usual = {form: self.options.variant_of(it) for form, it in (self._usual() if is_host else {}).items()}
         if is_host and form is None and self.options.exclude_runtimes:
             self._refuse_without_runtime(sources, usual)
-        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual)
+        is_exact = named is not None and self.options.runtime == named
+        found = MeasurementScope(system, Level.FUSED, is_host, form, named, usual, is_exact)
         if self.options.level is not None:
             return replace(found, level=self.options.level)
         wanted = {found.runtime_for(source.in_format(form or self.preferred)) for source in sources}

@@ -46,7 +46,7 @@ def estimate(
     source = source_of(model, folder)
     with open_estimator(options, folder, REMARKS) as estimator:
         scope = estimator.scope_of([source])
-        (found,) = estimator.estimates([source], scope)
+        (found,) = estimator.answers([source], scope)
         return model_estimate(found.decomposition, found.found)
 
 

@@ -182,11 +182,8 @@ def _analyses(args: argparse.Namespace) -> Iterator[Analysis]:
         optimisation=args.optimisation,
     )
     for runtime in args.runtime or (None,):
-        with (
-            open_estimator(replace(options, runtime=runtime), args.data) as estimator,
-            Analyser(estimator, args.models) as analyser,
-        ):
-            yield from analyser.analyses(sources)
+        with open_estimator(replace(options, runtime=runtime), args.data) as estimator:
+            yield from Analyser(estimator, args.models).analyses(sources)
 
 
 def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from itertools import groupby, product
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate, measured_models
+from dlbricks_tui.answers.answer import Answer
+from dlbricks_tui.answers.estimating import Estimator, measured_models
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.estimate_output import (
@@ -77,15 +78,15 @@ def register(parser: Parser) -> None:
         metavar="R",
         type=names,
         default=(),
-        help="a registered runtime, or one of the store, or several with commas (default: that of your settings, or "
-        "the usual one of the model's format; of another system the one that covers most)",
+        help="a registered runtime, or one of the store, or several with commas (default: the fastest one that was "
+        "measured completely)",
     )
     parser.add_argument(
         "--threads",
         metavar="T",
         type=WholeNumbers(MOST_THREADS),
         default=(),
-        help="the number of threads of the runtime, or several: 1,2,4 (default: that of your settings)",
+        help="the number of threads of the runtime, or several: 1,2,4 (default: any)",
     )
     add_variant_options(parser)
     parser.add_argument(
@@ -163,7 +164,7 @@ def _estimate_variants(
     from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_answer, curve_lines
 
     found: dict[str, list[Point]] = {}
-    answers: list[ModelWithEstimate] = []
+    answers: list[Answer] = []
     refused: list[UserError] = []
     for _, group in groupby(variants, key=lambda it: (it.runtime, it.precision, it.instructions, it.optimisation)):
         options = list(group)
@@ -172,7 +173,7 @@ def _estimate_variants(
                 estimator = replace(opened, options=each)
                 try:
                     scope = estimator.scope_of(sources)
-                    held = estimator.estimates(sources, scope)
+                    held = estimator.answers(sources, scope)
                 except (*UNLOADABLE, RegistryError) as refusal:
                     refused.append(refusal)
                     narrate(f"left out: {worded(refusal)}")
@@ -212,7 +213,7 @@ def _estimate(
 ) -> int:
     scope = estimator.scope_of(sources)
     tell_level(estimator, scope)
-    answers = estimator.estimates(sources, scope)
+    answers = estimator.answers(sources, scope)
     if most_slow is None:
         write_estimates(answers, output)
     else:
@@ -223,17 +224,14 @@ def _estimate(
     tell_unpredicted(answers)
     impossible = [it for it in answers if it.found.estimate.obstacle]
     tell_impossible(cures, scope, impossible)
-    incomplete = [it for it in answers if it.found.estimate.composed and it.found.estimate.remaining.pairs]
-    tell_gaps(cures, scope, [it for it in incomplete if _is_measured(it)])
     without = [it for it in answers if it.found.estimate.composed is None and it not in impossible]
-    predicted = [it for it in incomplete if not _is_measured(it)]
+    incomplete = [it for it in answers if it.found.estimate.remaining.pairs and it not in impossible]
+    tell_gaps(cures, scope, [it for it in incomplete if it.found.is_measured])
+    unmeasured = [it for it in incomplete if not it.found.is_measured]
+    predicted = [it for it in unmeasured if it not in without]
     tell_nothing_fits(estimator, cures, scope, predicted, "nothing measured fits")
-    tell_nothing_fits(estimator, cures, scope, without, "nothing fits")
+    tell_nothing_fits(estimator, cures, scope, [it for it in unmeasured if it in without], "nothing fits")
     return Status.DONE_WITH_FAILURES if without or impossible or len(answers) < len(sources) else Status.DONE
-
-
-def _is_measured(answer: ModelWithEstimate) -> bool:
-    return any(part.measured is not None for part in answer.found.estimate.parts)
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:

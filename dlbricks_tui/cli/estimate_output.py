@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.answers.answer import Answer
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.answers.estimating import ModelWithEstimate
 from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
 from dlbricks_tui.cli.output import data_console, show, write_csv, write_json
 from dlbricks_tui.estimate.system_estimate import Way
@@ -50,7 +50,7 @@ def accuracy_document(group: SharedSettings, found: Accuracy) -> dict[str, Any]:
     }
 
 
-def write_estimates(answers: Sequence[ModelWithEstimate], output: str) -> None:
+def write_estimates(answers: Sequence[Answer], output: str) -> None:
     """Write estimates to the output: as `text`, `json` or `csv`."""
     if output != "text":
         estimates = [model_estimate(it.decomposition, it.found) for it in answers]
@@ -62,10 +62,11 @@ def write_estimates(answers: Sequence[ModelWithEstimate], output: str) -> None:
     if len(answers) > 1:
         show(*estimates_view([it.found for it in answers], data_console()))
     else:
-        show(*estimate_view(answers[0].decomposition, answers[0].found, data_console()))
+        (one,) = answers
+        show(*estimate_view(one.decomposition, one.found, data_console(), chosen=one.is_chosen))
 
 
-def write_slowest(answers: Sequence[ModelWithEstimate], output: str, most: int) -> None:
+def write_slowest(answers: Sequence[Answer], output: str, most: int) -> None:
     """Write the slowest layers of each model to the output: as `text`, within the estimates as `json`, or as `csv`."""
     if output == "text":
         from dlbricks_tui.cli.estimate_view import slowest_view

@@ -1,10 +1,12 @@
 """Remarks on estimates for the user: what they lack, and the commands that measure it."""
 
 import shlex
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.answer import Answer
+from dlbricks_tui.answers.estimating import Estimator
 from dlbricks_tui.answers.run_command import reference_to
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope
 from dlbricks_tui.cli.output import narrate
@@ -16,6 +18,7 @@ from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.store.selections import combinations
+from dlbricks_tui.wording.answers import faster_words
 from dlbricks_tui.wording.numbers import counted, duration, names_of
 
 # The gaps of more models share a line.
@@ -35,20 +38,20 @@ class Cures:
     given: Sequence[str]
     options: EstimateOptions
 
-    def of(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
+    def of(self, scope: MeasurementScope, lacking: Sequence[Answer], *options: str) -> str:
         """Return the commands for these models, one for each format."""
         where = "" if scope.is_host else f" there, on {scope.system}"
         commands = [f"`{self.command(scope, held, *options)}`" for held in _by_format(lacking)]
         return f"run {' and '.join(commands)}{where}"
 
-    def command(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate], *options: str) -> str:
+    def command(self, scope: MeasurementScope, lacking: Sequence[Answer], *options: str) -> str:
         """Return the command for models of one format."""
         # A model that is not in the library was named by its path.
         models = [reference_to(it.source, has_name=it.source.name in self.models) for it in lacking[:_MOST_TOLD]]
         models += ["..."] * (len(lacking) > _MOST_TOLD)
         return shlex.join(["dlbricks", "run", *models, *self._measuring_alike(scope, lacking), *options])
 
-    def _measuring_alike(self, scope: MeasurementScope, lacking: Sequence[ModelWithEstimate]) -> Iterator[str]:
+    def _measuring_alike(self, scope: MeasurementScope, lacking: Sequence[Answer]) -> Iterator[str]:
         """Yield the options without which a run would measure other bricks, or by another runtime."""
         wanted, cutting = self.options, self.options.cutting
         taken = {scope.threads_taken(it.source, it.found.way.runtime) for it in lacking}
@@ -84,18 +87,14 @@ def tell_level(estimator: Estimator, scope: MeasurementScope) -> None:
         narrate(f"{scope.system} has results at level written and none at fused: estimating at written")
 
 
-def tell_others(answers: Sequence[ModelWithEstimate]) -> None:
-    """Narrate for which models another runtime takes the place of the usual one."""
-    by_others: dict[tuple[str | None, str], list[ModelWithEstimate]] = {}
+def tell_others(answers: Sequence[Answer]) -> None:
+    """Narrate for each model whose combination the options chose the fastest one, if that is another."""
     for answer in answers:
-        taken = answer.found.way.runtime
-        if answer.wanted not in (None, taken):
-            by_others.setdefault((answer.wanted, taken), []).append(answer)
-    for (wanted, taken), held in by_others.items():
-        narrate(f"nothing of {_names(held)} was measured here by {wanted}: estimating by {taken}")
+        if words := faster_words(answer.found, answer.fastest, time.time()):
+            narrate(f"{answer.source.name}: {words}")
 
 
-def tell_unmeasurable(answer: ModelWithEstimate) -> None:
+def tell_unmeasurable(answer: Answer) -> None:
     """Narrate which layers of a model cannot be measured, and for what reason."""
     found, layers = answer.found.estimate, answer.decomposition.graph.layers
     unmeasurable: dict[str, list[str]] = {}
@@ -112,7 +111,7 @@ def tell_unmeasurable(answer: ModelWithEstimate) -> None:
         )
 
 
-def tell_unpredicted(answers: Sequence[ModelWithEstimate]) -> None:
+def tell_unpredicted(answers: Sequence[Answer]) -> None:
     """Narrate for which models some missing layers have no prediction, and the operators of these."""
     refused = [
         (answer, unpredicted_operators(answer.decomposition.graph, answer.found.estimate))
@@ -126,7 +125,7 @@ def tell_unpredicted(answers: Sequence[ModelWithEstimate]) -> None:
         narrate(f"not all missing layers of {_names(without)} are predicted: {known}")
 
 
-def tell_impossible(cures: Cures, scope: MeasurementScope, answers: Sequence[ModelWithEstimate]) -> None:
+def tell_impossible(cures: Cures, scope: MeasurementScope, answers: Sequence[Answer]) -> None:
     """Narrate for what reason models have no estimate, and the command that times them whole."""
     for answer in answers:
         timed = answer.found.end_to_end is not None
@@ -134,7 +133,7 @@ def tell_impossible(cures: Cures, scope: MeasurementScope, answers: Sequence[Mod
         narrate(f"no estimate of {answer.source.name} is possible: {answer.found.estimate.obstacle}{cure}")
 
 
-def tell_gaps(cures: Cures, scope: MeasurementScope, incomplete: Sequence[ModelWithEstimate]) -> None:
+def tell_gaps(cures: Cures, scope: MeasurementScope, incomplete: Sequence[Answer]) -> None:
     """Narrate how many layers models lack, and the commands that measure them."""
     if len(incomplete) > _MOST_TOLD:
         bricks = len({pair for it in incomplete for pair in it.found.estimate.remaining.pairs})
@@ -153,7 +152,7 @@ def tell_gaps(cures: Cures, scope: MeasurementScope, incomplete: Sequence[ModelW
 
 
 def tell_nothing_fits(
-    estimator: Estimator, cures: Cures, scope: MeasurementScope, without: Sequence[ModelWithEstimate], what: str
+    estimator: Estimator, cures: Cures, scope: MeasurementScope, without: Sequence[Answer], what: str
 ) -> None:
     """Narrate that no brick of these models was measured in the wanted way, and which results there are."""
     system = f"this host, {scope.system}," if scope.is_host else scope.system
@@ -167,12 +166,12 @@ def tell_nothing_fits(
         )
 
 
-def _by_format(answers: Sequence[ModelWithEstimate]) -> list[list[ModelWithEstimate]]:
-    found: dict[Format, list[ModelWithEstimate]] = {}
+def _by_format(answers: Sequence[Answer]) -> list[list[Answer]]:
+    found: dict[Format, list[Answer]] = {}
     for answer in answers:
         found.setdefault(answer.source.format, []).append(answer)
     return list(found.values())
 
 
-def _names(answers: Iterable[ModelWithEstimate]) -> str:
+def _names(answers: Iterable[Answer]) -> str:
     return names_of([it.source.name for it in answers], _MOST_TOLD)

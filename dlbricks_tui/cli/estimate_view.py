@@ -1,6 +1,8 @@
 """Estimates as bars, tables and sentences."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -24,6 +26,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.wording.answers import answer_words
 from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import (
@@ -41,6 +44,8 @@ from dlbricks_tui.wording.slowest import name_of, sign_of_part, slowest_in_words
 # The width of the other columns, with short names.
 _BESIDE_BARS = 52
 _BESIDE_BARS_OF_MODELS = 76
+# The width of the names of runtimes.
+_RUNTIME = 13
 _MOST_REGIONS = 10
 _MOST_NAMED = 8
 _MOST_DOUBTS = 5
@@ -49,17 +54,24 @@ _END_TO_END = "end to end"
 _LEAST_SHARE = 0.001
 
 
-def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Console) -> Iterator[RenderableType]:
-    """Yield one model in full."""
+def estimate_view(
+    decomposition: Decomposition, one: SystemEstimate, console: Console, *, chosen: bool = False
+) -> Iterator[RenderableType]:
+    """Yield one model in full; `chosen` tells that the user chose its combination."""
     found, graph, pen = one.estimate, decomposition.graph, pen_for(console, _BESIDE_BARS)
+    said = Text(f"{answer_words(one, time.time(), chosen=chosen)}\n", style="bold")
     if found.obstacle:
         yield _heading(one)
+        if one.figure is not None:
+            yield said
         yield Text(f"no estimate is possible: {found.obstacle}")
         if one.end_to_end is not None:
             yield Text(f"{_END_TO_END}: {in_ms(one.end_to_end.value_ms)}, measured ({one.variant.in_words})")
             yield from map(Text, engine_remarks([one]))
-    elif found.composed is not None:
+    elif found.composed is not None or one.end_to_end is not None:
         yield _heading(one)
+        yield said
+    if found.composed is not None and not found.obstacle:
         yield _compositions(one, found.composed, pen)
         yield from map(Text, engine_remarks([one]))
         yield from _sentences(graph, one, found.composed)
@@ -70,11 +82,18 @@ def estimate_view(decomposition: Decomposition, one: SystemEstimate, console: Co
 
 def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Iterator[RenderableType]:
     """Yield several models, a line each, and their agreement with end-to-end latencies."""
-    pen = pen_for(console, _BESIDE_BARS_OF_MODELS)
+    # The lines above the table name the combinations in full.
+    by = ["BY"] if len({it.way.runtime for it in estimates if it.estimate.composed}) > 1 else []
+    pen = pen_for(console, _BESIDE_BARS_OF_MODELS + _RUNTIME * len(by))
+    if by and console.width < _BESIDE_BARS_OF_MODELS + _RUNTIME:
+        # Names are more important than bars.
+        pen = replace(pen, width=0)
     longest_ms = max((it.sequential_ms or 0.0 for it in estimates), default=0.0) or 1.0
     workers = estimates[0].estimate.options.workers
     compositions = ("SEQUENTIAL", "", "PARALLEL", *([] if workers is None else [counted(workers, "worker").upper()]))
-    table = plain_table("MODEL", *compositions, "LAYERS", "END TO END", "ERROR")
+    table = plain_table("MODEL", *compositions, "LAYERS", "END TO END", "ERROR", *by)
+    if by:
+        table.columns[-1].justify = "left"
     for one in estimates:
         composed, coverage = one.estimate.composed, one.estimate.coverage
         sequential_ms = one.sequential_ms or 0.0
@@ -87,6 +106,7 @@ def estimates_view(estimates: Sequence[SystemEstimate], console: Console) -> Ite
             f"{coverage.measured}/{coverage.layers}",
             in_ms(one.end_to_end.value_ms) if one.end_to_end else "-",
             "-" if one.error is None else signed_percent(one.error),
+            *[name_cell(one.way.runtime.partition("-")[0]) for _ in by],
         )
     yield Text("\n".join(dict.fromkeys(_where(it) for it in estimates if it.estimate.composed)) + "\n")
     yield table

@@ -167,11 +167,8 @@ def _analysed(
     found = []
     for system in systems:
         try:
-            with (
-                open_estimator(replace(usual, system=system), args.data, silent) as estimator,
-                Analyser(estimator, args.models) as analyser,
-            ):
-                for number, analysis in enumerate(analyser.analyses(sources), start=1):
+            with open_estimator(replace(usual, system=system), args.data, silent) as estimator:
+                for number, analysis in enumerate(Analyser(estimator, args.models).analyses(sources), start=1):
                     progress.tell(f"analysed {number} of {counted(len(sources), 'model')} on {system}")
                     found.append(model_row(analysis))
         except (EstimateError, *UNLOADABLE) as error:

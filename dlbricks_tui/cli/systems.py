@@ -3,7 +3,7 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table
@@ -40,16 +40,12 @@ from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.store.selections import Combination, by_id, combinations
 from dlbricks_tui.wording import numbers
-
-if TYPE_CHECKING:
-    from dlbricks_tui.answers.estimating import Estimator
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.wording.answers import combination_words, figure_text
 
 # Names of more models than these are not listed.
 _MOST_TOLD = 5
 # The width of the other columns, with short names.
-_BESIDE_BARS = 66
+_BESIDE_BARS = 92
 
 
 def register(parser: Parser) -> None:
@@ -90,7 +86,7 @@ def list_systems(args: argparse.Namespace) -> int:
 
 
 def compare_systems(args: argparse.Namespace) -> int:
-    """Rank the systems for each model, by the runtime that covers most of the model there."""
+    """Rank the systems for each model, by the answer of each system."""
     # Loaded here: the list of systems needs no models.
     from dlbricks_tui.answers.opening import library
 
@@ -99,7 +95,7 @@ def compare_systems(args: argparse.Namespace) -> int:
     with open_estimator(estimate_options_of(args), args.data) as estimator:
         known = by_id(estimator.store.systems())
         wanted = [find_system(name, known) for name in args.systems] or list(known)
-        estimates = _estimates(estimator, sources, wanted)
+        estimates = estimator.on_systems(sources, wanted)
     ranked = {name: found for name, held in estimates.items() if (found := candidates(held, known, prices))}
     if args.json:
         write_json([document for found in ranked.values() for document in _documents(found)])
@@ -109,21 +105,6 @@ def compare_systems(args: argparse.Namespace) -> int:
     if without:
         narrate(f"these systems have no results of {numbers.names_of(without, _MOST_TOLD)}")
     return Status.DONE_WITH_FAILURES if without else Status.DONE
-
-
-def _estimates(
-    estimator: "Estimator", sources: "Sequence[ModelSource]", wanted: Sequence[str]
-) -> "dict[str, list[SystemEstimate]]":
-    """Return the estimates of each model on the systems, in the order of the models."""
-    systems_at: dict[Level, list[str]] = {}
-    for system in wanted:
-        systems_at.setdefault(estimator.level_on(system), []).append(system)
-    found: dict[str, list[SystemEstimate]] = {source.name: [] for source in sources}
-    for level, of_level in systems_at.items():
-        for source, inquiry in estimator.inquiries(sources, level, predictors=estimator.predictors):
-            measured = {it: inquiry.on(it, None) or estimator.of_twin(source, level, it) for it in of_level}
-            found[source.name] += inquiry.with_predicted(measured)
-    return found
 
 
 def _system_document(
@@ -232,13 +213,14 @@ def _comparison(ranked: Mapping[str, Sequence[Candidate]], console: Console) -> 
 
 
 def _list(heading: str, found: Sequence[tuple[str, Candidate]], pen: Pen) -> Table:
-    table = plain_table(heading, "LATENCY", "", "$/MILLION", "REMARKS")
-    table.columns[-1].justify = "left"
+    table = plain_table(heading, "LATENCY", "", "$/MILLION", "BY", "REMARKS")
+    table.columns[-2].justify = table.columns[-1].justify = "left"
     longest_ms = max(it.latency_ms for _, it in found) or 1.0
     remarks = remarks_on([it for _, it in found])
     for (name, it), remark in zip(found, remarks, strict=True):
         cost = "-" if it.dollars_per_million is None else f"{it.dollars_per_million:.2f}"
-        table.add_row(name_cell(name), _latency(it), pen.bar(it.latency_ms / longest_ms), cost, remark)
+        by = name_cell(combination_words(it.estimate))
+        table.add_row(name_cell(name), _latency(it), pen.bar(it.latency_ms / longest_ms), cost, by, remark)
     return table
 
 
@@ -255,7 +237,7 @@ def _grid(ranked: Mapping[str, Sequence[Candidate]], compared: Sequence[str]) ->
 
 def _latency(it: Candidate) -> str:
     found = it.estimate.estimate
-    return partly(it.latency_ms, part=found.is_partial, predicted=found.coverage.predicted > 0)
+    return figure_text(it.estimate) or partly(it.latency_ms, part=True, predicted=found.coverage.predicted > 0)
 
 
 def _system(found: Candidate | None) -> str:

@@ -77,7 +77,7 @@ def _flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model on a system: its latency there, and the cost of a million inferences.
+    """A model on a system: its answer there, or the sum of some layers, and the cost of a million inferences.
 
     `complete` is False if not all layers were measured.
     """
@@ -91,10 +91,10 @@ class Candidate:
     @property
     def competes(self) -> bool:
         """True if it may be the best: all layers were measured, or predicted with a narrow interval."""
-        found = self.estimate.estimate
-        if self.complete or found.is_partial or found.composed is None:
+        figure = self.estimate.figure
+        if self.complete or figure is None:
             return self.complete
-        return found.composed.interval.width_ms <= 2 * WIDEST_OF_THE_BEST * self.latency_ms
+        return figure.latency.high_ms - figure.latency.low_ms <= 2 * WIDEST_OF_THE_BEST * self.latency_ms
 
 
 def candidates(
@@ -103,11 +103,12 @@ def candidates(
     """Return all candidates with a latency, the fastest first, and those that cannot be the best last."""
     found = []
     for one in estimates:
-        latency_ms = one.sequential_ms
+        figure = one.figure
+        latency_ms = one.sequential_ms if figure is None else figure.latency.value_ms
         if latency_ms is not None:
             price = prices.of(names_of(one.way.system, systems))
             cost = None if price is None else cost_of(latency_ms, price)
-            found.append(Candidate(one, latency_ms, one.estimate.coverage.complete, price, cost))
+            found.append(Candidate(one, latency_ms, figure is not None and figure.is_measured, price, cost))
     return tuple(sorted(found, key=lambda it: (not it.competes, it.latency_ms, it.estimate.way)))
 
 
@@ -142,4 +143,4 @@ def remarks_on(found: Sequence[Candidate]) -> list[str]:
 def _lacking(it: Candidate) -> list[str]:
     if it.complete:
         return []
-    return ["incomplete" if it.estimate.estimate.is_partial else "predicted"]
+    return ["incomplete" if it.estimate.figure is None else "predicted"]

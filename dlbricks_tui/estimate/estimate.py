@@ -22,13 +22,21 @@ from dlbricks_tui.models.graph import LayerGraph, Level
 _CONTROL_FLOW = frozenset(["onnx.If", "onnx.Loop", "onnx.Scan", "_foreach", "_while_loop", "_cond"])
 
 
+# A sum of a smaller share of the layers is no figure.
+_LEAST_SHARE = 0.5
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Options: a composition for some workers, rules for parallel layers, and whether missing bricks are predicted."""
+    """Options: a composition for some workers, rules for parallel layers, and whether missing bricks are predicted.
+
+    With `any_part` a sum of fewer than half of the layers is made, too: it says nothing about the model.
+    """
 
     workers: int | None = None
     rules: Rules = NO_RULES
     measured_only: bool = False
+    any_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +104,7 @@ class Estimate:
     # Pairs of part numbers: the second reads the first.
     edges: tuple[tuple[int, int], ...]
     coverage: Coverage
-    # None if no part has a latency, or if no estimate is possible.
+    # None if fewer than half of the layers have a latency, or if no estimate is possible.
     composed: Composed | None
     # The reason why no estimate is possible, even after a run; empty if one is.
     obstacle: str = ""
@@ -139,10 +147,17 @@ def estimate(decomposition: Decomposition, knowledge: Knowledge, options: Option
         # The parts are some of the sequences.
         edges = sequence_edges(graph, [LayerSequence(number, part.layers) for number, part in enumerate(parts)])
     obstacle = obstacle_in(graph, parts)
-    numbered = all(part.counts for part in parts) or any(part.counts and not part.free for part in parts)
+    least = 0.0 if options.any_part else _LEAST_SHARE
+    numbered = all(part.counts for part in parts) or _counts_enough(graph, parts, least)
     composed = _compose(graph, parts, edges, knowledge, options) if numbered and not obstacle else None
     coverage = coverage_of(parts, graph)
     return Estimate(graph.name, graph.level, decomposition.cutting, options, parts, edges, coverage, composed, obstacle)
+
+
+def _counts_enough(graph: LayerGraph, parts: Sequence[Part], least: float) -> bool:
+    """Return whether a sum without some layers has a share of them, of which some compute."""
+    counted = {layer for part in parts if part.counts for layer in part.layers}
+    return any(part.counts and not part.free for part in parts) and len(counted) >= least * len(graph.layers)
 
 
 def _compose(

@@ -83,6 +83,14 @@ class Inquiry:
         way = self._only_timed(system, runtime, counts) if offer is None else offer.way
         return None if way is None else self.by(way)
 
+    def by_runtime(self, system: str, runtime: str) -> Iterator[SystemEstimate]:
+        """Yield the estimate from each way in which a runtime has measured the model on a system."""
+        ways = [offer.way for offer in self.offers if (offer.way.system, offer.way.runtime) == (system, runtime)]
+        timed = self._only_timed(system, runtime, any_runtime)
+        if timed is not None and timed not in ways:
+            ways.append(timed)
+        yield from map(self.by, ways)
+
     def everywhere(self) -> Iterator[SystemEstimate]:
         """Yield an estimate for each system, by the runtime that covers most there."""
         for system in sorted({offer.way.system for offer in self.offers}):
@@ -146,22 +154,6 @@ class Inquiry:
         way = self._way_of_others(system, runtime, counts) or Way(system, runtime, graph.level, "")
         composed = estimate(self.decomposition, self._with_predictor(NOTHING_KNOWN, way), self._options)
         return SystemEstimate(way, composed, variant=self._variant(way, precision), cores=self._cores(way))
-
-    def with_predicted(self, measured: Mapping[str, SystemEstimate | None]) -> list[SystemEstimate]:
-        """Return the estimates by system, with predicted ones on systems that have measured other models only.
-
-        There are none if no system has measured the model.
-        """
-        if not any(measured.values()):
-            return []
-        found = (known or self._predicted_on(system) for system, known in measured.items())
-        return [each for each in found if each is not None]
-
-    def _predicted_on(self, system: str) -> SystemEstimate | None:
-        """Return the estimate without results of the model; None if some layer cannot be predicted."""
-        found = self.empty(system, "")
-        is_known = found.way.protocol and found.estimate.composed is not None and not found.estimate.is_partial
-        return found if is_known else None
 
     def _with_predictor(self, knowledge: Knowledge, way: Way) -> Knowledge:
         if self._predictors is None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from dlbricks_tui.estimate.comparison import WIDEST_OF_THE_BEST
 from dlbricks_tui.estimate.curve import Point, per_second
 from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.runtime.variant import USUAL_KERNELS
 from dlbricks_tui.store.contrast import Verdict, verdict_on
 from dlbricks_tui.store.statistics import FEWEST_SAMPLES, adjusted, interval_p_value, rank_sum_p_value
 
@@ -99,12 +100,33 @@ class Ranking:
     refusals: tuple[str, ...] = ()
     # False: the runs that measure what is missing belong on another system.
     on_this_host: bool = True
+    # The batch size of the model's file.
+    own_batch: int = 1
+
+    @property
+    def answer(self) -> Ranked | None:
+        """The fastest combination that was measured at the file's batch size, as the model is; None without any.
+
+        It is the answer of all other places. The first combination may be another: of a batch size with a higher
+        throughput, in a precision whose accuracy was not checked, or with limited kernels.
+        """
+        fitting = [
+            (it.comparable.latency.value_ms, it)
+            for it in self.combinations
+            if it.comparable.latency is not None
+            and not it.comparable.is_predicted
+            and it.point.batch_size == self.own_batch
+            and not it.point.precision.is_unchecked
+            and it.point.kernels == USUAL_KERNELS
+        ]
+        return min(fitting, key=lambda pair: pair[0], default=(0.0, None))[1]
 
 
 def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
     """Return all combinations by throughput, then those whose predictions are too uncertain to be the best.
 
-    Those without a latency come last, in their order. At one batch size that is the order of the latencies.
+    The first one is the best that was measured, if any was. Those without a latency come last, in their order. At one
+    batch size that is the order of the latencies.
     """
     timed: list[tuple[float, Comparable]] = []
     others: list[Ranked] = []
@@ -115,7 +137,10 @@ def ranked(combinations: Iterable[Comparable]) -> tuple[Ranked, ...]:
             timed.append((each.ms_each.value_ms, each))
     if not timed:
         return tuple(others)
-    (first_ms, first), *rest = sorted(timed, key=lambda pair: (not pair[1].may_be_best, pair[0]))
+    timed = sorted(timed, key=lambda pair: (not pair[1].may_be_best, pair[0]))
+    place = next((number for number, (_, each) in enumerate(timed) if not each.is_predicted), 0)
+    first_ms, first = timed.pop(place)
+    rest = timed
     p_values = [_p_value(first, each) for _, each in rest]
     corrected = iter(adjusted([p_value for p_value in p_values if p_value is not None]))
     compared = [

@@ -1,6 +1,7 @@
 """An estimate on a system and a runtime, beside the end-to-end latency."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from dlbricks_tui.estimate.estimate import Estimate
@@ -18,6 +19,33 @@ class Way(NamedTuple):
     runtime: str
     level: Level
     protocol: str
+
+
+class Basis(str, Enum):
+    """The origin of the latency that answers for a model.
+
+    MEASURED: the whole model was timed.
+    ESTIMATED: composed of measured bricks.
+    PREDICTED: composed of bricks that were not all measured.
+    """
+
+    MEASURED = "measured"
+    ESTIMATED = "estimated"
+    PREDICTED = "predicted"
+
+
+class Figure(NamedTuple):
+    """The latency that answers for a model, its origin, and the times of its measurements."""
+
+    latency: Latency
+    basis: Basis
+    # The oldest and the newest, in seconds since 1970; None if nothing was measured.
+    between: tuple[float, float] | None
+
+    @property
+    def is_measured(self) -> bool:
+        """True if nothing in it is predicted."""
+        return self.basis is not Basis.PREDICTED
 
 
 @dataclass(frozen=True)
@@ -38,6 +66,24 @@ class SystemEstimate:
     variant: Variant = USUAL_VARIANT
     # The usable cores of the system; None if it is not in the store.
     cores: int | None = None
+
+    @property
+    def figure(self) -> Figure | None:
+        """The end-to-end latency, else the estimate of all layers; None for a sum that lacks layers."""
+        if self.end_to_end is not None:
+            moment = self.timed_when / _MICROSECONDS
+            return Figure(self.end_to_end, Basis.MEASURED, (moment, moment) if self.timed_when else None)
+        composed = self.estimate.composed
+        if composed is None or self.estimate.is_partial:
+            return None
+        latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
+        basis = Basis.PREDICTED if self.estimate.coverage.predicted else Basis.ESTIMATED
+        return Figure(latency, basis, self.measured_between)
+
+    @property
+    def is_measured(self) -> bool:
+        """True if the model or any brick of it was measured."""
+        return self.end_to_end is not None or any(part.measured is not None for part in self.estimate.parts)
 
     @property
     def per_second(self) -> float | None:

@@ -323,7 +323,7 @@ def _finding(
     way: Way,
 ) -> ModelResult | None:
     timed = end_to_end(store, keys, reported.name, way)
-    if timed is None and composed.composed is None:
+    if timed is None and not any(part.measured is not None for part in composed.parts):
         return None
     found = SystemEstimate(way, replace(composed, model=reported.name))
     return ModelResult(reported, decomposition, beside(found, timed), "" if timed is None else timed.id)

@@ -7,23 +7,29 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, fields
 from functools import partial
+from operator import eq
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from dlbricks_tui import __version__
+from dlbricks_tui.answers.answer import Answer, Choice, Reading, Readings, answer_of
+from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.predictors import Predictors
+from dlbricks_tui.estimate.selection import format_of
 from dlbricks_tui.estimate.slowest import slowest
-from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
-from dlbricks_tui.runtime.variant import stated_threads, states
+from dlbricks_tui.runtime.registry import Registry
+from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
@@ -38,21 +44,28 @@ from dlbricks_tui.tui.workbench.slow_layers import MOST_SLOW, SlowRow
 from dlbricks_tui.wording.slowest import name_of, title_of
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.folders import DataFolder
+    from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.open_model import ModelSpec
 
 
-class ThreadSafeEstimator:
-    """Estimates one model at a time, from any thread."""
+# Returns the decomposition of a model as it is read, or raises UserError.
+Read: TypeAlias = "Callable[[Reading], Decomposition]"
 
-    def __init__(self, store: SharedStore, cache: Path) -> None:
+
+class ThreadSafeEstimator:
+    """Answers for one model at a time, from any thread."""
+
+    def __init__(self, store: SharedStore, data: DataFolder) -> None:
         self._store = store
-        self._cache = cache
+        self._data = data
         # Kept for the store in use, as training takes time.
         self._predictors: tuple[ResultsDatabase, Predictors] | None = None
+        # Kept until there are new results.
+        self._readings: tuple[object, Readings] | None = None
         self._host: System | None = None
 
     def available(self) -> Available:
@@ -67,40 +80,52 @@ class ThreadSafeEstimator:
             )
 
     def state(self) -> str:
-        """Return a key of this host and its results; estimates with equal keys are equal."""
+        """Return a key of this host and its results; answers with equal keys are equal."""
         with self._store.held() as store:
             return repr((self._this_host().id, store.generation.covered))
 
-    def estimate(self, decomposition: Decomposition, choices: Choices) -> SystemEstimate:
-        """Estimate a model from the measurements that the choices select."""
+    def answer(self, source: ModelSource, choices: Choices, read: Read) -> Answer:
+        """Return the answer of a model; raise the first refusal of `read` if no reading of the model works."""
+        system = choices.system or self._this_host().id
         with self._store.held() as store:
-            return self._answer(self._inquiry(store, decomposition, choices), choices)
+            readings = self._readings_of(store, system, choices)
+            choice = _choice(source, choices, store, readings)
+            taken = readings.of_model(source, choice)
+        found: dict[Reading, Decomposition] = {}
+        refusals: list[UserError] = []
+        # Other panels use the store while models are read.
+        for reading in taken:
+            try:
+                found[reading] = read(reading)
+            except UserError as refusal:
+                refusals.append(refusal)
+        if not found:
+            raise refusals[0]
+        with self._store.held() as store:
+            inquiries = {reading: self._inquiry(store, it, choices) for reading, it in found.items()}
+            return answer_of(source, system, choice, taken, inquiries)
 
-    def estimate_with_samples(
-        self, decomposition: Decomposition, choices: Choices
-    ) -> tuple[SystemEstimate, tuple[float, ...]]:
-        """Estimate a model, and return the samples too if it was timed end to end."""
-        with self._store.held() as store:
-            inquiry = self._inquiry(store, decomposition, choices)
-            found = self._answer(inquiry, choices)
-            return found, inquiry.end_to_end_samples_ms(found.way)
+    def samples_ms(self, answer: Answer) -> tuple[float, ...]:
+        """Return the samples of the whole model, if it was timed end to end."""
+        with self._store.held():
+            return answer.inquiry.end_to_end_samples_ms(answer.found.way)
 
-    def explain(self, decomposition: Decomposition, choices: Choices) -> EstimateView:
-        """Estimate a model with its breakdown, and name the other systems that have results of it."""
+    def explain(self, answer: Answer) -> EstimateView:
+        """Return an answer with its breakdown, and the names of the other systems that have results of the model."""
+        one, graph = answer.found, answer.decomposition.graph
         with self._store.held() as store:
-            inquiry = self._inquiry(store, decomposition, choices)
-            system_estimate = self._answer(inquiry, choices)
-            others = {offer.way.system for offer in inquiry.offers} - {system_estimate.way.system}
+            others = {offer.way.system for offer in answer.inquiry.offers} - {one.way.system}
             known = by_id(store.systems()) if others else {}
-        composed, graph = system_estimate.estimate.composed, decomposition.graph
-        slow = slowest(system_estimate.estimate, MOST_SLOW)
+        composed, slow = one.estimate.composed, slowest(one.estimate, MOST_SLOW)
         return EstimateView(
-            system_estimate,
+            one,
             parallel_gain(composed) if composed else 1.0,
-            by_type(graph, system_estimate.estimate),
-            residual(system_estimate),
+            by_type(graph, one.estimate),
+            residual(one),
             tuple(SlowRow(it, title_of(graph, it), name_of(graph, it)) for it in slow.parts),
             tuple(sorted(known[system].name if system in known else system for system in others)),
+            is_chosen=answer.is_chosen,
+            fastest=answer.fastest,
         )
 
     def known_about(self, model: str, choices: Choices) -> KnownAlready:
@@ -147,17 +172,17 @@ class ThreadSafeEstimator:
         with self._store.held() as store:
             return store.refresh()
 
-    def _answer(self, inquiry: Inquiry, choices: Choices) -> SystemEstimate:
-        system = choices.system or self._this_host().id
-        # A runtime that was chosen has its own number of threads.
-        threads = choices.threads if choices.runtime is None else None
-        counts = partial(states, threads=threads, precision=choices.precision, kernels=choices.kernels)
-        found = inquiry.on(system, choices.runtime, counts, _has_usual_threads)
-        return found or inquiry.empty(system, choices.runtime or "", counts, choices.precision)
+    def _readings_of(self, store: ResultsDatabase, system: str, choices: Choices) -> Readings:
+        key = store.generation.covered, system, choices.precision
+        if self._readings is None or self._readings[0] != key:
+            usual = Registry(self._data.path).one_of_each_format(precision=choices.precision)
+            read = {form: it.with_precision(choices.precision) for form, it in usual.items()}
+            self._readings = key, Readings(MeasuredRuntimes(self._data, store, system), read)
+        return self._readings[1]
 
     def _inquiry(self, store: ResultsDatabase, decomposition: Decomposition, choices: Choices) -> Inquiry:
         if self._predictors is None or self._predictors[0] is not store:
-            self._predictors = store, Predictors(store, self._cache)
+            self._predictors = store, Predictors(store, self._data.cache)
         options = Options(workers=choices.workers, measured_only=not choices.predictions)
         return Inquiry(store, decomposition, options, self._predictors[1])
 
@@ -167,9 +192,24 @@ class ThreadSafeEstimator:
         return self._host
 
 
-def _has_usual_threads(identity: str) -> bool:
-    """Return whether the framework decides about the threads: that is the same whatever was measured last."""
-    return stated_threads(identity) is None
+def _choice(source: ModelSource, choices: Choices, store: ResultsDatabase, readings: Readings) -> Choice:
+    """Return the combinations that the settings leave to choose from."""
+    # A runtime that was chosen has its own number of threads.
+    threads = choices.threads if choices.runtime is None else None
+    fits = partial(states, threads=threads, precision=choices.precision, kernels=choices.kernels)
+    form = source.in_format(choices.format or source.format).format
+    if choices.runtime is not None:
+        form = format_of(by_id(store.runtimes()).get(choices.runtime))
+    here = readings.usual.get(form) if choices.system is None else None
+    usual = "" if here is None else here.with_threads(threads).identity
+    return Choice(
+        fits if choices.runtime is None else partial(eq, choices.runtime),
+        form,
+        choices.runtime or usual,
+        is_made=choices.runtime is not None or threads is not None or choices.precision is not Precision.F32,
+        level=choices.level,
+        precision=choices.precision,
+    )
 
 
 _MOST_KEPT = 5000

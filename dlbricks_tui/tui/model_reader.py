@@ -1,11 +1,12 @@
 """Reads and decomposes models. The first time is slow, so screens call it from threads."""
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from dlbricks_tui.bricks.decomposition import Decomposition, decompose
+from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.cache import Cache
@@ -39,11 +40,15 @@ class ModelReader:
             (each, USUAL_KERNELS): self._registry.one_of_each_format(precision=each) for each in CHOSEN_PRECISIONS
         }
         self._frameworks = {graphs: self._frameworks_of(*graphs) for graphs in self._runtimes}
+        # The workers of runtimes that read models otherwise than the usual ones.
+        self._others: dict[Runtime, Frameworks] = {}
         # Without those of limited kernels, which are the same frameworks.
         self._identities = tuple(identity for each in self._frameworks.values() for identity in each.identities)
         self._cache = Cache(data.cache)
         self._lock = Lock()
         self._read: OrderedDict[object, LayerGraph] = OrderedDict()
+        # The last decompositions of these graphs: new results compose them again and again.
+        self._cut: dict[tuple[object, Cutting], Decomposition] = {}
 
     @property
     def frameworks(self) -> tuple[str, ...]:
@@ -53,9 +58,8 @@ class ModelReader:
     def open(self, spec: ModelSpec) -> OpenModel:
         with self._lock:
             self._workers(spec).retry_missing()
-            graph = self._graph(spec)
-            decomposition = decompose(graph, spec.cutting, self._cache)
-            return OpenModel(spec, graph, decomposition, Nesting(decomposition.regions))
+            decomposition = self._decomposed(spec)
+            return OpenModel(spec, decomposition.graph, decomposition, Nesting(decomposition.regions))
 
     def inputs(self, spec: ModelSpec) -> dict[str, AskedShape]:
         """Return the inputs of a model with what is known of their shapes.
@@ -86,8 +90,7 @@ class ModelReader:
     def decompose_model(self, spec: ModelSpec) -> Decomposition:
         """Return the decomposition of a model; the framework reads it if necessary."""
         with self._lock:
-            graph = self._read.get(_key(spec)) or self._loaded(spec, self._workers(spec).loader())
-            return decompose(graph, spec.cutting, self._cache)
+            return self._decomposed(spec)
 
     def add_model(self, path: Path) -> ModelSource:
         """Add a file to the library; refuse one that is not a model."""
@@ -98,11 +101,13 @@ class ModelReader:
     def close(self) -> None:
         """End the processes of the frameworks."""
         # Another thread may be adding some.
-        for each in list(self._frameworks.values()):
+        for each in [*self._frameworks.values(), *self._others.values()]:
             each.interrupt()
 
     def _workers(self, spec: ModelSpec) -> Frameworks:
         """Return the workers of the runtimes that have the precision of a model, and its kernels where one has them."""
+        if spec.runtime is not None:
+            return self._frameworks_reading(spec.runtime)
         graphs = spec.precision, spec.kernels
         if graphs not in self._frameworks:
             limits = spec.kernels.instructions, spec.kernels.optimisation
@@ -112,10 +117,27 @@ class ModelReader:
             self._frameworks[graphs] = self._frameworks_of(*graphs)
         return self._frameworks[graphs]
 
+    def _frameworks_reading(self, runtime: Runtime) -> Frameworks:
+        if runtime not in self._others:
+            taken = {**self._registry.one_of_each_format(), runtime.traits.format: runtime}
+            self._others[runtime] = self._workers_of(taken)
+        return self._others[runtime]
+
     def _frameworks_of(self, precision: Precision, kernels: Kernels) -> Frameworks:
         found = {form: it.with_precision(precision) for form, it in self._runtimes[precision, kernels].items()}
-        usual, data = self._registry.one_of_each_format(), self._data
-        return Frameworks({**usual, **found}, data.cache, data.log / "framework.log", self._memory, self._most_bytes)
+        return self._workers_of({**self._registry.one_of_each_format(), **found})
+
+    def _workers_of(self, taken: Mapping[Format, Runtime]) -> Frameworks:
+        log = self._data.log / "framework.log"
+        return Frameworks(taken, self._data.cache, log, self._memory, self._most_bytes)
+
+    def _decomposed(self, spec: ModelSpec) -> Decomposition:
+        key = _key(spec), spec.cutting
+        if key not in self._cut:
+            graph = self._graph(spec)
+            self._cut = {(of, cutting): it for (of, cutting), it in self._cut.items() if of in self._read}
+            self._cut[key] = decompose(graph, spec.cutting, self._cache)
+        return self._cut[key]
 
     def _graph(self, spec: ModelSpec) -> LayerGraph:
         key = _key(spec)
@@ -128,7 +150,7 @@ class ModelReader:
         return found
 
     def _loaded(self, spec: ModelSpec, loader: Loader) -> LayerGraph:
-        if spec.source.format not in self._runtimes[spec.precision, USUAL_KERNELS]:
+        if spec.runtime is None and spec.source.format not in self._runtimes[spec.precision, USUAL_KERNELS]:
             raise WrongRuntimeError(
                 f"no runtime here computes {spec.source.format.value} models in {spec.precision.value}: choose another "
                 "precision"
@@ -142,5 +164,5 @@ def _can(runtime: Runtime, spec: ModelSpec) -> bool:
 
 
 def _key(spec: ModelSpec) -> object:
-    graphs = spec.precision, spec.kernels
+    graphs = spec.precision, spec.kernels, spec.runtime
     return spec.source.path, spec.level, spec.batch_size, graphs, tuple(sorted(spec.shapes.items()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Kernels, Precision
@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.answers.answer import Reading
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.models.graph import LayerGraph, Level, Shape
     from dlbricks_tui.models.library import ModelSource
+    from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.workbench.nesting import Nesting
 
@@ -67,6 +69,13 @@ class ModelSpec:
     batch_size: int | None = None
     precision: Precision = Precision.F32
     kernels: Kernels = USUAL_KERNELS
+    # The runtime that fuses it; None: the usual one of the format.
+    runtime: Runtime | None = None
+
+    def read_as(self, reading: Reading) -> ModelSpec:
+        """Return how the model is read by a runtime."""
+        source = self.source.in_format(reading.form)
+        return replace(self, source=source, level=reading.level, runtime=reading.runtime)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

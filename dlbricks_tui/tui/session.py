@@ -77,7 +77,7 @@ class Session:
         from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 
         with self._lock:
-            self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data.cache)
+            self._estimator = self._estimator or ThreadSafeEstimator(self.store, self.data)
             return self._estimator
 
     @property

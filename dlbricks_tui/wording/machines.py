@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from dlbricks_tui.estimate.comparison import PRICES_FILE, Candidate, cheapest, quickest
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import counted, in_ms, sign_of
+from dlbricks_tui.wording.answers import combination_words, figure_text
+from dlbricks_tui.wording.numbers import PARTLY, counted, in_ms
 
 
 def machines_question(model: str) -> str:
@@ -30,9 +31,8 @@ def machines_answer(model: str, found: Sequence[Candidate]) -> str:
 
 
 def _figure(it: Candidate) -> str:
-    found = it.estimate.estimate
-    sign = sign_of(partial=found.is_partial, predicted=found.coverage.predicted > 0)
-    return f"{printable(it.estimate.way.system)} ({sign}{in_ms(it.latency_ms)})"
+    figure = figure_text(it.estimate) or f"{PARTLY}{in_ms(it.latency_ms)}"
+    return f"{printable(it.estimate.way.system)} ({figure}: {combination_words(it.estimate)})"
 
 
 def _cost(it: Candidate) -> str:

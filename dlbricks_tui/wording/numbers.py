@@ -46,6 +46,20 @@ def milliseconds(latency_ms: float, *, precise: bool = False) -> str:
     return f"{_rounded(latency_ms, digits):.{digits}f}"
 
 
+def rough_range(low: float, high: float) -> str:
+    """Return a range with two significant digits: `8.1-15`; a single number if both ends look alike."""
+    ends = [_two_digits(low), _two_digits(high)]
+    return "-".join(dict.fromkeys(ends))
+
+
+def _two_digits(value: float) -> str:
+    if value < _LEAST_MS:
+        return "0"
+    power = math.floor(math.log10(value))
+    rounded = round(value, 1 - power)
+    return f"{rounded:,.{max(0, 1 - math.floor(math.log10(rounded)))}f}"
+
+
 def in_ms(latency_ms: float) -> str:
     """Return a precise latency with its unit: `12.34 ms`."""
     return f"{milliseconds(latency_ms, precise=True)} ms"

@@ -98,7 +98,16 @@ def ranking_answer(ranking: Ranking) -> str:
     words += [f"{len(slower)} slower, by up to {percent(max(slower) - 1.0)}"] if slower else []
     told = f"; of {counted(len(others), 'other')} {' and '.join(words)}" if words else ""
     verdict = "is predicted to be best" if best.comparable.is_predicted else "is best"
-    return f"{name} {verdict}: {latency}, {rate}{told}."
+    return f"{name} {verdict}: {latency}, {rate}{told}.{_usual_answer(ranking, best)}"
+
+
+def _usual_answer(ranking: Ranking, best: Ranked) -> str:
+    """Return the answer of all other places as a sentence, if the best combination is another one."""
+    answer = ranking.answer
+    if answer is None or answer is best or answer.comparable.latency is None:
+        return ""
+    name = combination_name(answer, ranking.combinations)
+    return f" At batch {ranking.own_batch}, as the model is: {in_ms(answer.comparable.latency.value_ms)}, {name}."
 
 
 def ranking_lines(ranking: Ranking, width: int) -> list[str]:

@@ -101,21 +101,20 @@ def test_the_runtime_decides_which_file_of_a_model_is_estimated(
 ) -> None:
     mxnet, onnx = usual
     store(tmp_path, on_this_host(SQUEEZENET, mxnet), on_this_host(squeezenet_onnx, onnx, when=1))
-    for named, expected in ((), mxnet), (("--runtime", "mxnet"), mxnet), (("--runtime", "onnxruntime"), onnx):
+    for named, expected in ((), onnx), (("--runtime", "mxnet"), mxnet), (("--runtime", "onnxruntime"), onnx):
         status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--json", *named)
         assert status == 0, told
         (model,) = json.loads(out)
         assert (model["runtime"], model["complete"]) == (expected.identity, True)
 
 
-def test_a_model_that_only_the_runtime_of_its_other_format_has_measured_is_estimated_from_that_and_it_is_named(
+def test_a_model_that_only_the_runtime_of_its_other_format_has_measured_is_estimated_from_that(
     dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
-    mxnet, onnx = usual
+    _, onnx = usual
     store(tmp_path, on_this_host(squeezenet_onnx, onnx))
     status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--json")
     assert (status, json.loads(out)[0]["runtime"]) == (0, onnx.identity), told
-    assert f"was measured here by {mxnet.identity}: estimating by {onnx.identity}" in told
     status, out, _ = dlbricks(
         "estimate", "table1:16", "--level", "written", "--runtime", "mxnet", "--json", "--measured-only"
     )
@@ -206,8 +205,8 @@ def test_many_gaps_are_named_in_one_line_with_a_command_per_format(
     some = small_onnx(net)
     store(
         tmp_path,
-        on_this_host(replace(SQUEEZENET, occurrences=SQUEEZENET.occurrences[:9]), mxnet),
-        on_this_host(replace(some, occurrences=some.occurrences[:2]), onnx),
+        on_this_host(replace(SQUEEZENET, occurrences=SQUEEZENET.occurrences[:40]), mxnet),
+        on_this_host(replace(some, occurrences=some.occurrences[:3]), onnx),
     )
     copies = [saved(tmp_path, small(), f"net{number}") for number in range(5)]
     status, _, told = dlbricks("estimate", "table1:16", *map(str, copies), "--level", "written")
@@ -244,17 +243,16 @@ def test_an_estimate_uses_the_configured_threads(
     assert "estimating by" not in told
 
 
-def test_without_results_of_the_default_runtime_another_of_its_framework_is_used_and_named(
+def test_without_results_of_the_default_runtime_another_of_its_framework_is_used(
     dlbricks: Command, net: Path, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     mxnet, onnx = usual
     found, three = small_onnx(net), onnx.with_threads(3)
-    lacking = replace(found, occurrences=found.occurrences[:2])
+    lacking = replace(found, occurrences=found.occurrences[:3])
     store(tmp_path, on_this_host(lacking, three), on_this_host(found, mxnet, when=1))
     status, out, told = dlbricks("estimate", str(net), "--json")
     (model,) = json.loads(out)
     assert (status, model["runtime"], model["level"]) == (0, three.identity, "written")
-    assert f"nothing of net was measured here by {onnx.identity}: estimating by {three.identity}" in told
     assert f"`dlbricks run {net} --level written --threads 3`" in told
 
 

@@ -40,12 +40,22 @@ def test_without_a_price_there_is_no_cost_and_nothing_is_cheapest() -> None:
     assert cheapest(found) is None
 
 
+def lacking() -> SystemEstimate:
+    """An estimate that lacks a layer, of a model that was not timed either."""
+    return replace(incomplete(), end_to_end=None)
+
+
+def test_the_latency_of_a_system_is_that_of_the_whole_model_where_it_was_timed() -> None:
+    (found,) = ranked(incomplete())
+    assert (found.latency_ms, found.complete) == (9.0, True)
+
+
 def test_a_candidate_that_lacks_layers_is_never_the_best() -> None:
-    found = ranked(incomplete(), on("c5.xlarge", 9))
+    found = ranked(lacking(), on("c5.xlarge", 9))
     assert [it.complete for it in found] == [True, False]
     best, thrifty = quickest(found), cheapest(found)
     assert best is thrifty is found[0]
-    assert quickest(ranked(incomplete())) is None
+    assert quickest(ranked(lacking())) is None
 
 
 def predicted(width: float) -> SystemEstimate:
@@ -71,6 +81,6 @@ def test_a_predicted_candidate_is_the_best_only_if_its_interval_is_narrow() -> N
 
 def test_a_single_system_is_the_only_one_and_not_the_quickest() -> None:
     assert remarks_on(ranked(on("c5.xlarge", 9))) == ["the only one"]
-    assert remarks_on(ranked(incomplete())) == ["the only one, incomplete"]
+    assert remarks_on(ranked(lacking())) == ["the only one, incomplete"]
     # Several models on one system.
     assert remarks_on((*ranked(on("c5.xlarge", 9)), *ranked(on("c5.xlarge", 4)))) == ["", ""]

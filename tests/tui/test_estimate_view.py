@@ -1,5 +1,8 @@
 import re
+import time
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -26,17 +29,18 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     setting_text,
 )
 from dlbricks_tui.tui.workbench.next_steps import KnownAlready, next_steps
-from dlbricks_tui.wording.numbers import counted, milliseconds
+from dlbricks_tui.wording.numbers import age
 from tests.tui.application import MEASURED_ONLY, WRITTEN
-from tests.tui.results import OTHER_SYSTEM, RUNTIME, graph_of
+from tests.tui.results import OTHER_SYSTEM, RUNTIME, WHEN, graph_of, source_called, store_run
 
+AGE = age(time.time() - datetime.fromisoformat(WHEN).timestamp())
 AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
-    return ThreadSafeEstimator(SharedStore(data.store), data.cache).explain(
-        decompose(graph_of(name), choices.cutting), choices
-    )
+    estimator = ThreadSafeEstimator(SharedStore(data.store), data)
+    read = partial(decompose, graph_of(name), choices.cutting)
+    return estimator.explain(estimator.answer(source_called(name), choices, lambda _: read()))
 
 
 def texts(found: tuple[EstimateRow, ...]) -> list[str]:
@@ -46,16 +50,16 @@ def texts(found: tuple[EstimateRow, ...]) -> list[str]:
 def test_the_compositions_are_shown_with_the_measurement(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1"), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:6] == [
-        "It takes 14.56 ms here (measured).",
+        f"14.56 ms: mxnet, 2 threads, batch 1, measured {AGE} ago",
         f"measured  {'█' * 38}    14.56 ms",
         f"estimate  {'█' * 37}     14.24 ms",
         "14.18 to 14.30 ms, the 95 % interval of the estimate",
         "14.56 ms measured is outside of the estimate's 14.18 to",
         "14.30 ms. Doubt the estimate: some of its bricks were timed",
     ]
-    for system, place in (("here", "here"), (OTHER_SYSTEM.id, "there")):
-        named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 60))
-        assert named[0] == f"It takes 14.56 ms {place} (measured)."
+    for system, place in (("here", ""), (OTHER_SYSTEM.id, "on c5.xlarge, 4 cores, ")):
+        named = texts(estimate_rows(view_of(measured, "resnet18_v1"), replace(WRITTEN, system=system), AVAILABLE, 90))
+        assert named[0] == f"14.56 ms: mxnet, 2 threads, batch 1, {place}measured {AGE} ago"
     begin = shown_rows.index("sequential     14.24 ms 14.18 to 14.30")
     assert shown_rows[begin : begin + 6] == [
         "sequential     14.24 ms 14.18 to 14.30",
@@ -120,8 +124,9 @@ def test_a_change_of_host_speed_between_model_and_bricks_is_reported(measured: D
 
 def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[0] == "sequential    …8.775 ms only 61 % of its layers"
-    assert shown_rows[1].endswith("x as fast for that part")
+    assert shown_rows[0] == "mxnet, 2 threads, batch 1, 40 of 66 layers measured: no"
+    begin = shown_rows.index("sequential    …8.775 ms only 61 % of its layers")
+    assert shown_rows[begin + 1].endswith("x as fast for that part")
     assert not any(">" in row for row in shown_rows)
     assert any(row.endswith("runs what is missing") for row in shown_rows)
     assert "26 layers not measured yet" in shown_rows and "measured    not end to end yet" in shown_rows
@@ -129,7 +134,7 @@ def test_a_partial_sum_is_marked_and_shows_what_is_missing(measured: DataFolder)
 
 def test_predictions_are_marked_and_told(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "squeezenet1.1"), WRITTEN, AVAILABLE, 60))
-    assert shown_rows[0].startswith("It takes ~") and shown_rows[0].endswith(" ms here (predicted).")
+    assert re.fullmatch(r"~[\d.]+ to [\d.]+ ms: mxnet, 2 threads, batch 1, predicted, 61 % of", shown_rows[0])
     begin = next(at for at, row in enumerate(shown_rows) if row.startswith("sequential    ~"))
     assert shown_rows[begin + 1].split()[-6:] == ["%", "of", "it", "predicted,", "not", "measured"]
     assert re.match(r"parallel +~\d", shown_rows[begin + 2])
@@ -140,7 +145,8 @@ def test_a_model_without_results_shows_what_to_do(measured: DataFolder) -> None:
     shown_rows = texts(estimate_rows(view_of(measured, "vgg16", MEASURED_ONLY), WRITTEN, AVAILABLE, 60))
     assert shown_rows[:2] == ["Not measured here yet.", "r runs its bricks"]
     predicted = texts(estimate_rows(view_of(measured, "vgg16"), WRITTEN, AVAILABLE, 60))
-    assert "(predicted)" in predicted[0] and "r runs what is missing" in predicted
+    assert predicted[0].startswith("~") and predicted[0].endswith(", predicted")
+    assert "r runs what is missing" in predicted
 
 
 @pytest.mark.parametrize("choices", [WRITTEN, MEASURED_ONLY], ids=["predicted", "measured only"])
@@ -186,7 +192,7 @@ def test_a_newcomer_sees_the_basic_settings_and_those_that_are_not_as_usual(meas
         headline.show("resnet18_v1", choices, view.system_estimate, expert=expert)
         shown = "".join(span.text for span in headline.lines(160)[0])
         assert told in shown and ("G 1" in shown) is expert
-        assert shown.rstrip().endswith("mxnet-1.9.1 · 2 threads · batch 1")
+        assert f"14.56 ms measured {AGE} ago mxnet, 2 threads, batch 1" in shown
 
 
 def test_a_prediction_has_no_error_until_its_bricks_are_measured(measured: DataFolder) -> None:
@@ -195,7 +201,7 @@ def test_a_prediction_has_no_error_until_its_bricks_are_measured(measured: DataF
     assert whole.error is not None
     shown_rows = texts(estimate_rows(replace(predicted, system_estimate=whole), WRITTEN, AVAILABLE, 80))
     assert "error       a prediction so far: no error until its bricks are measured" in shown_rows
-    assert "It takes 14.56 ms here (measured)." in shown_rows
+    assert shown_rows[0].startswith("14.56 ms: ")
     assert any(row.startswith("estimate ") and " ~" in row for row in shown_rows)
     assert any("of the prediction" in row for row in shown_rows)
     # Some of its bricks are measured: the error counts, but not while a run measures the others.
@@ -228,7 +234,7 @@ def test_a_run_shows_its_figures_until_its_results_are_stored(measured: DataFold
         headline.show_run(run)
         assert told in "".join(span.text for span in headline.lines(120)[0])
     complete = view_of(measured, "resnet18_v1")
-    assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0] == "It takes 14.56 ms here (measured)."
+    assert texts(estimate_rows(complete, WRITTEN, AVAILABLE, 60, under_way))[0].startswith("14.56 ms: ")
 
 
 def test_three_next_steps_follow_an_answer_until_they_are_hidden(measured: DataFolder) -> None:
@@ -264,12 +270,12 @@ def test_settings_are_shown_in_words() -> None:
     choices = Choices(2, Level.FUSED, Cut.OVERLAP, LayerOrder.PAPER, OTHER_SYSTEM.id, RUNTIME.id, 4)
     told = [setting_text(setting, choices, AVAILABLE) for setting in Setting]
     assert told == [
-        *("mxnet, 2 threads", "any number", "of the file", "c5.xlarge, 4 cores"),
+        *("mxnet, 2 threads", "any number", "as in the file", "c5.xlarge, 4 cores"),
         *("f32", "on", "fused", "2", "overlap", "paper", "4"),
     ]
     assert [setting_text(setting, Choices(), AVAILABLE) for setting in (Setting.SYSTEM, Setting.RUNTIME)] == [
         "this host",
-        "best covered",
+        "the fastest",
     ]
 
 
@@ -290,10 +296,13 @@ def test_other_systems_with_results_are_named_if_this_one_has_none(measured: Dat
     assert "c5.xlarge, 4 cores has results: select it as the system" in shown_rows
 
 
-def test_the_answer_of_another_system_does_not_say_here(measured: DataFolder) -> None:
+def test_the_answer_of_another_system_names_it(measured: DataFolder) -> None:
     there = replace(WRITTEN, system=OTHER_SYSTEM.id)
-    shown_rows = texts(estimate_rows(view_of(measured, "resnet18_v1", there), there, AVAILABLE, 60))
-    assert re.fullmatch(r"It takes ~?[\d.]+ ms there \(\w+\)\.", shown_rows[0])
+    view = view_of(measured, "resnet18_v1", there)
+    assert "batch 1, on c5.xlarge, 4 cores, " in texts(estimate_rows(view, there, AVAILABLE, 90))[0]
+    headline = Headline()
+    headline.show("resnet18_v1", there, view.system_estimate)
+    assert f", on {OTHER_SYSTEM.id}" in "".join(span.text for span in headline.lines(160)[0])
 
 
 def test_the_runtime_of_the_measurements_is_named(measured: DataFolder) -> None:
@@ -315,15 +324,10 @@ def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFo
     assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
 
 
-def test_the_headline_shows_the_selected_composition_with_the_figures_of_the_panel(measured: DataFolder) -> None:
-    for workers in (1, 3):
-        choices = replace(WRITTEN, workers=workers)
+def test_the_answer_of_a_combination_that_was_chosen_says_so_and_names_a_faster_one(measured: DataFolder) -> None:
+    store_run(measured, ["resnet18_v1"], runtime=replace(RUNTIME, id="mxnet-1.9.1 threads-1", threads=1), factor=3.0)
+    for choices, said in ((WRITTEN, False), (replace(WRITTEN, threads=1), True)):
         view = view_of(measured, "resnet18_v1", choices)
-        composed = view.system_estimate.estimate.composed
-        assert composed is not None and composed.workers_ms is not None
-        headline = Headline()
-        headline.show("resnet18_v1", choices, view.system_estimate)
-        title = "".join(span.text for span in headline.lines(120)[0])
-        assert f"{milliseconds(composed.sequential_ms)} ms unfused" in title
-        assert f"{milliseconds(composed.workers_ms)} ms {counted(workers, 'worker')} " in title
-        assert "parallel" not in title
+        shown_rows = " ".join(texts(estimate_rows(view, choices, AVAILABLE, 60)))
+        assert (", as chosen" in shown_rows) is said
+        assert ("the fastest measured: 14.56 ms: mxnet, 2 threads, batch 1" in shown_rows) is said

@@ -4,40 +4,34 @@ from dataclasses import replace
 
 import pytest
 
+from dlbricks_tui.answers.answer import Answer
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runtime.variant import INSTRUCTIONS_VARIABLE
+from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
 from dlbricks_tui.tui.session import SharedStore
 from tests.tui.application import WRITTEN
-from tests.tui.results import RUNTIME, graph_of, store_run
+from tests.tui.results import RUNTIME, graph_of, source_called, store_run
 
 MODEL = "squeezenet1.1"
 LIMITED = replace(RUNTIME, id=f"{RUNTIME.id} {INSTRUCTIONS_VARIABLE}=AVX2")
+
+
+def answer(estimator: ThreadSafeEstimator, choices: Choices) -> Answer:
+    return estimator.answer(source_called(MODEL), choices, lambda _: decompose(graph_of(MODEL)))
 
 
 def test_results_with_limited_kernels_count_only_if_their_runtime_is_selected(new: DataFolder) -> None:
     # Those of a proof are the newest, and cover as much.
     store_run(new, [MODEL])
     store_run(new, [MODEL], runtime=LIMITED, factor=2.0)
-    estimator = ThreadSafeEstimator(SharedStore(new.store), new.cache)
+    estimator = ThreadSafeEstimator(SharedStore(new.store), new)
 
     def way_and_ms(runtime: str | None) -> tuple[str, float | None]:
-        found = estimator.estimate(decompose(graph_of(MODEL)), replace(WRITTEN, runtime=runtime))
+        found = answer(estimator, replace(WRITTEN, runtime=runtime)).found
         return found.way.runtime, found.sequential_ms
 
     usual, limited = way_and_ms(None), way_and_ms(LIMITED.id)
     assert (usual[0], limited[0]) == (RUNTIME.id, LIMITED.id)
     assert limited[1] == pytest.approx(2.0 * (usual[1] or 0.0), rel=0.1)
-
-
-def test_of_equal_results_those_with_the_threads_of_the_framework_count_whatever_was_measured_last(
-    new: DataFolder,
-) -> None:
-    usual, two = (replace(RUNTIME, id=f"mxnet-1.9.1{threads}") for threads in ("", " threads-2"))
-    for runtime in (usual, two):
-        store_run(new, [MODEL], runtime=runtime)
-    estimator = ThreadSafeEstimator(SharedStore(new.store), new.cache)
-    for threads, runtime in ((None, usual), (2, two)):
-        found = estimator.estimate(decompose(graph_of(MODEL)), replace(WRITTEN, threads=threads))
-        assert found.way.runtime == runtime.id

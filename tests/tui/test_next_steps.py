@@ -40,7 +40,7 @@ def test_the_store_tells_what_is_known_of_a_model_on_a_system(measured: DataFold
     there = Choices(level=WRITTEN.level, system=OTHER_SYSTEM.id)
 
     def known() -> KnownAlready:
-        return ThreadSafeEstimator(SharedStore(measured.store), measured.cache).known_about("resnet18_v1", there)
+        return ThreadSafeEstimator(SharedStore(measured.store), measured).known_about("resnet18_v1", there)
 
     before = known()
     with ResultsDatabase(measured.store) as store:

@@ -30,14 +30,14 @@ from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.lines import Line, sparkline, width_of
-from dlbricks_tui.tui.open_model import ListedModels, id_of
+from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.requests import request_for
 from dlbricks_tui.tui.run.screen import head_lines, model_heading, model_row
 from dlbricks_tui.tui.run.setting_rows import SEVERAL_BATCHES, RunSetting, in_several_variants
-from dlbricks_tui.tui.run.settings import choices_after, settings_for
+from dlbricks_tui.tui.run.settings import settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.tui.workbench.answer import UnderWay, under_way
@@ -287,7 +287,7 @@ def test_several_values_of_a_setting_are_measured_in_one_run(data: DataFolder) -
     ]
 
 
-def test_limits_on_kernels_are_measured_in_one_run_and_the_first_one_is_shown_after_it(data: DataFolder) -> None:
+def test_limits_on_kernels_are_measured_in_one_run(data: DataFolder) -> None:
     path = saved(data.path, small())
     first = settings_for(Choices(), [source_of(path)], data, Config())
     assert [it.shown(first) for it in (RunSetting.INSTRUCTIONS, RunSetting.OPTIMISATION)] == ["all", "all"]
@@ -295,13 +295,9 @@ def test_limits_on_kernels_are_measured_in_one_run_and_the_first_one_is_shown_af
     assert RunSetting.OPTIMISATION.shown(several) == "basic,all"
     request = request_for([source_of(path)], {}, several, data)
     assert [it.runtime.kernels.optimisation for it in request.parts] == [Optimisation.BASIC, Optimisation.ALL]
-    # The results in view are among those of the run.
-    assert choices_after(several, data).runtime is None
     basic = replace(several, optimisations=(Optimisation.BASIC,))
     (measured,) = request_for([source_of(path)], {}, basic, data).parts
-    shown = choices_after(basic, data)
-    assert (shown.runtime, shown.format) == (measured.runtime.identity, Format.ONNX)
-    assert ListedModels().spec(source_of(path), shown).kernels.optimisation is Optimisation.BASIC
+    shown = Choices(runtime=measured.runtime.identity, format=Format.ONNX)
     # The limit in view is that of the next run.
     assert settings_for(shown, [source_of(path)], data, Config(), first).optimisations == (Optimisation.BASIC,)
     assert settings_for(Choices(), [source_of(path)], data, Config(), basic).optimisations == ()
@@ -313,13 +309,12 @@ def test_limits_that_a_runtime_lacks_are_refused_with_one_line(data: DataFolder)
     narrow = replace(settings, chosen=("default-onnx",), instructions=(InstructionSet.AVX2,))
     with pytest.raises(RegistryError, match="has no choice of instruction sets: leave avx2 out"):
         request_for([source_of(path)], {}, narrow, data)
-    assert choices_after(narrow, data).runtime is None
     few = replace(settings, chosen=("default-onnx",), probe_seconds=20.0, optimisations=tuple(Optimisation))
     with pytest.raises(RunError, match="a probe measures one combination"):
         request_for([source_of(path)], {}, few, data)
 
 
-def test_precisions_are_measured_in_one_run_and_the_first_one_is_shown_after_it(data: DataFolder) -> None:
+def test_precisions_are_measured_in_one_run(data: DataFolder) -> None:
     path = saved(data.path, small())
     first = settings_for(Choices(), [source_of(path)], data, Config())
     both = replace(first, precisions=(Precision.F32, Precision.INT8))
@@ -327,8 +322,7 @@ def test_precisions_are_measured_in_one_run_and_the_first_one_is_shown_after_it(
     assert [it.runtime.settings.precision for it in request.parts] == [Precision.F32, Precision.INT8]
     assert [request.part_label(it) for it in request.parts] == ["f32", "int8"]
     int8 = replace(first, precisions=(Precision.INT8,))
-    shown = choices_after(int8, data)
-    assert (shown.precision, shown.format) == (Precision.INT8, Format.ONNX)
+    shown = Choices().of_precision(Precision.INT8)
     # The precision in view is that of the next run.
     assert settings_for(shown, [source_of(path)], data, Config(), first).precisions == (Precision.INT8,)
     with pytest.raises(RegistryError, match="computes in f32 and not in int8"):
@@ -368,15 +362,6 @@ def test_the_variant_in_view_is_that_of_the_next_run_and_of_the_last_one(data: D
     assert settings_for(Choices(batch=8), found, data, Config(), several).batch_sizes == (1, 8)
     assert settings_for(Choices(batch=4), found, data, Config(), several).batch_sizes == (4,)
     assert settings_for(Choices(), found, data, Config(), several).batch_sizes == ()
-    for asked, shown in (
-        (several, Choices(batch=8)),
-        (replace(several, batch_sizes=(2, 4), threads=(1, 2)), Choices(batch=2, threads=2)),
-        (replace(several, batch_sizes=(), threads=(1,)), Choices(threads=1)),
-    ):
-        assert choices_after(asked, data) == shown
-    one_thread = Choices(runtime="mxnet-1.9.1 python-3.11 threads-1")
-    assert choices_after(replace(several, choices=one_thread, batch_sizes=(), threads=(1,)), data) == one_thread
-    assert choices_after(replace(several, choices=one_thread, batch_sizes=(), threads=(2,)), data).threads == 2
 
 
 def test_settings_of_a_run_belong_to_its_models_and_general_ones_to_the_session(data: DataFolder) -> None:

@@ -62,7 +62,7 @@ def test_models_are_scored_on_the_chosen_system(tmp_path: Path) -> None:
         store.add(
             system(), runtime(), *(it for hour, each in enumerate(models) for it in lawful_records(each, hour, **on))
         )
-    estimator = ThreadSafeEstimator(SharedStore(data.store), data.cache)
+    estimator = ThreadSafeEstimator(SharedStore(data.store), data)
     found = estimator.scores(models, Choices(system="c5.xlarge"))
     assert {score.basis for score in found} == {Basis.HISTORY, Basis.LEFT_OUT}
     assert estimator.scores(models, Choices(system="elsewhere")) == []

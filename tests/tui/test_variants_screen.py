@@ -211,11 +211,12 @@ def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: 
     session = Session(data, SAMPLE_MODELS)
     for threads, wanted in ((1, identities[1]), (2, identities[2]), (8, "")):
         choices = replace(CHOICES, runtime=None, threads=threads)
-        found = session.estimator.estimate(decomposition, choices)
+        found = session.estimator.answer(source, choices, lambda _: decomposition).found
         assert found.way.runtime == wanted
         assert (found.per_second is None) == (not wanted)
     # A runtime that was chosen has its own threads.
-    found = session.estimator.estimate(decomposition, replace(CHOICES, runtime=identities[1]))
+    chosen = replace(CHOICES, runtime=identities[1])
+    found = session.estimator.answer(source, chosen, lambda _: decomposition).found
     assert (found.variant.threads, found.variant.batch_size) == (1, 4)
     spec = ModelSpec(source, Level.WRITTEN, Choices().cutting, batch_size=4)
     points = {it.threads: it for it in read_thread_curve(session, spec, CHOICES).points}

@@ -81,8 +81,9 @@ def test_the_rows_tell_latencies_throughput_and_significance() -> None:
 def test_predictions_are_marked_and_an_uncertain_one_is_not_called_the_best() -> None:
     narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
     lines = ranking_lines(Ranking("net", "c5.xlarge", ranked([narrow, wide, timed(1, 10.0)])), 100)
-    _, best, _, uncertain, *_ = lines
-    assert "~" in best and best.endswith("best")
+    _, best, predicted_best, uncertain, *_ = lines
+    assert "~" not in best and best.endswith("best")
+    assert "~" in predicted_best and predicted_best.endswith("-50 % faster")
     assert "~" in uncertain and uncertain.endswith("alike")
     assert lines[-1] == "~ not all measured: the latency of some layers is predicted"
     assert ranking_lines(Ranking("net", "c5.xlarge", ranked([wide])), 100)[1].endswith("uncertain")

@@ -14,7 +14,8 @@ from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, newest_proof
 from dlbricks_tui.analysis.what_ifs import WholeModel, what_ifs_of
 from dlbricks_tui.analysis.written_times import WrittenTimes, written_times
 from dlbricks_tui.answers.analysis.measured_executions import MeasuredExecutions
-from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.answer import Answer
+from dlbricks_tui.answers.estimating import Estimator
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.run_command import reference_to, run_command
 from dlbricks_tui.answers.scope import MeasurementScope
@@ -129,22 +130,16 @@ class Analyser:
         self._named = named
         self._executions = MeasuredExecutions(estimator)
 
-    def __enter__(self) -> "Analyser":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._executions.close()
-
     def analyses(self, sources: Sequence[ModelSource]) -> Iterator[Analysis]:
         """Yield the analysis of each model."""
         scope = self._estimator.scope_of(sources)
         runtimes = MeasuredRuntimes(self._estimator.data, self._estimator.store, scope.system)
-        for answer in self._estimator.estimates(sources, scope):
+        for answer in self._estimator.answers(sources, scope):
             with without_cycle_search():
                 found = self._analysis(answer, scope, runtimes)
             yield found
 
-    def _analysis(self, answer: ModelWithEstimate, scope: MeasurementScope, runtimes: MeasuredRuntimes) -> Analysis:
+    def _analysis(self, answer: Answer, scope: MeasurementScope, runtimes: MeasuredRuntimes) -> Analysis:
         graph, found = answer.decomposition.graph, answer.found
         options = self._estimator.options
         execution = Execution(runtimes.of(found.way.runtime), graph.level, options.batch)
@@ -238,9 +233,7 @@ class Analyser:
             return found.named(source.name)
         return None
 
-    def _missing(
-        self, answer: ModelWithEstimate, baseline: MeasuredExecution, threads: int, peaks: str
-    ) -> Iterator[MissingPart]:
+    def _missing(self, answer: Answer, baseline: MeasuredExecution, threads: int, peaks: str) -> Iterator[MissingPart]:
         """Yield what the analysis lacks, on this host, with the commands that measure it."""
         execution, missing = baseline.execution, baseline.estimate.coverage.missing
         measured = self._reference(answer.source), execution.runtime, baseline.graph.level, execution.batch_size

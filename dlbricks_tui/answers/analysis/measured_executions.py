@@ -1,7 +1,7 @@
 """The executions of a model with results on a system, as the runtimes read the model."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,12 +10,11 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.batch_sizes import measured_batch_sizes
 from dlbricks_tui.answers.estimating import Estimator
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
-from dlbricks_tui.answers.opening import open_loader
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 
@@ -35,13 +34,7 @@ class MeasuredExecutions:
 
     def __init__(self, estimator: Estimator) -> None:
         self._estimator = estimator
-        self._open = ExitStack()
-        self._loaders: dict[Runtime | None, Loader] = {}
         self._usual_sizes: dict[object, int] = {}
-
-    def close(self) -> None:
-        """Close the loaders."""
-        self._open.close()
 
     def others(
         self, source: ModelSource, runtimes: MeasuredRuntimes, baseline: MeasuredExecution
@@ -83,7 +76,8 @@ class MeasuredExecutions:
         """Return the results of a model as a runtime has it; None if it cannot be read so, or not at this size."""
         form, runtime, level, batch = reading
         source = named.in_format(form)
-        estimator, loader = self._estimator, self._loader(runtime)
+        estimator = self._estimator
+        loader = estimator.readers.loader(runtime)
         options = estimator.options
         with suppress(*UNLOADABLE):
             if batch is not None and batch == self._usual_size(source, runtime, level):
@@ -101,24 +95,18 @@ class MeasuredExecutions:
         options = self._estimator.options
         with suppress(*UNLOADABLE):
             own = source.in_format(form)
-            return self._loader(runtime).load(own, Level.WRITTEN, options.inputs, options.values, batch)
+            return self._estimator.readers.loader(runtime).load(
+                own, Level.WRITTEN, options.inputs, options.values, batch
+            )
         return None
 
     def _usual_size(self, source: ModelSource, runtime: Runtime | None, level: Level) -> int:
         key = _network(source, runtime, level)
         if key not in self._usual_sizes:
             options = self._estimator.options
-            graph = self._loader(runtime).load(source, level, options.inputs, options.values)
+            graph = self._estimator.readers.loader(runtime).load(source, level, options.inputs, options.values)
             self._usual_sizes[key] = graph.batch_size
         return self._usual_sizes[key]
-
-    def _loader(self, runtime: Runtime | None) -> Loader:
-        if runtime not in self._loaders:
-            data, inputs_used = self._estimator.data, self._estimator.remarks.inputs_used
-            self._loaders[runtime] = self._open.enter_context(
-                open_loader(data, inputs_used, *([] if runtime is None else [runtime]))
-            )
-        return self._loaders[runtime]
 
 
 def _choices_of(one: MeasuredExecution) -> tuple[str, Level, int | None]:

@@ -10,7 +10,7 @@ from tinydb import where
 
 from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.measuring import several
-from dlbricks_tui.answers.opening import CutOptions, open_loader, require_batch_size
+from dlbricks_tui.answers.opening import CutOptions, Readers, require_batch_size
 from dlbricks_tui.answers.results import next_step
 from dlbricks_tui.answers.run_command import run_command
 from dlbricks_tui.answers.runtimes import RuntimesOnSystem, RuntimeVariants
@@ -40,6 +40,7 @@ from dlbricks_tui.runtime.variant import (
     stated_kernels,
     stated_precision,
     stated_threads,
+    states,
 )
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.errors import DamagedResultError
@@ -163,7 +164,8 @@ class _Comparison:
             raise self._refusals[0]
         refusals = tuple(dict.fromkeys(map(self._remarks.word_error, self._refusals)))
         left_out = 0 if self._options.names_a_combination else len(found.keys() - set(wanted))
-        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals, self._on_this_host)
+        own = self._inquiry(self._usual(runtimes[0])).decomposition.graph.batch_size if runtimes else 1
+        return Ranking(self._source.name, self._system, ranked(known), left_out, refusals, self._on_this_host, own)
 
     @contextmanager
     def _refusals_kept(self) -> Iterator[None]:
@@ -203,15 +205,16 @@ class _Comparison:
     def _wanted(self, runtimes: Sequence[RuntimeVariants], known: Collection[_Combination]) -> list[_Combination]:
         """Return the known combinations, with each value of the options in place of theirs.
 
-        A runtime without known ones has the combination that a run without options would measure. Where they were not
-        measured, unusual precisions and kernels are left out unless an option names them.
+        A runtime without known ones has the combination that a run without options would measure, or the one in which
+        it has measured most of other models: their results tell more. Where they were not measured, unusual precisions
+        and kernels are left out unless an option names them.
         """
         options, found = self._options, dict[_Combination, None]()
         for runtime in runtimes:
             usual = self._usual(runtime)
             own = [each for each in known if each.runtime == runtime]
             if not own and (options.names_a_combination or not known):
-                own = [usual]
+                own = [self._predictable(runtime, usual)]
             plain = [each for each in own if not self._differs_unasked(each, usual)]
             for each in own:
                 for threads, precision, instructions, optimisation, batch in product(
@@ -226,6 +229,13 @@ class _Comparison:
                     if wanted in known or not plain or not self._differs_unasked(wanted, usual):
                         found[wanted] = None
         return list(found)
+
+    def _predictable(self, runtime: RuntimeVariants, usual: _Combination) -> _Combination:
+        """Return the usual combination, or the one with most results if the usual one has none."""
+        plain = [it for it in runtime.measured if states(it, None, usual.precision, usual.kernels)]
+        if not plain or usual.identity in plain:
+            return usual
+        return usual._replace(threads=stated_threads(plain[0]))
 
     def _differs_unasked(self, each: _Combination, usual: _Combination) -> bool:
         """Return whether a combination differs from the usual one in its precision or kernels, without an option."""
@@ -278,14 +288,12 @@ class _Comparison:
         if here not in self._estimators:
             inputs_used, cut = self._remarks.inputs_used, self._options
             runtimes = [] if here is None else [here]
-            loader = self._open.enter_context(
-                open_loader(self._data, inputs_used, *runtimes, most_bytes=self._most_bytes)
-            )
+            readers = self._open.enter_context(Readers(self._data, inputs_used, *runtimes, most_bytes=self._most_bytes))
             options = EstimateOptions(
                 granularity=cut.granularity, cut=cut.cut, order=cut.order, inputs=cut.inputs, values=cut.values
             )
             self._estimators[here] = Estimator(
-                options, self._data, self._store, loader, self._remarks, options.compositions(), each.runtime.form
+                options, self._data, self._store, readers, self._remarks, options.compositions(), each.runtime.form
             )
         return self._estimators[here]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.answers.estimating import open_estimator
 from dlbricks_tui.answers.pairs.compared import Kind, NotComparableError
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide, compare_estimates
-from dlbricks_tui.estimate.inquiry import Inquiry
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Remarks
@@ -26,14 +25,14 @@ def compare_models(
             f"both are {first.name}: name two models, or `dlbricks compare {first.name}` for its runtimes and variants"
         )
     with open_estimator(options, data, remarks) as estimator:
-        answers = estimator.estimates([first, second], estimator.scope_of([first, second]))
+        answers = estimator.answers([first, second], estimator.scope_of([first, second]))
         if len(answers) < 2:
             raise NotComparableError("one of the two models cannot be read, so there is nothing to compare")
         sides = [
             EstimatedSide(
                 it.source.name,
                 it.found,
-                Inquiry(estimator.store, it.decomposition).end_to_end_samples_ms(it.found.way),
+                it.inquiry.end_to_end_samples_ms(it.found.way),
             )
             for it in answers
         ]

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dlbricks_tui.analysis.what_if import Execution
-from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.answer import Answer
+from dlbricks_tui.answers.estimating import Estimator
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.run_command import reference_to, run_command
@@ -211,10 +212,10 @@ class _Scenarios:
             notes=tuple(self._notes(service, prediction)),
         )
 
-    def _at(self, size: int | None) -> ModelWithEstimate:
+    def _at(self, size: int | None) -> Answer:
         """Return the model with its estimate at a batch size; None is that of its file."""
         estimator = self._estimator
-        (found,) = replace(estimator, options=replace(estimator.options, batch=size)).estimates(
+        (found,) = replace(estimator, options=replace(estimator.options, batch=size)).answers(
             [self._source], self._scope
         )
         return found

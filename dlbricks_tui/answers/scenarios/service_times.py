@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from tinydb import where
 
-from dlbricks_tui.answers.estimating import Estimator, ModelWithEstimate
+from dlbricks_tui.answers.answer import Answer
+from dlbricks_tui.answers.estimating import Estimator
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -28,7 +29,7 @@ _MOST_PREDICTED = 0.05
 class StoredService:
     """The results of a model that tell how long an instance takes for a batch."""
 
-    def __init__(self, estimator: Estimator, model: ModelWithEstimate, own_size: int, stream: LoadTest | None) -> None:
+    def __init__(self, estimator: Estimator, model: Answer, own_size: int, stream: LoadTest | None) -> None:
         self._estimator = estimator
         # At batch size 1.
         self._model = model
@@ -57,11 +58,9 @@ class StoredService:
         if size != 1:
             estimator, way = self._estimator, found.way
             options = replace(estimator.options, batch=None if size == self._own_size else size)
-            (asked,) = replace(estimator, options=options).inquiries(
-                [self._model.source], way.level, self._model.source.format, estimator.predictors
-            )
-            decomposition = asked.inquiry.decomposition
-            found = asked.inquiry.on(way.system, way.runtime) or asked.inquiry.empty(way.system, way.runtime)
+            asked = replace(estimator, options=options).inquiry(self._model.source, self._model.reading)
+            decomposition = asked.decomposition
+            found = asked.on(way.system, way.runtime) or asked.empty(way.system, way.runtime)
         inquiry = Inquiry(self._estimator.store, decomposition, self._estimator.compositions)
         service = self._service_of(size, inquiry, found)
         if service is not None:

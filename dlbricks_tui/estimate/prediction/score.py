@@ -6,7 +6,7 @@ from enum import Enum
 
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.compositions import milliseconds
-from dlbricks_tui.estimate.estimate import Estimate, estimate
+from dlbricks_tui.estimate.estimate import Estimate, Options, estimate
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.prediction.stored import examples_of
@@ -93,7 +93,8 @@ def scores(store: ResultsDatabase, way: Way, models: Sequence[Decomposition]) ->
         held = {each.pair for each in earlier}
         left = {pair: found for pair, found in knowledge.measured.items() if found.pair in held}
         predictor = train(earlier, widths_of=widths)
-        predicted = estimate(model, replace(knowledge, measured=left, predictor=lambda: predictor))  # noqa: B023
+        partly = replace(knowledge, measured=left, predictor=lambda: predictor)  # noqa: B023
+        predicted = estimate(model, partly, Options(any_part=True))
         if predicted.composed is not None and predicted.coverage.predicted:
             yield _score(name, basis, whole, predicted)
 

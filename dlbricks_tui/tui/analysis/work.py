@@ -56,11 +56,8 @@ def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config)
     silent = Remarks(lambda _: None, str, lambda *_: None)
     try:
         # A store of its own: reading models takes long, and other panels estimate meanwhile.
-        with (
-            open_estimator(options_of(spec, choices, config), session.data, silent) as estimator,
-            Analyser(estimator) as analyser,
-        ):
-            found = next(iter(analyser.analyses([spec.source])))
+        with open_estimator(options_of(spec, choices, config), session.data, silent) as estimator:
+            found = next(iter(Analyser(estimator).analyses([spec.source])))
     except UserError as error:
         return str(error)
     by_execution = {it.execution: it for it in found.executions}

@@ -11,6 +11,7 @@ from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.workbench.work import answer_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,9 +55,8 @@ def _estimated(session: Session, row: ComparableRow, settings: Settings) -> Esti
         return row.subject
     if not isinstance(row.subject, ModelSource):
         raise NotComparableError(f"{row.name} is no model")
-    decomposition = session.reader.decompose_model(settings.spec_of(row.subject))
-    found, samples_ms = session.estimator.estimate_with_samples(decomposition, settings.choices)
-    return EstimatedSide(row.name, found, samples_ms)
+    answer = answer_for(session, settings.spec_of(row.subject), settings.choices)
+    return EstimatedSide(row.name, answer.found, session.estimator.samples_ms(answer))
 
 
 def _named(store: ResultsDatabase, row: ComparableRow) -> NamedSide:

@@ -43,8 +43,6 @@ class RunHostScreen(PanelledScreen[None]):
         self._last: RunSettings | None = None
         self._last_of: dict[frozenset[ModelId], RunSettings] = {}
         self._last_config: Config | None = None
-        # The choices before the last run, and those that it has set to show its results.
-        self._shown_by_run: tuple[Choices, Choices] | None = None
 
     @property
     def measuring(self) -> bool:
@@ -53,10 +51,6 @@ class RunHostScreen(PanelledScreen[None]):
 
     def run_has_stopped(self) -> None:
         """Do the work that waited for the run to pause or end."""
-
-    def choose(self, choices: Choices) -> None:
-        """Apply other settings, under which the results of a run are found."""
-        raise NotImplementedError
 
     @property
     def is_expert(self) -> bool:
@@ -86,9 +80,6 @@ class RunHostScreen(PanelledScreen[None]):
             if settings is not None:
                 self._last = self._last_of[_ids(sources)] = settings
                 self._last_config = self._config()
-                if (shown := self._shown_after(settings)) != choices:
-                    self._shown_by_run = choices, shown
-                    self.choose(shown)
                 self.run_in_thread(partial(self._start, sources, shapes, settings), "start run")
 
         try:
@@ -177,15 +168,7 @@ class RunHostScreen(PanelledScreen[None]):
             # A change of the config overrides the settings of earlier runs.
             self._last, self._last_of = None, {}
         last = self._last_of.get(_ids(sources))
-        if last is None and self._shown_by_run is not None:
-            choices = _without(choices, *self._shown_by_run)
         return settings_for(choices, sources, self.session.data, config, last, self._last)
-
-    def _shown_after(self, settings: RunSettings) -> Choices:
-        """Return the choices under which the measured files of the models are shown."""
-        from dlbricks_tui.tui.run.settings import choices_after
-
-        return choices_after(settings, self.session.data)
 
     def _start(
         self, sources: Sequence[ModelSource], shapes: Mapping[ModelId, Mapping[str, Shape]], settings: RunSettings
@@ -226,13 +209,6 @@ class RunHostScreen(PanelledScreen[None]):
 
 def _ids(sources: Sequence[ModelSource]) -> frozenset[ModelId]:
     return frozenset(map(id_of, sources))
-
-
-def _without(choices: Choices, before: Choices, shown: Choices) -> Choices:
-    """Return the choices without the variant that a run of other models has set; the user's own choices stay."""
-    names = ("batch", "threads", "runtime", "precision", "format")
-    changed = [it for it in names if getattr(before, it) != getattr(shown, it) == getattr(choices, it)]
-    return replace(choices, **{name: getattr(before, name) for name in changed})
 
 
 def _of_runs(config: Config) -> tuple[object, ...]:

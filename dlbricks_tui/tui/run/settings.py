@@ -1,7 +1,6 @@
-"""The settings of a run: those that it begins with, and what is shown after it."""
+"""The settings of a run, and those that it begins with."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,14 +9,12 @@ from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.library import ModelSource, shared_formats
-from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
     InstructionSet,
     Optimisation,
     Precision,
-    stated_threads,
 )
 from dlbricks_tui.tui.choices import Choices, next_of
 
@@ -112,39 +109,6 @@ def _in_view(settings: RunSettings, registry: Registry) -> RunSettings:
         levels = () if optimisation is USUAL_KERNELS.optimisation else (optimisation,)
         settings = replace(settings, optimisations=levels)
     return settings
-
-
-def choices_after(settings: RunSettings, data: DataFolder) -> Choices:
-    """Return the choices of a run that show what it measures: the files, a batch size and a number of threads."""
-    registry, shown = Registry(data.path), settings.choices
-    measured = registry.find(settings.chosen[0]).traits.format
-    if measured is not (shown.format or registry.preferred_format):
-        shown = replace(shown, runtime=None, format=measured)
-    sizes, threads = settings.batch_sizes or (None,), settings.threads or (None,)
-    if shown.precision not in settings.precisions:
-        shown = shown.of_precision(settings.precisions[0])
-    if shown.batch not in sizes:
-        shown = replace(shown, batch=sizes[0])
-    of_runtime = shown.threads if shown.runtime is None else stated_threads(shown.runtime)
-    if of_runtime not in threads:
-        shown = replace(shown, threads=threads[0], runtime=None)
-    return _with_kernels(shown, settings, registry)
-
-
-def _with_kernels(shown: Choices, settings: RunSettings, registry: Registry) -> Choices:
-    """Return choices with the first limits on kernels that a run measures, unless they have some of these limits."""
-    instructions = settings.instructions or (USUAL_KERNELS.instructions,)
-    optimisations = settings.optimisations or (USUAL_KERNELS.optimisation,)
-    kernels = shown.kernels
-    if kernels.instructions in instructions and kernels.optimisation in optimisations:
-        return shown
-    limits = settings.instructions[:1] or (None,), settings.optimisations[:1] or (None,)
-    # The run itself refuses what its runtime lacks.
-    with suppress(RegistryError):
-        usual = registry.find(settings.chosen[0]).with_precision(shown.precision).with_threads(shown.threads)
-        runtime = usual.with_kernels(limits[0][0], limits[1][0])
-        shown = replace(shown, runtime=runtime.identity, threads=None, format=runtime.traits.format)
-    return shown
 
 
 def runtimes_for(registry: Registry, sources: Sequence[ModelSource]) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def predict_scenario(
         with open_estimator(options, session.data, silent) as estimator:
             found = scenario_answer(estimator, spec.source, _options_for(estimator, spec, settings))
             scope = estimator.scope_of([spec.source])
-            results = tuple(it.found for it in estimator.estimates([spec.source], scope))
+            results = tuple(it.found for it in estimator.answers([spec.source], scope))
             if found.scenario.kind is not Kind.SERVER:
                 return ScenarioView(found, (), results)
             return ScenarioView(found, tuple((it.rate, it.latency_ms.value) for it in found.curve()), results)

@@ -15,7 +15,8 @@ from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders
 from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.numbers import milliseconds, sign_of
+from dlbricks_tui.wording.answers import combination_words, figure_number
+from dlbricks_tui.wording.numbers import PARTLY, milliseconds
 
 _MS, _COST, _REMARKS = 11, 11, 20
 _LEAST_BAR, _WIDEST_BAR = 4, 16
@@ -29,9 +30,9 @@ class MachinesPanel(ItemPanel[Candidate]):
     REACHED_BY = "systems.go_to_machines"
     HEADED = True
     ABOUT = (
-        "The estimate of the open model on each system, by the runtime that covers most of it there, and the cost of a"
-        " million inferences one after another on an otherwise idle machine. … before a latency: part of the model was"
-        " not measured there; ~: part of it is predicted. Such a machine is never called the best."
+        "The answer of the open model on each system, with its combination, and the cost of a million inferences one"
+        " after another on an otherwise idle machine. … before a latency: part of the model was not measured there;"
+        " ~: a predicted range."
     )
 
     ORDERS: ClassVar[Orders] = {
@@ -98,18 +99,18 @@ class MachinesPanel(ItemPanel[Candidate]):
     def _row(self, index: int, width: int) -> Line:
         it = self.found[index]
         longest_ms = max(each.latency_ms for each in self.found) or 1.0
-        found = it.estimate.estimate
-        sign = sign_of(partial=found.is_partial, predicted=found.coverage.predicted > 0)
+        figure = figure_number(it.estimate) or f"{PARTLY}{milliseconds(it.latency_ms)}"
+        said = ", ".join(filter(None, (remarks_on(self.items)[self.items.index(it)], combination_words(it.estimate))))
         cost = "-" if it.dollars_per_million is None else f"$ {it.dollars_per_million:.2f}"
         name, room = self._widths(width)
         return (
             column(it.estimate.way.system, name),
-            number_column(f"{sign}{milliseconds(it.latency_ms)}", _MS, "strong" if it.complete else "warn"),
+            number_column(figure, _MS, "strong" if it.complete else "warn"),
             Span(" "),
             *bar(it.latency_ms / longest_ms, room),
             number_column(cost, _COST),
             # A search hides systems, but the quickest one stays the same.
-            Span(f"  {remarks_on(self.items)[self.items.index(it)]}", "good" if it.complete else "muted"),
+            Span(f"  {said}", "good" if it.complete else "muted"),
         )
 
     def _widths(self, width: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from textual import on
 
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
+from dlbricks_tui.tui.analysis.work import options_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.systems import actions, work
@@ -20,6 +21,7 @@ from dlbricks_tui.wording.machines import machines_answer, machines_question
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.store.records import Runtime
     from dlbricks_tui.tui.choices import Choices
@@ -41,11 +43,11 @@ class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
         "this host."
     )
 
-    def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices) -> None:
+    def __init__(self, session: Session, spec: ModelSpec | None, choices: Choices, config: Config) -> None:
         super().__init__()
         self._session = session
         self._spec = spec
-        self._choices = choices
+        self._choices, self._config = choices, config
         self._runtimes: Mapping[str, Runtime] = {}
         self._found: tuple[Candidate, ...] | None = None
         self._systems = SystemsPanel()
@@ -108,7 +110,8 @@ class SystemsScreen(AnsweringScreen[tuple[str, Level]]):
         """
         yield partial(self._show_systems, work.list_systems(self._session))
         if self._spec is not None:
-            yield partial(self._show_machines, work.rank(self._session, self._spec, self._choices.workers))
+            options = options_of(self._spec, self._choices, self._config)
+            yield partial(self._show_machines, work.rank(self._session, self._spec, options))
         yield partial(self._doctor.show, work.examine())
 
     def _show_systems(self, found: work.Systems) -> None:

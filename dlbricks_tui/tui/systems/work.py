@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.estimate.comparison import candidates, names_of, read_prices
-from dlbricks_tui.estimate.estimate import Options
-from dlbricks_tui.estimate.inquiry import Inquiry
-from dlbricks_tui.estimate.lookup import levels_measured
-from dlbricks_tui.estimate.predictors import Predictors
-from dlbricks_tui.estimate.selection import preferred_level
-from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings
 from dlbricks_tui.store.filters import equal
@@ -20,9 +14,9 @@ from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.host.noise import Finding
-    from dlbricks_tui.models.graph import Level
     from dlbricks_tui.store.records import Peaks, Runtime, System
     from dlbricks_tui.store.selections import Combination
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -87,26 +81,13 @@ def examine() -> tuple[Finding, ...]:
     return tuple(findings())
 
 
-def rank(session: Session, spec: ModelSpec, workers: int) -> tuple[Candidate, ...]:
-    """Estimate a model on every system, at the level that was measured there."""
-    prices = read_prices(session.data.path)
-    with session.store.held() as store:
-        store.refresh()
-        known = by_id(store.systems())
-        levels = {system: preferred_level(levels_measured(store, system, None)) for system in known}
-    inquiries = {level: _inquiry(session, spec, level, workers) for level in set(levels.values())}
-    found: list[SystemEstimate] = []
-    for level, inquiry in inquiries.items():
-        if inquiry is not None:
-            with session.store.held():
-                found += inquiry.with_predicted({it: inquiry.on(it, None) for it in known if levels[it] is level})
-    return candidates(found, known, prices)
+def rank(session: Session, spec: ModelSpec, options: EstimateOptions) -> tuple[Candidate, ...]:
+    """Return the answers of a model on every system, the fastest first."""
+    from dlbricks_tui.answers.estimating import Remarks, open_estimator
 
-
-def _inquiry(session: Session, spec: ModelSpec, level: Level, workers: int) -> Inquiry | None:
-    decomposition = session.reader.decompose_cached(replace(spec, level=level))
-    if decomposition is None:
-        return None
-    named = replace(decomposition, graph=replace(decomposition.graph, name=spec.source.name))
-    with session.store.held() as store:
-        return Inquiry(store, named, Options(workers=workers), Predictors(store, session.data.cache))
+    prices, silent = read_prices(session.data.path), Remarks(lambda _: None, str, lambda *_: None)
+    # A store of its own: reading models takes long, and other panels estimate meanwhile.
+    with open_estimator(options, session.data, silent) as estimator:
+        known = by_id(estimator.store.systems())
+        found = estimator.on_systems([spec.source], list(known))
+    return candidates(found[spec.source.name], known, prices)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.tui.lines import Line, Span, column, line, number_column
 from dlbricks_tui.tui.run.words import on_its_way
+from dlbricks_tui.wording.answers import answer_words, faster_words
 from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
 
@@ -107,11 +108,22 @@ def so_far_lines(under_way: UnderWay, width: int) -> Iterator[Line]:
         yield line(Span(f"{_interval(estimate)} so far; more samples narrow it.", "muted"))
 
 
-def answer_lines(found: SystemEstimate, width: int, *, is_here: bool) -> Iterator[Line]:
+def answer_lines(
+    found: SystemEstimate,
+    width: int,
+    now: float,
+    *,
+    chosen: bool = False,
+    fastest: SystemEstimate | None = None,
+    on: str = "",
+) -> Iterator[Line]:
     """Yield the answer in a sentence, the picture, and how the estimate and the measurement agree.
 
-    There is none for an estimate that lacks layers.
+    There is no picture of an estimate that lacks layers. `on` names the system, unless that is this host.
     """
+    yield line(Span(answer_words(found, now, chosen=chosen, on=on), "strong"))
+    if faster := faster_words(found, fastest, now):
+        yield line(Span(faster, "warn"))
     composed, whole = found.estimate.composed, found.end_to_end
     if composed is None or found.estimate.is_partial or not composed.sequential_ms:
         return
@@ -119,15 +131,7 @@ def answer_lines(found: SystemEstimate, width: int, *, is_here: bool) -> Iterato
 
     interval = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
     is_predicted = found.estimate.coverage.predicted > 0
-    sign = PREDICTED if is_predicted else ""
-    best = interval if whole is None or not whole.value_ms else whole
-    by = "estimated" if best is interval else "measured"
-    if is_predicted and best is interval:
-        by = "predicted"
-    place = "here" if is_here else "there"
-    took = f"{sign if best is interval else ''}{milliseconds(best.value_ms)} ms"
-    yield line(Span(f"It takes {took} {place} ({by}).", "strong"))
-    yield from _bars(interval, whole, width, sign)
+    yield from _bars(interval, whole, width, PREDICTED if is_predicted else "")
     yield line(Span(_agreement(interval, whole, is_predicted=is_predicted), "muted"))
     yield from (line(Span(told, "warn")) for told in doubts_about(found))
 

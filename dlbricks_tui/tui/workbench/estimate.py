@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
+from dlbricks_tui.tui.ages import now
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line, spread, width_of
@@ -28,7 +28,8 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
     estimate_rows,
 )
 from dlbricks_tui.tui.workbench.slow_layers import LayerStop
-from dlbricks_tui.wording.numbers import counted, milliseconds, part_of, sign_of
+from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
+from dlbricks_tui.wording.numbers import counted, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -264,14 +265,15 @@ class Headline(LineBar):
         super().__init__(id="headline")
         self._model = ""
         self._choices = Choices()
-        self._system_estimate: SystemEstimate | None = None
+        self._found: SystemEstimate | None = None
+        self._is_chosen = False
         self._under_way = NOTHING_UNDER_WAY
         self._expert = False
 
     def show(
-        self, model: str, choices: Choices, system_estimate: SystemEstimate | None, *, expert: bool = False
+        self, model: str, choices: Choices, found: SystemEstimate | None, *, expert: bool = False, chosen: bool = False
     ) -> None:
-        self._model, self._choices, self._system_estimate = model, choices, system_estimate
+        self._model, self._choices, self._found, self._is_chosen = model, choices, found, chosen
         self._expert = expert
         self.refresh()
 
@@ -286,10 +288,7 @@ class Headline(LineBar):
         settings = self._expert_words(width)
         room = width - width_of(left) - width_of((_dotted(settings),))
         left = (*left, *_as_far_as_they_fit(self._said(), room))
-        with_variant = _dotted([*settings, *self._variant_words()])
-        # The figures are more important than the variant.
-        fits = width_of(left) + width_of((with_variant,)) <= width
-        return (spread(left, (with_variant if fits else _dotted(settings),), width),)
+        return (spread(left, (_dotted(settings),), width),)
 
     def _expert_words(self, width: int) -> list[str]:
         """Return the expert settings: all of them to an expert, else those that are not as usual."""
@@ -299,48 +298,28 @@ class Headline(LineBar):
             words |= {Setting.CUT: how.cut.value, Setting.WORKERS: counted(how.workers, "worker")}
         return [word for setting, word in words.items() if setting in shown]
 
-    def _variant_words(self) -> list[str]:
-        """Return the runtime, threads and batch size of the estimate."""
-        found = self._system_estimate
-        if found is None or not found.way.runtime:
-            return []
-        variant = found.variant
-        runtime = found.way.runtime.partition(" ")[0]
-        return [runtime, threads_in_words(variant.threads), batch_in_words(variant.batch_size)]
-
     def _said(self) -> Sequence[Line]:
-        """Return the model and its figures, the most important first."""
+        """Return the model and its answer, the most important first."""
         if not self._model:
             return [line(Span(" How fast does it run here?", "muted"))]
         name = line(Span(f" {self._model} ", "strong"))
-        if self._system_estimate is None:
+        if self._found is None:
             return [name]
-        if replaces(self._under_way, self._system_estimate):
+        found = self._found
+        if replaces(self._under_way, found):
             so_far = self._under_way.estimate
             if so_far is None:
                 return [name, line(Span(" is being measured ", "muted"))]
             return [name, line(Span(f" {milliseconds(so_far.value_ms)} ms", "strong"), Span(" so far ", "muted"))]
-        found, precision = self._system_estimate.estimate, self._system_estimate.variant.precision
-        if found.obstacle:
+        if found.estimate.obstacle and found.figure is None:
             return [name, line(Span(" no estimate possible ", "warn"))]
-        composed, coverage, workers = found.composed, found.coverage, found.options.workers
-        if composed is None:
-            return [name]
-        sign = sign_of(partial=found.is_partial, predicted=coverage.predicted > 0)
-        measured = f"{part_of(coverage.measured, coverage.layers)} measured"
-        # The second number is for the selected number of workers.
-        second_ms, by = composed.parallel_ms, "parallel"
-        if workers is not None and composed.workers_ms is not None:
-            second_ms, by = composed.workers_ms, counted(workers, "worker")
+        chosen = ", as chosen" if self._is_chosen else ""
+        on = f", on {self._choices.system}" if self._choices.system is not None else ""
         return [
             name,
-            line(
-                Span(f" {sign}{milliseconds(composed.sequential_ms)} ms", "strong"),
-                Span(" unfused " if found.is_unfused else " sequential ", "muted"),
-                *([Span(f" {precision.in_words} ", "warn")] if precision.is_unchecked else []),
-            ),
-            line(Span(f" {sign}{milliseconds(second_ms)} ms", "strong"), Span(f" {by} ", "muted")),
-            line(Span(f" only {measured}", "warn") if not coverage.complete else Span(f" {measured}", "muted")),
+            line(Span(f" {figure_text(found)}", "strong")),
+            line(Span(f" {origin_words(found, now())}", "muted")),
+            line(Span(f" {combination_words(found)}{on}{chosen}", "muted")),
         ]
 
 

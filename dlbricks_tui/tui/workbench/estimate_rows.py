@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.tui.ages import measured_ago
+from dlbricks_tui.tui.ages import measured_ago, now
 from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import (
@@ -56,9 +56,9 @@ def setting_text(setting: Setting, choices: Choices, available: Available) -> st
     if setting is Setting.SYSTEM:
         return "this host" if value is None else _name_of(value, available.systems)
     if setting is Setting.RUNTIME:
-        return "best covered" if value is None else _runtime_name(value, available.runtimes)
+        return "the fastest" if value is None else _runtime_name(value, available.runtimes)
     if setting is Setting.BATCH:
-        return "of the file" if value is None else f"{value}"
+        return "as in the file" if value is None else f"{value}"
     if setting is Setting.THREADS:
         return "any number" if value is None else f"{value}"
     if setting is Setting.PREDICTIONS:
@@ -102,7 +102,7 @@ class EstimateRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EstimateView:
-    """The estimate of one model with its explanation."""
+    """The answer of one model with its explanation."""
 
     system_estimate: SystemEstimate
     # The speed-up of the parallel composition over the sequential one.
@@ -115,6 +115,9 @@ class EstimateView:
     other_systems: tuple[str, ...] = ()
     # The suggested next steps.
     steps: tuple[NextStep, ...] = ()
+    # True if the user chose the combination, and the fastest one that was measured if that is another.
+    is_chosen: bool = False
+    fastest: SystemEstimate | None = None
 
 
 # Lines in place of an estimate.
@@ -151,8 +154,9 @@ def estimate_rows(
         # Predictions beside the figures of the run would confuse.
         hint = Hint("{workbench.show_run} shows the run", "muted").line
         return (*_plain((*so_far_lines(under_way, width), hint), width), EstimateRow(BLANK), *settings)
+    is_here = choices.system in (None, available.host)
     answer = (
-        *answer_lines(content.system_estimate, width, is_here=choices.system in (None, available.host)),
+        *_answer(content, width, "" if is_here else _name_of(choices.system or "", available.systems)),
         *_what_next(content, under_way, shown),
     )
     coverage = *_plain(_coverage(content.system_estimate, width), width), EstimateRow(BLANK)
@@ -173,6 +177,13 @@ def estimate_rows(
             width,
         ),
     )
+
+
+def _answer(view: EstimateView, width: int, on: str) -> Iterator[Line]:
+    """Yield the answer, unless there is none at all: then the lines below say what to do."""
+    found = view.system_estimate
+    if found.figure is not None or (found.is_measured and not found.estimate.obstacle):
+        yield from answer_lines(found, width, now(), chosen=view.is_chosen, fastest=view.fastest, on=on)
 
 
 def _what_next(view: EstimateView, under_way: UnderWay, shown: Shown) -> Iterator[Line]:
@@ -204,7 +215,8 @@ def _latencies(view: EstimateView, under_way: UnderWay) -> Iterator[Line]:
             yield _measured(system_estimate.end_to_end)
         return
     if composed is None:
-        yield line(Span("Not measured here yet.", "strong"))
+        if not system_estimate.is_measured:
+            yield line(Span("Not measured here yet.", "strong"))
         if not under_way.words:
             yield Hint("{workbench.start_run} runs its bricks", "muted").line
         yield from _on_the_way(view, under_way)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.tui.lines import Line, Span, column, cut
+from dlbricks_tui.wording.answers import combination_words, figure_number
 from dlbricks_tui.wording.numbers import PREDICTED, age, milliseconds, part_of, percent
 
 if TYPE_CHECKING:
@@ -22,42 +23,42 @@ _GAP = 1
 
 @dataclass(frozen=True, slots=True)
 class KnownLatency:
-    """The known latency of a model, for one cell."""
+    """The answer of a model, for the cells of its row."""
 
-    sequential_ms: float | None
+    # In milliseconds: `16.70`, `~8.1-15`; empty if there is none.
+    figure: str
+    # The latency that the list is sorted by; None without a figure.
+    whole_ms: float | None
     # The number of measured layers.
     measured: int
     layers: int
     # True if an estimate is possible at all.
     possible: bool = True
-    # True if layers that were not measured have a predicted latency, so that the sum is of all layers.
+    # True if the figure is a prediction.
     predicted: bool = False
     end_to_end_ms: float | None = None
     per_second: float | None = None
-    runtime: str = ""
+    # The runtime and its variant: `mxnet, 2 threads, batch 1`.
+    combination: str = ""
     # The time of the oldest measurement in it, in seconds since 1970; None if nothing was measured.
     since: float | None = None
 
-    @property
-    def whole_ms(self) -> float | None:
-        """The latency of the whole model; None if the sum lacks layers."""
-        return self.sequential_ms if self.predicted or self.measured >= self.layers else None
 
-
-def known_latency(system_estimate: SystemEstimate) -> KnownLatency:
-    """Return an estimate as the list shows it."""
-    found, timed = system_estimate.estimate, system_estimate.end_to_end
-    between = system_estimate.measured_between
+def known_latency(one: SystemEstimate) -> KnownLatency:
+    """Return an answer as the list shows it."""
+    found, timed, figure = one.estimate, one.end_to_end, one.figure
+    whole_ms = None if figure is None else figure.latency.value_ms
     return KnownLatency(
-        system_estimate.sequential_ms,
-        found.coverage.measured,
+        figure_number(one),
+        whole_ms,
+        found.coverage.measured if one.is_measured else 0,
         found.coverage.layers,
-        not found.obstacle,
-        found.coverage.predicted > 0 and not found.is_partial,
+        not found.obstacle or figure is not None,
+        figure is not None and not figure.is_measured,
         None if timed is None else timed.value_ms,
-        system_estimate.per_second,
-        system_estimate.way.runtime,
-        None if between is None else between[0],
+        one.variant.batch_size / whole_ms * 1000 if whole_ms else None,
+        combination_words(one),
+        figure.between[0] if figure is not None and figure.between is not None else None,
     )
 
 
@@ -90,7 +91,7 @@ def _format(source: ModelSource, _: KnownLatency | None, __: float) -> tuple[str
 
 
 def _runtime(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
-    return latency.runtime if latency is not None and latency.sequential_ms is not None else UNKNOWN, "muted"
+    return latency.combination if latency is not None and latency.figure else UNKNOWN, "muted"
 
 
 def _per_second(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
@@ -112,27 +113,24 @@ def _age(_: ModelSource, latency: KnownLatency | None, now: float) -> tuple[str,
 def _estimate(_: ModelSource, latency: KnownLatency | None, __: float) -> tuple[str, str]:
     if latency is not None and not latency.possible:
         return "none", "warn"
-    if latency is None or latency.sequential_ms is None:
+    if latency is None or (not latency.figure and not latency.measured):
         return UNKNOWN, "muted"
-    if latency.predicted:
-        return f"{PREDICTED}{milliseconds(latency.sequential_ms)}", "warn"
-    if latency.measured < latency.layers:
-        # A sum over part of a model would invite wrong comparisons.
+    if not latency.figure:
         return f"{part_of(latency.measured, latency.layers)} run", "warn"
-    return milliseconds(latency.sequential_ms), "strong"
+    return latency.figure, "warn" if latency.predicted else "strong"
 
 
 # The most important last: the first ones are dropped when the panel is narrow.
 COLUMNS = (
     ModelColumn("task", "task", 4, "the task: image classification (IC), object detection (OD), ...", _task, False),
     ModelColumn("format", "format", 11, "the formats of its files", _format, False),
-    ModelColumn("runtime", "runtime", 20, "the runtime of the estimate", _runtime, False),
+    ModelColumn("runtime", "runtime", 29, "the runtime, threads and batch size of the answer", _runtime, False),
     ModelColumn("layers", "layers", 6, "the number of layers", _layers),
     ModelColumn("unique", "unique", 6, "the share of layers that differ from all others", _unique),
-    ModelColumn("per_second", "per s", 8, "images, sentences or rows in a second, by the estimate", _per_second),
+    ModelColumn("per_second", "per s", 8, "images, sentences or rows in a second, by the answer", _per_second),
     ModelColumn("measured", "measured", 8, "the end-to-end latency in ms", _measured),
-    ModelColumn("age", "age", 6, "the age of the oldest measurement in the estimate", _age),
-    ModelColumn("estimate", "est. ms", 8, "the sequential estimate in ms", _estimate),
+    ModelColumn("age", "age", 6, "the age of the oldest measurement in the answer", _age),
+    ModelColumn("estimate", "ms", 10, "the answer in ms: the fastest one measured, or a predicted range", _estimate),
 )
 FIRST_COLUMNS = ("task", "layers", "unique", "age", "estimate")
 

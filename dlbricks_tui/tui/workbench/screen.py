@@ -123,8 +123,8 @@ class WorkbenchScreen(ViewsScreen):
         sample = self._library.named(FIRST_SAMPLE)
         if self._prepares_sample and sample is not None:
             self._prepares_sample = False
-            spec = self._library.spec(sample, self.choices)
-            self.run_in_thread(lambda: work.read_model(self.session.reader, spec), "prepare")
+            read = partial(work.read_model, self.session, self._library.spec(sample, self.choices), self.choices)
+            self.run_in_thread(read, "prepare")
 
     def _open_sample(self) -> None:
         # A quick user is here before the library is read.
@@ -183,7 +183,7 @@ class WorkbenchScreen(ViewsScreen):
         self._estimate.show_waiting()
         self._show_run_of_it()
         self._show_headline()
-        self.run_in_thread(lambda: work.read_model(self.session.reader, spec), "model", self._model_read)
+        self.run_in_thread(partial(work.read_model, self.session, spec, self.choices), "model", self._model_read)
 
     def _open_in_front(self, source: ModelSource) -> None:
         self.open(source)
@@ -250,13 +250,16 @@ class WorkbenchScreen(ViewsScreen):
             self._ask_for_shapes(self._spec.source, found.inputs, found.reason)
 
     def _update_estimate(self, refresh: bool = False) -> None:
-        if self._opened is not None:
+        if self._opened is not None and self._spec is not None:
             own = sum(source.task is None for source in self._library.sources)
-            estimate = partial(work.estimate_model, self.session, self._opened, self.choices, refresh, own)
+            estimate = partial(work.estimate_model, self.session, self._spec, self._opened, self.choices, refresh, own)
             self.run_in_thread(estimate, "model", self._model_estimated)
 
     def _model_estimated(self, found: work.OpenModelEstimate) -> None:
         self._view = found.view
+        if found.opened is not self._opened:
+            self._opened = found.opened
+            self._tree.show(found.opened)
         self._tree.show_latencies(found.latencies)
         self._show_details()
         self._estimate.show(found.view)
@@ -295,7 +298,7 @@ class WorkbenchScreen(ViewsScreen):
 
     def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
         source, latency = found
-        if latency is not None and latency.sequential_ms is not None and choices == self.choices:
+        if latency is not None and choices == self.choices:
             self._models.show_latency(source, latency)
 
     def _look_for_bricks(self) -> None:
@@ -337,6 +340,7 @@ class WorkbenchScreen(ViewsScreen):
             self.choices,
             self._view.system_estimate if self._view else None,
             expert=self.is_expert,
+            chosen=self._view is not None and self._view.is_chosen,
         )
 
     # Actions

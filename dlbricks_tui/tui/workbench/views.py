@@ -217,7 +217,7 @@ class ViewsScreen(ArrangedScreen):
     def action_show_systems(self) -> None:
         from dlbricks_tui.tui.systems.screen import SystemsScreen
 
-        self.ask(SystemsScreen(self.session, self._spec, self.choices), self._system_taken)
+        self.ask(SystemsScreen(self.session, self._spec, self.choices, self._config()), self._system_taken)
 
     def action_show_fleet(self) -> None:
         from dlbricks_tui.tui.fleet.fleets import sources_of

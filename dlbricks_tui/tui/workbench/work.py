@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from textual.worker import get_current_worker
 
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, UnknownModelError, UnreadableModelError
+from dlbricks_tui.models.errors import (
+    FusionRefusedError,
+    MissingShapeError,
+    ModelError,
+    UnknownModelError,
+    UnreadableModelError,
+)
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
@@ -22,6 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from dlbricks_tui.answers.answer import Answer, Reading
+    from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
@@ -97,10 +107,17 @@ class Refusal(NamedTuple):
     inputs: Mapping[str, Shape] = {}
 
 
-def read_model(reader: ModelReader, spec: ModelSpec) -> OpenModel | Refusal:
-    """Read and decompose a model."""
+def answer_for(session: Session, spec: ModelSpec, choices: Choices) -> Answer:
+    """Return the answer of a model; the framework reads it if necessary. Raise UserError if it cannot be read."""
+    return session.estimator.answer(
+        spec.source, choices, lambda reading: session.reader.decompose_model(spec.read_as(reading))
+    )
+
+
+def read_model(session: Session, spec: ModelSpec, choices: Choices) -> OpenModel | Refusal:
+    """Read a model as the runtime of its answer does, and decompose it."""
     try:
-        return reader.open(spec)
+        return session.reader.open(spec.read_as(answer_for(session, spec, choices).reading))
     except MissingShapeError as error:
         return Refusal(str(error), inputs=error.examples)
     except FusionRefusedError as error:
@@ -112,24 +129,29 @@ def read_model(reader: ModelReader, spec: ModelSpec) -> OpenModel | Refusal:
 
 
 class OpenModelEstimate(NamedTuple):
-    """The estimate of the open model, and the latencies of its parts."""
+    """The answer of the open model, the latencies of its parts, and the model as the runtime of the answer reads it."""
 
     view: EstimateView
     latencies: PartLatencies
+    opened: OpenModel
 
 
 def estimate_model(
-    session: Session, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
+    session: Session, spec: ModelSpec, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
 ) -> OpenModelEstimate:
-    """Estimate the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
+    """Answer for the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
     from dlbricks_tui.tui.workbench.parts import PartLatencies
 
     if refresh:
         session.estimator.refresh()
-    view = session.estimator.explain(opened.decomposition, choices)
+    answer = answer_for(session, spec, choices)
+    if answer.decomposition is not opened.decomposition:
+        # Another runtime answers now, and reads the model in its own way.
+        opened = session.reader.open(spec.read_as(answer.reading))
+    view = session.estimator.explain(answer)
     known = session.estimator.known_about(opened.graph.name, choices)
     view = replace(view, steps=next_steps(known._replace(own_models=own_models)))
-    return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate))
+    return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate), opened)
 
 
 class VariantCurve(NamedTuple):
@@ -145,12 +167,10 @@ def read_batch_curve(session: Session, spec: ModelSpec, choices: Choices) -> Var
     refusal = ""
     for batch_size in with_own(BATCH_SIZES, choices.batch):
         try:
-            decomposition = session.reader.decompose_model(replace(spec, batch_size=batch_size))
+            found.append(answer_for(session, replace(spec, batch_size=batch_size), choices).found)
         except UserError as error:
             refusal = str(error)
-            continue
-        found.append(session.estimator.estimate(decomposition, choices))
-    # Without a choice, each batch size is estimated by the runtime that covers most of it.
+    # Without a choice, each batch size has the runtime that is fastest there.
     threads = {it.variant.threads for it in found if it.estimate.composed}
     usual = next(iter(threads)) if len(threads) == 1 else choices.threads
     points = [
@@ -162,16 +182,15 @@ def read_batch_curve(session: Session, spec: ModelSpec, choices: Choices) -> Var
 
 def read_thread_curve(session: Session, spec: ModelSpec, choices: Choices) -> VariantCurve:
     """Read a model, and estimate it with each number of threads: powers of two, and those that were measured."""
-    try:
-        decomposition = session.reader.decompose_model(spec)
-    except UserError as error:
-        return VariantCurve((), str(error))
     available = session.estimator.available()
     measured = {stated_threads(it.id) for it in available.runtimes}
     powers = {2**power for power in range((os.cpu_count() or 1).bit_length())}
     points = []
     for threads in sorted(powers | {it for it in (*measured, choices.threads) if it is not None}):
-        found = session.estimator.estimate(decomposition, replace(choices, runtime=None, threads=threads))
+        try:
+            found = answer_for(session, spec, replace(choices, runtime=None, threads=threads)).found
+        except UserError as error:
+            return VariantCurve((), str(error))
         points.append(_point(found, threads, f"threads {threads}"))
     return VariantCurve(tuple(points))
 
@@ -253,11 +272,19 @@ def estimate_library(
             yield spec.source, latency
     for spec in unknown:
         began = time.monotonic()
-        decomposition, latency = session.reader.decompose_cached(spec), None
-        if decomposition is not None:
-            latency = known_latency(session.estimator.estimate(decomposition, choices))
+        latency = None
+        with suppress(UserError):
+            answer = session.estimator.answer(spec.source, choices, partial(_read_cached, session, spec))
+            latency = known_latency(answer.found)
             cache.keep(spec, choices, latency)
         yield spec.source, latency
         pause_after(time.monotonic() - began, measuring=measuring)
     if unknown:
         cache.save()
+
+
+def _read_cached(session: Session, spec: ModelSpec, reading: Reading) -> Decomposition:
+    found = session.reader.decompose_cached(spec.read_as(reading))
+    if found is None:
+        raise ModelError(f"{spec.source.name} is read by a framework, which takes too long for a list")
+    return found

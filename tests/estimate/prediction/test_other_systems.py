@@ -185,19 +185,6 @@ def test_a_result_without_a_context_is_of_the_brick_in_any_context(tmp_path: Pat
     assert known.latencies_ms == {"a": 4.0}
 
 
-def test_a_system_that_has_measured_other_models_only_is_compared_by_predictions(tmp_path: Path) -> None:
-    others = tuple(forms_of(OTHER_MODEL).keys() - set(PAIRS))
-    records = [*results("a", PAIRS + others), *results("here", others)]
-    with store_of(tmp_path / "store", *forms(), *records) as store:
-        inquiry = Inquiry(store, MODEL, None, Predictors(store, tmp_path / "cache"))
-        assert inquiry.on("here", None) is None
-        found = inquiry.with_predicted({name: inquiry.on(name, None) for name in ("a", "here", "never seen")})
-        nowhere = inquiry.with_predicted({"here": None})
-    assert [one.way.system for one in found] == ["a", "here"]
-    assert found[1].sequential_ms == pytest.approx(truth_ms(), rel=0.3)
-    assert nowhere == []
-
-
 def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path) -> None:
     held = []
     for seed in range(25):

@@ -1,0 +1,86 @@
+"""The answer to how fast a model is, in words: the figure, the name of its combination, and its age."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
+from dlbricks_tui.wording.numbers import PREDICTED, age, counted, milliseconds, part_of, rough_range
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+_JUST_NOW_SECONDS = 60.0
+
+
+def figure_number(one: SystemEstimate) -> str:
+    """Return the latency that answers, for a column of milliseconds: `16.70`, a prediction as a range: `~8.1-15`.
+
+    It is empty if there is no figure.
+    """
+    figure = one.figure
+    if figure is None:
+        return ""
+    if figure.is_measured:
+        return milliseconds(figure.latency.value_ms)
+    return PREDICTED + rough_range(figure.latency.low_ms, figure.latency.high_ms)
+
+
+def figure_text(one: SystemEstimate) -> str:
+    """Return the same with its unit: `16.70 ms`, `~8.1 to 15 ms`; empty if there is no figure."""
+    number = figure_number(one)
+    return f"{number.replace('-', ' to ')} ms" if number else ""
+
+
+def combination_words(one: SystemEstimate) -> str:
+    """Return the name of a combination: `mxnet, 1 thread, batch 1`, with its precision and kernels if unusual."""
+    variant, framework = one.variant, one.way.runtime.partition("-")[0]
+    usual = framework, threads_in_words(variant.threads), batch_in_words(variant.batch_size)
+    unusual = [variant.precision.in_words] if variant.precision.is_unchecked else []
+    return ", ".join([*filter(None, usual), *unusual, *variant.kernels.words])
+
+
+def origin_words(one: SystemEstimate, now: float) -> str:
+    """Return where the figure comes from, and its age: `measured 4 min ago`; `now` is in seconds since 1970."""
+    figure, coverage = one.figure, one.estimate.coverage
+    if figure is None:
+        if not one.is_measured:
+            return "not measured yet"
+        return f"{coverage.measured} of {counted(coverage.layers, 'layer')} measured: no figure yet"
+    if not figure.is_measured:
+        part = f", {part_of(coverage.measured, coverage.layers)} of its layers measured" if one.is_measured else ""
+        return f"predicted{part}"
+    how = "measured" if one.end_to_end is not None else "composed of bricks measured"
+    return f"{how} {age_words(figure.between, now)}".rstrip()
+
+
+def age_words(between: tuple[float, float] | None, now: float) -> str:
+    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`; empty if that is not known."""
+    if between is None:
+        return ""
+    oldest, newest = (max(0.0, now - moment) for moment in between)
+    if oldest < _JUST_NOW_SECONDS:
+        return "just now"
+    first, last = age(newest), age(oldest)
+    return f"{last} ago" if first == last else f"{first} to {last} ago"
+
+
+def answer_words(one: SystemEstimate, now: float, *, chosen: bool = False, on: str = "") -> str:
+    """Return the whole answer: `16.70 ms: mxnet, 1 thread, batch 1, measured 4 min ago`.
+
+    `on` names the system, unless that is this host.
+    """
+    figure = figure_text(one)
+    words = [combination_words(one), f"on {on}" if on else "", "as chosen" if chosen else "", origin_words(one, now)]
+    told = ", ".join(filter(None, words))
+    return f"{figure}: {told}" if figure else told
+
+
+def faster_words(one: SystemEstimate, fastest: SystemEstimate | None, now: float) -> str:
+    """Return the fastest combination that was measured, if the chosen one is slower or not measured; else nothing."""
+    figure = one.figure
+    if fastest is None or fastest.figure is None:
+        return ""
+    if figure is not None and figure.is_measured and figure.latency.value_ms <= fastest.figure.latency.value_ms:
+        return ""
+    return f"the fastest measured: {answer_words(fastest, now)}"

@@ -1,0 +1,260 @@
+"""Every door gives the same answer for a model: one figure, one name, one age."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+
+from dlbricks_tui.answers.analysis.results import model_row
+from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.estimate.system_estimate import SystemEstimate
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.runtime.traits import Format
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.tui.analysis.work import ModelView, analyse, options_of
+from dlbricks_tui.tui.choices import Choices
+from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
+from dlbricks_tui.tui.scenario.settings import ScenarioSettings
+from dlbricks_tui.tui.scenario.work import ScenarioView, predict_scenario
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.systems.work import rank
+from dlbricks_tui.tui.workbench import work as workbench_work
+from dlbricks_tui.tui.workbench.work import (
+    compare_combinations,
+    estimate_library,
+    estimate_model,
+    read_model,
+)
+from dlbricks_tui.wording.answers import combination_words, figure_number
+from tests.estimate.stored import brick_records, model_record
+from tests.models.table_framework import TableFramework
+from tests.runs.live_runs import in_the_middle, put_run, started
+from tests.store.samples import runtime
+from tests.tui.application import MEASURED_ONLY, WRITTEN
+from tests.tui.results import OTHER_SYSTEM, RUNTIME, source_called, store_run
+
+MODEL = "squeezenet1.1"
+ONE_THREAD = replace(RUNTIME, id="mxnet-1.9.1 threads-1", name="mxnet, 1 thread", threads=1)
+ONNX = "onnxruntime-1.32.0 python-3.11 threads-2"
+
+
+class Told(NamedTuple):
+    """The answer of one door: the figure in milliseconds, the name of the combination, and the age of its results."""
+
+    figure: str
+    name: str
+    since: float | None
+
+
+def told(one: SystemEstimate | None) -> Told:
+    if one is None or one.figure is None:
+        return Told("", "", None)
+    between = one.figure.between
+    return Told(figure_number(one), combination_words(one), None if between is None else between[0])
+
+
+def by_onnx_runtime(data: DataFolder, latency_ms: float) -> None:
+    """The model timed and its bricks measured by ONNX Runtime, which reads the model's other file."""
+    source = source_called(MODEL).in_format(Format.ONNX)
+    found = decompose(Loader(data.cache, TableFramework()).load(source, Level.WRITTEN).named(MODEL))
+    where: dict[str, Any] = {"system": fingerprint().id, "runtime": ONNX}
+    with ResultsDatabase(data.store) as store:
+        store.add(
+            fingerprint(),
+            runtime(ONNX, framework="onnxruntime"),
+            *brick_records(found, **where),
+            model_record(found, latency_ms, **where),
+        )
+
+
+def nothing(data: DataFolder) -> Choices:
+    return MEASURED_ONLY
+
+
+def predicted(data: DataFolder) -> Choices:
+    store_run(data, ["resnet18_v1"])
+    return WRITTEN
+
+
+def partial(data: DataFolder) -> Choices:
+    store_run(data, [MODEL], share=0.7, end_to_end=False)
+    return WRITTEN
+
+
+def below_half(data: DataFolder) -> Choices:
+    store_run(data, [MODEL], share=0.1, end_to_end=False)
+    return MEASURED_ONLY
+
+
+def one_combination(data: DataFolder) -> Choices:
+    store_run(data, [MODEL])
+    return WRITTEN
+
+
+def composed_only(data: DataFolder) -> Choices:
+    store_run(data, [MODEL], end_to_end=False)
+    return WRITTEN
+
+
+def several(data: DataFolder) -> Choices:
+    store_run(data, [MODEL])
+    store_run(data, [MODEL], runtime=ONE_THREAD, factor=3.0)
+    by_onnx_runtime(data, 1.5)
+    return WRITTEN
+
+
+def stale(data: DataFolder) -> Choices:
+    """A run of another combination has just begun to store results."""
+    store_run(data, [MODEL])
+    store_run(data, [MODEL], runtime=ONE_THREAD, factor=0.5, share=0.3, end_to_end=False)
+    return WRITTEN
+
+
+def other_system(data: DataFolder) -> Choices:
+    several(data)
+    return replace(WRITTEN, system=OTHER_SYSTEM.id)
+
+
+def queued(data: DataFolder) -> Choices:
+    several(data)
+    put_run(data, [started()], state=State.RUNNING)
+    return WRITTEN
+
+
+def running(data: DataFolder) -> Choices:
+    several(data)
+    put_run(data, in_the_middle())
+    return WRITTEN
+
+
+def chosen(data: DataFolder) -> Choices:
+    several(data)
+    return replace(WRITTEN, threads=1)
+
+
+STATES: dict[Callable[[DataFolder], Choices], tuple[str, str]] = {
+    nothing: ("", ""),
+    predicted: ("~", "mxnet, 2 threads, batch 1"),
+    partial: ("~", "mxnet, 2 threads, batch 1"),
+    below_half: ("", ""),
+    one_combination: ("15.66", "mxnet, 2 threads, batch 1"),
+    composed_only: ("15.32", "mxnet, 2 threads, batch 1"),
+    several: ("1.5", "onnxruntime, 2 threads, batch 1"),
+    stale: ("15.66", "mxnet, 2 threads, batch 1"),
+    other_system: ("31.31", "mxnet, 2 threads, batch 1"),
+    queued: ("1.5", "onnxruntime, 2 threads, batch 1"),
+    running: ("1.5", "onnxruntime, 2 threads, batch 1"),
+    chosen: ("4", "mxnet, 1 thread, batch 1"),
+}
+
+
+def home(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+    ((_, latency),) = estimate_library(session, [spec], choices)
+    if latency is None or not latency.figure:
+        return Told("", "", None)
+    return Told(latency.figure, latency.combination, latency.since)
+
+
+def panel(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+    opened = read_model(session, spec, choices)
+    assert isinstance(opened, OpenModel)
+    return told(estimate_model(session, spec, opened, choices, refresh=True, own_models=0).view.system_estimate)
+
+
+def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(workbench_work, "get_current_worker", lambda: SimpleNamespace(is_cancelled=False))
+        ranking = compare_combinations(session, spec, choices)
+    assert not isinstance(ranking, str)
+    if choices.threads is not None:
+        # The comparison shows all numbers of threads.
+        found = [it for it in ranking.combinations if it.point.threads == choices.threads]
+        return told(found[0].point.found)
+    return told((ranking.answer or ranking.combinations[0]).point.found)
+
+
+def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+    view = analyse(session, spec, choices, Config())
+    assert isinstance(view, ModelView)
+    row = model_row(view.found)
+    # The row of a report has the same latency.
+    figure = view.found.baseline.found.figure
+    if figure is not None:
+        assert (row.estimate_ms if row.measured_ms is None else row.measured_ms) == figure.latency.value_ms
+    return told(view.found.baseline.found)
+
+
+def load(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+    view = predict_scenario(session, spec, choices, Config(), ScenarioSettings(bound_ms=1000.0))
+    assert isinstance(view, ScenarioView)
+    (found,) = view.results
+    return told(found)
+
+
+def systems(session: Session, spec: ModelSpec, choices: Choices) -> Told:
+    wanted = choices.system or fingerprint().id
+    found = rank(session, spec, options_of(spec, choices, Config()))
+    return told(next((it.estimate for it in found if it.estimate.way.system == wanted), None))
+
+
+DOORS = (home, panel, comparison, analysis, load, systems)
+
+
+def on_command_line(data: DataFolder, choices: Choices, capsys: pytest.CaptureFixture[str]) -> Iterator[Told]:
+    """Yield the answers of the commands, from their JSON documents."""
+    options = ["--level", "written"]
+    options += [] if choices.system is None else ["--system", choices.system]
+    options += [] if choices.threads is None else ["--threads", str(choices.threads)]
+    first = ["--data-dir", str(data.path), "--set", f"estimate.predictions={'on' if choices.predictions else 'off'}"]
+    main([*first, "estimate", MODEL, "--json", *options])
+    (document,) = json.loads(capsys.readouterr().out)
+    answer = document["answer"]
+    if answer is None:
+        yield Told("", "", None)
+    else:
+        measured = answer["measured"]
+        when = None if measured is None else datetime.fromisoformat(measured[0]).timestamp()
+        yield Told(f"{answer['latency_ms']:.6g}", document["runtime"], when)
+    main([*first, "analyze", MODEL, "--json", *options])
+    (document,) = json.loads(capsys.readouterr().out)
+    latency_ms = document["sequential_ms"] if document["measured_ms"] is None else document["measured_ms"]
+    yield Told("" if latency_ms is None else f"{latency_ms:.6g}", document["runtime"], None)
+
+
+@pytest.mark.parametrize("state", STATES, ids=lambda it: it.__name__)
+def test_every_door_gives_one_answer(
+    state: Callable[[DataFolder], Choices], new: DataFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    choices = state(new)
+    figure, name = STATES[state]
+    session = Session(new, SAMPLE_MODELS)
+    source = source_called(MODEL)
+    spec = ModelSpec(source, choices.level, choices.cutting)
+    found = {door.__name__: door(session, spec, choices) for door in DOORS}
+    answer = session.estimator.answer(
+        source, choices, lambda it: session.reader.decompose_model(spec.read_as(it))
+    ).found
+    session.close()
+    if state is predicted:
+        # Systems are compared only where one of them has measured the model.
+        assert found.pop("systems") == Told("", "", None)
+    assert set(found.values()) == {found["home"]}, found
+    assert found["home"].figure.startswith(figure) and bool(found["home"].figure) is bool(figure)
+    assert found["home"].name == name
+    shown = "" if answer.figure is None else f"{answer.figure.latency.value_ms:.6g}"
+    for number, printed in enumerate(on_command_line(new, choices, capsys)):
+        assert printed.figure == shown
+        if shown:
+            assert printed.name == answer.way.runtime
+        if number == 0:
+            assert printed.since == found["home"].since
