@@ -22,7 +22,7 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure import carriers
 from dlbricks_tui.measure.jobs import CutModel, cut_model
 from dlbricks_tui.measure.method import Method
@@ -97,7 +97,7 @@ def measured(models: Sequence[CutModel], runtime: Runtime, data: DataFolder) -> 
     folder = create_run(request, data)
     with patch.object(carriers, "cover", every_network):
         execute(
-            folder, request, Workplace(data), host_lock(), with_estimates=False, read=lambda _: Workload(tuple(models))
+            folder, request, Workplace(data), host_queue(), with_estimates=False, read=lambda _: Workload(tuple(models))
         )
     found: dict[bool, dict[str, list[float]]] = {True: defaultdict(list), False: defaultdict(list)}
     with ResultsDatabase(data.store) as store:

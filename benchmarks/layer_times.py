@@ -28,7 +28,7 @@ from typing import NamedTuple
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.carriers import corrected
 from dlbricks_tui.models.content import content_sha256
 from dlbricks_tui.models.graph import Level
@@ -111,7 +111,7 @@ def traced(source: ModelSource, runtime: Runtime, data: DataFolder, inferences: 
         inferences=inferences,
     )
     with StopSignals(ignore_hangup=False) as signals:
-        return trace_model(order, Workplace(data), signals, lambda _: None, host_lock())
+        return trace_model(order, Workplace(data), signals, lambda _: None, host_queue())
 
 
 def compared(trace: Trace) -> list[Compared]:

@@ -45,6 +45,11 @@ class DataFolder:
         return self.path / "runs"
 
     @property
+    def jobs(self) -> Path:
+        """A folder per load test, trace, proof and measurement of peaks in progress: its order and its messages."""
+        return self.path / "jobs"
+
+    @property
     def scenarios(self) -> Path:
         """A folder per load test: the logs of LoadGen."""
         return self.path / "scenarios"

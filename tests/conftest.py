@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure import supervised_worker
 from dlbricks_tui.runtime.registry import Registry
 

@@ -54,6 +54,14 @@ class ProofRule:
             return False
         return (gain.high - gain.low) / 2 <= self.target and self._looks_at(rounds)
 
+    def seconds_left(self, rounds: int, seconds: float, gain: Gain) -> float:
+        """Return about how long a proof goes on after some rounds in some seconds: the interval shrinks steadily."""
+        per_round = seconds / rounds
+        needed = rounds * ((gain.high - gain.low) / 2 / self.target) ** 2 if rounds >= self.fewest else math.inf
+        least = min(self.least * per_round, max(self.enough_seconds, self.fewest * per_round))
+        most = min(self.most * per_round, self.most_seconds)
+        return max(0.0, min(max(needed * per_round, least), most) - seconds)
+
     def _looks_at(self, rounds: int) -> bool:
         look = self.fewest
         while look < rounds:

@@ -5,6 +5,7 @@
 3. Time both in alternating rounds, and store the proof.
 """
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue, Kind, Task, Ticket
 from dlbricks_tui.measure.carriers import COPIES
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.results import runtime_record
@@ -39,7 +40,6 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof, Provenance, System, utc_now
 from dlbricks_tui.store.statistics import summarise
 
-_LOCKED_AS = "proof"
 _LOG = "proofs.log"
 # Of the memory of the host, both models together may take this share.
 _MOST_MEMORY = 0.9
@@ -51,6 +51,8 @@ class ProofProgress(NamedTuple):
     what_if: str
     rounds: int
     gain: Gain
+    # None until there is a second round.
+    seconds_left: float | None = None
 
 
 class Outcome(NamedTuple):
@@ -65,7 +67,7 @@ class Listener:
     """Takes what there is to tell while what-ifs are proved; this base ignores it."""
 
     def waiting(self, holder: str) -> None:
-        """Take the holder of the host, for whose end the proof waits."""
+        """Take the work before it in the line, for whose end the proof waits."""
 
     def progress(self, so_far: ProofProgress) -> None:
         """Take a round that counts."""
@@ -84,22 +86,23 @@ class Prover:
     values: Mapping[str, Numbers] = field(default_factory=dict)
     limits: TimeLimits = field(default_factory=TimeLimits)
 
-    def prove_all(self, what_ifs: Sequence[WhatIf], lock: HostLock) -> Iterator[Outcome]:
+    def prove_all(self, what_ifs: Sequence[WhatIf], queue: HostQueue) -> Iterator[Outcome]:
         """Prove each what-if, and store its proof before it is yielded.
 
         No run measures meanwhile. `RunStopped` ends it early: the proofs until then are in the store.
         """
-        with turn_on_host(lock, _LOCKED_AS, self.place.data.path, self.signals, self.listener.waiting):
-            for what_if in what_ifs:
+        task = Task(Kind.PROOF, [self.source.name], self.place.data.path)
+        with turn_on_host(queue, task, self.signals, self.listener.waiting) as ticket:
+            for number, what_if in enumerate(what_ifs):
                 self.signals.check()
                 try:
-                    outcome = Outcome(what_if, self.prove(what_if))
+                    outcome = Outcome(what_if, self._prove(what_if, ticket, (number, len(what_ifs))))
                 except UserError as error:
                     outcome = Outcome(what_if, None, str(error))
                 yield outcome
 
-    def prove(self, what_if: WhatIf) -> Proof:
-        """Prove a what-if, and store the proof."""
+    def _prove(self, what_if: WhatIf, ticket: Ticket, place: tuple[int, int]) -> Proof:
+        """Prove a what-if, and store the proof; `place` is the number of proofs before it, and of all."""
         if what_if.change is None:
             raise ProofError("no runtime can run it: it is a bound")
         system = fingerprint()
@@ -110,9 +113,20 @@ class Prover:
         if not copies:
             raise ProofError("the memory of this host does not hold the model twice, for both executions")
 
+        first = 0.0
+
         def tell(rounds: int, gain: Gain) -> None:
+            nonlocal first
             self.signals.check()
-            self.listener.progress(ProofProgress(what_if.id, rounds, gain))
+            now, left = time.monotonic(), None
+            if rounds == 1:
+                first = now
+            else:
+                # The time of the first round is that of the others.
+                seconds = (now - first) * rounds / (rounds - 1)
+                left = self.rule.seconds_left(rounds, seconds, gain)
+                ticket.progress((place[0] + seconds / (seconds + left)) / place[1], left)
+            self.listener.progress(ProofProgress(what_if.id, rounds, gain, left))
 
         described: list[Described] = []
         with (

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Task, Ticket
 from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
@@ -24,8 +24,6 @@ from dlbricks_tui.runs.planning import cut_models
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.protocol import Program
-
-_NAP_SECONDS = 0.25
 
 Loaded = TypeVar("Loaded")
 
@@ -117,18 +115,21 @@ def load_whole(job: Job, execution: Execution, load: Callable[[Program], Loaded]
 
 @contextmanager
 def turn_on_host(
-    lock: HostLock, name: str, data_folder: Path, signals: StopSignals, tell_waiting: Callable[[str], None]
-) -> Iterator[None]:
-    """Wait until no run measures on this host, and keep others from it within the block."""
-    told = None
-    while not lock.try_hold(name, data_folder):
-        holder = lock.holder()
-        if holder is not None and holder != told:
-            told = holder
-            tell_waiting(str(holder))
+    queue: HostQueue,
+    task: Task,
+    signals: StopSignals,
+    tell_waiting: Callable[[str], None],
+    arrived_ns: int | None = None,
+) -> Iterator[Ticket]:
+    """Wait for the turn of some work on this host, and keep other work from it within the block."""
+
+    def nap() -> None:
         with signals.waiting():
-            time.sleep(_NAP_SECONDS)
+            time.sleep(NAP_SECONDS)
+
+    ticket = queue.join(task, arrived_ns)
+    ticket.wait(tell_waiting, nap)
     try:
-        yield
+        yield ticket
     finally:
-        lock.release()
+        ticket.leave()

@@ -13,7 +13,7 @@ from dlbricks_tui.answers.run_results import ProbeResult, RunResult, probe_resul
 from dlbricks_tui.api.opening import Model, folder_at, log, sources_of
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.launch import create_run
@@ -96,7 +96,7 @@ def executed(
     if warning := too_many_threads((part.runtime.settings.threads for part in request.parts), fingerprint().cores):
         log.warning(warning)
     place = Workplace(folder, spent_seconds=time.monotonic() - began)
-    return execute(run, request, place, host_lock(), None if progress is None else _reporter(run.run, progress))
+    return execute(run, request, place, host_queue(), None if progress is None else _reporter(run.run, progress))
 
 
 def _estimates_of(outcome: RunOutcome) -> Iterator[ModelEstimate]:

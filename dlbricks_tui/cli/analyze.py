@@ -21,7 +21,16 @@ from dlbricks_tui.cli.options import (
     names,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, narrate_some, worded, write_csv, write_json, write_lines
+from dlbricks_tui.cli.output import (
+    data_console,
+    narrate,
+    narrate_some,
+    narrate_waiting,
+    worded,
+    write_csv,
+    write_json,
+    write_lines,
+)
 from dlbricks_tui.cli.parser import Parser, Status, Whole, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.folders import DataFolder
@@ -190,10 +199,10 @@ def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
     """Return the kernels of a model's layers; none, with a remark, if the runtime does not tell them."""
     # Loaded here: an analysis needs no worker.
     from dlbricks_tui.answers.analysis.kernels import kernels_of
-    from dlbricks_tui.host.host_lock import host_lock
+    from dlbricks_tui.host.queue import host_queue
 
     try:
-        return kernels_of(found, data, host_lock())
+        return kernels_of(found, data, host_queue(), narrate_waiting)
     except (KernelsError, ProgramError, WorkerError) as error:
         narrate(f"no kernels of {found.source.name}: {worded(error)}")
         return ()

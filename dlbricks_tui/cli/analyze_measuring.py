@@ -14,13 +14,13 @@ from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.answers.analysis.lacking import MeasuringPlan, lacks_in_words, measure_peaks_of_host, plan_of
 from dlbricks_tui.answers.analysis.proving import asked_what_ifs, refuse_other_system
 from dlbricks_tui.cli.options import shapes_of, values_given
-from dlbricks_tui.cli.output import narrate, narration_console
+from dlbricks_tui.cli.output import narrate, narrate_waiting, narration_console
 from dlbricks_tui.cli.parser import Status
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.peaks import PeaksError
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runs.control import RunStopped, StopSignals
@@ -61,14 +61,14 @@ def _measure_all(plans: Sequence[MeasuringPlan], data: DataFolder) -> Status:
     # Models have the same peaks.
     for threads in dict.fromkeys(plan.peaks_threads for plan in plans if plan.peaks_threads is not None):
         try:
-            measure_peaks_of_host(threads, data)
+            measure_peaks_of_host(threads, data, narrate_waiting)
         except PeaksError as refusal:
             narrate(str(refusal))
             status = Status.DONE_WITH_FAILURES
     for request in (request for plan in plans for request in plan.requests):
         folder = create_run(request, data)
         with shown() as progress:
-            outcome = execute(folder, request, Workplace(data), host_lock(), progress.take)
+            outcome = execute(folder, request, Workplace(data), host_queue(), progress.take)
         ended = tell_end(outcome, quiet=False, left_out=len(progress.progress.left_out))
         if ended == Status.INTERRUPTED:
             return Status.INTERRUPTED
@@ -97,7 +97,7 @@ def prove_what_ifs(args: argparse.Namespace, found: Sequence[Analysis]) -> Statu
                     inputs=shapes_of(args),
                     values=values_given(args),
                 )
-                for outcome in prover.prove_all(what_ifs, host_lock()):
+                for outcome in prover.prove_all(what_ifs, host_queue()):
                     if outcome.proof is None:
                         failed += 1
                         narrate(f"{outcome.what_if.id} of {each.source.name} cannot be proved: {outcome.failure}")
@@ -130,8 +130,8 @@ class ProofNarration(Listener):
             self._open.close()
 
     def waiting(self, holder: str) -> None:
-        """Narrate the run for whose end the proof waits."""
-        narrate(f"waiting for {holder}")
+        """Narrate the work for whose end the proof waits."""
+        narrate_waiting(holder)
 
     def progress(self, so_far: ProofProgress) -> None:
         """Show the gain so far."""

@@ -131,7 +131,7 @@ class _Runs:
 
     def execute(self, request: RunRequest) -> RunOutcome:
         from dlbricks_tui.cli.run_progress import shown
-        from dlbricks_tui.host.host_lock import host_lock
+        from dlbricks_tui.host.queue import host_queue
         from dlbricks_tui.runs.launch import create_run
         from dlbricks_tui.runs.run import execute
         from dlbricks_tui.runs.work import Workplace
@@ -141,7 +141,7 @@ class _Runs:
         if not self._quiet:
             narrate(f"run {self._number} of {self._of}: {names_of(request.model_names)} by {request.runtime.identity}")
         with shown(quiet=self._quiet) as progress:
-            return execute(create_run(request, self._data), request, Workplace(self._data), host_lock(), progress.take)
+            return execute(create_run(request, self._data), request, Workplace(self._data), host_queue(), progress.take)
 
 
 def _refuse_unwritable(path: Path) -> None:

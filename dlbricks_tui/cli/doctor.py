@@ -11,12 +11,12 @@ from rich.text import Text
 
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.cli.drawing import name_cell, plain_table
-from dlbricks_tui.cli.output import narrate, show, write_json
+from dlbricks_tui.cli.output import narrate, narrate_waiting, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, Whole, add_json_option, add_repeatable
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.noise import Finding, findings
 from dlbricks_tui.host.peaks import PeaksError, keep_peaks
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -82,10 +82,10 @@ def _peaks(args: argparse.Namespace, system: System) -> tuple[Peaks, ...]:
     """Return the stored peaks of this host, after they were measured if that was asked for."""
     if not args.peaks and not args.data.store.exists():
         return ()
+    if args.peaks:
+        threads = system.cores if args.threads is None else args.threads
+        keep_peaks(args.data.store, system, threads, host_queue(), args.data.path, narrate_waiting)
     with ResultsDatabase(args.data.store) as store:
-        if args.peaks:
-            threads = system.cores if args.threads is None else args.threads
-            keep_peaks(store, system, threads, host_lock(), args.data.path)
         return tuple(it for it in store.peaks() if it.system == system.id)
 
 

@@ -169,7 +169,7 @@ def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
     """Carry a run of an evaluation out, and narrate its progress."""
     from dlbricks_tui.cli.run import tell_end, tell_variants
     from dlbricks_tui.cli.run_progress import shown
-    from dlbricks_tui.host.host_lock import host_lock
+    from dlbricks_tui.host.queue import host_queue
     from dlbricks_tui.runs.launch import create_run
     from dlbricks_tui.runs.work import Workplace
     from dlbricks_tui.share.suites.running import execute_any
@@ -177,7 +177,7 @@ def _run(request: RunRequest, data: DataFolder, *, quiet: bool) -> None:
     folder = create_run(request, data)
     tell_variants(request)
     with shown(quiet=quiet) as progress:
-        outcome = execute_any(folder, request, Workplace(data), host_lock(), progress.take)
+        outcome = execute_any(folder, request, Workplace(data), host_queue(), progress.take)
     if tell_end(outcome, quiet=quiet) == Status.INTERRUPTED:
         raise KeyboardInterrupt
 

@@ -122,6 +122,11 @@ def forget_remarks() -> None:
     _remarks.clear()
 
 
+def narrate_waiting(ahead: str) -> None:
+    """Tell what a command waits for: the work before it in the line of this host."""
+    narrate(f"waiting for {ahead}")
+
+
 def narrate_some(lines: Sequence[str], others: str, most: int = 20) -> None:
     """Write the first lines to standard error, and how many others `--json` lists."""
     for line in lines[:most]:

@@ -29,7 +29,7 @@ from dlbricks_tui.cli.run import tell_end, tell_variants
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
@@ -92,7 +92,7 @@ def probe(args: argparse.Namespace) -> int:
     tell_variants(request)
     place = Workplace(args.data, spent_seconds=time.monotonic() - args.began)
     with shown(quiet=args.quiet, few_samples=True) as progress:
-        outcome = execute(folder, request, place, host_lock(), progress.take)
+        outcome = execute(folder, request, place, host_queue(), progress.take)
     estimates = outcome.estimates or ()
     if args.json:
         models = (model_estimate(decomposition, one) for decomposition, one in estimates)

@@ -36,7 +36,7 @@ from dlbricks_tui.cli.parser import (
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.launch import create_run
@@ -210,7 +210,7 @@ def carry_out(folder: RunFolder, request: RunRequest, data: DataFolder, showing:
         return _start_detached(folder, data, as_json=showing.json)
     place = Workplace(data, spent_seconds=time.monotonic() - showing.began)
     with shown(quiet=showing.quiet) as progress:
-        outcome = execute_any(folder, request, place, host_lock(), progress.take)
+        outcome = execute_any(folder, request, place, host_queue(), progress.take)
     return conclude(outcome, showing, left_out=len(progress.progress.left_out))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue, Kind, Task
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
@@ -82,17 +82,23 @@ def measure_peaks(system: str, threads: int, host: HostFiles | None = None, run:
     )
 
 
-def keep_peaks(store: ResultsDatabase, system: System, threads: int, lock: HostLock, data: Path) -> Peaks:
-    """Measure the peaks of this host, and store them with its description; refuse while a run measures."""
+def keep_peaks(
+    store: Path, system: System, threads: int, queue: HostQueue, data: Path, tell_waiting: Callable[[str], None]
+) -> Peaks:
+    """Measure the peaks of this host once it is their turn, and store them with its description."""
     if not 1 <= threads <= MOST_THREADS:
         raise PeaksError(f"threads {threads}: give a number from 1 to {MOST_THREADS}")
-    if not lock.try_hold("peaks", data):
-        raise PeaksError(f"{lock.holder() or 'another run'} measures now: try again when it has ended")
+    if recorded_host() is not None:
+        raise PeaksError(NOTHING_IS_MEASURED)
+    ticket = queue.join(Task(Kind.PEAKS, [f"{threads} thread{'' if threads == 1 else 's'}"], data))
+    ticket.wait(tell_waiting)
     try:
+        ticket.progress(None, PEAKS_SECONDS)
         found = measure_peaks(system.id, threads)
     finally:
-        lock.release()
-    store.add(system, found)
+        ticket.leave()
+    with ResultsDatabase(store) as database:
+        database.add(system, found)
     return found
 
 

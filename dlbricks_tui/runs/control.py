@@ -7,15 +7,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from dlbricks_tui.host.host_lock import HostLock, this_process
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Task, Ticket, arrival, this_process
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import Paused, Resumed, RunEnded, Waiting
+from dlbricks_tui.runs.events import PartStarted, Paused, Resumed, RunEnded, Waiting
+from dlbricks_tui.runs.progress import TellsTimeLeft
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
 
 _SOONEST_SECONDS = 1e-3
@@ -25,7 +25,6 @@ _MEANINGS: Mapping[signal.Signals, tuple[State, str]] = {
     signal.SIGINT: (State.INTERRUPTED, "it was interrupted from the keyboard"),
     signal.SIGHUP: (State.INTERRUPTED, "its terminal was closed"),
 }
-_NAP_SECONDS = 0.25
 # A process that has stored the end of its run exits soon.
 _SECONDS_TO_LEAVE = 30.0
 _NAP_BEFORE_LEAVING_SECONDS = 0.01
@@ -107,8 +106,8 @@ class Control:
     def __init__(
         self,
         folder: RunFolder,
-        lock: HostLock,
-        data_folder: Path,
+        queue: HostQueue,
+        task: Task,
         tell: Callable[[Event], None],
         signals: StopSignals,
         budget_seconds: float | None,
@@ -116,16 +115,21 @@ class Control:
         spent_seconds: float = 0.0,
     ) -> None:
         self._folder = folder
-        self._lock = lock
-        self._data_folder = data_folder
+        self._queue = queue
+        self._task = task
+        # Work that comes while the models are read has its turn later.
+        self._arrived: int | None = arrival()
+        # Its place in the line of the host; None before it joins, and while it is paused.
+        self._ticket: Ticket | None = None
+        # What later parts of the run are expected to take.
+        self._later_seconds = 0.0
         self._tell = tell
         self._signals = signals
         self._budget_seconds = budget_seconds
         self._clock = clock
-        self._has_host = False
-        # The clock of the work stops while the run waits or is paused, that of the budget while it is paused.
+        self._spent_seconds = spent_seconds
+        # Moved on while the run waits or is paused: neither is work.
         self._began = clock()
-        self._budget_began = self._began - spent_seconds
         # A resumed run goes on, even if it was paused when its last process died.
         folder.unpause()
         self._state = replace(
@@ -151,15 +155,25 @@ class Control:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds left of the time budget, None without one. Waiting for other runs spends it, too."""
+        """Seconds left of the time budget, None without one. Waiting for other work and pauses do not spend it."""
         if self._budget_seconds is None:
             return None
-        return max(0.0, self._budget_seconds - (self._clock() - self._budget_began))
+        return max(0.0, self._budget_seconds - self._spent_seconds - self.seconds)
 
     def begin(self) -> None:
-        """Wait for the host until the other run has ended or the budget is spent."""
-        self._wait_for_host()
+        """Join the line of the host, and wait for the turn."""
+        with self._clock_stopped():
+            self._wait_for_host()
         self._change(State.RUNNING)
+
+    def tell(self, event: Event) -> None:
+        """Tell an event, and how far the run is to other processes of the host."""
+        self._tell(event)
+        if isinstance(event, PartStarted):
+            self._later_seconds = event.later_seconds
+        elif isinstance(event, TellsTimeLeft) and event.seconds_left is not None and self._ticket is not None:
+            left, spent = event.seconds_left + self._later_seconds, self.seconds
+            self._ticket.progress(spent / (spent + left) if spent + left > 0 else None, left)
 
     def checkpoint(self) -> None:
         """Raise `RunStopped` if the run is to end; wait while it is paused."""
@@ -174,8 +188,8 @@ class Control:
         self._folder.set_state(self._state)
 
     def end(self, state: State, message: str) -> RunState:
-        """Store and tell the end of the run, and let other runs measure."""
-        self._lock.release()
+        """Store and tell the end of the run, and let other work measure."""
+        self._leave_line()
         self._state = replace(self._state, state=state, message=message, seconds=self.seconds)
         try:
             # Told before the state changes: viewers stop reading events at a final state.
@@ -200,8 +214,7 @@ class Control:
             raise self._budget_spent()
 
     def _budget_spent(self) -> RunStopped:
-        waited = "; all of it passed while another run measured on this host" if not self._has_host else ""
-        return RunStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent{waited}")
+        return RunStopped(State.FINISHED, f"its time budget of {self._budget_seconds:g} s is spent")
 
     def _watch_budget(self) -> None:
         """Stop the run when the budget is spent, even while it waits for a worker."""
@@ -209,54 +222,45 @@ class Control:
             self._signals.stop_after(self.seconds_left, self._budget_spent)
 
     def _wait_for_host(self) -> None:
-        began = self._clock()
-        try:
-            self._take_host()
-        finally:
-            self._began += self._clock() - began
+        def tell(ahead: str) -> None:
+            self._change(State.WAITING, f"for {ahead}")
+            self._tell(Waiting(holder=ahead))
 
-    def _take_host(self) -> None:
-        told = None
-        while not self._lock.try_hold(self._folder.run, self._data_folder):
-            holder = self._lock.holder()
-            if holder is not None and holder != told:
-                told = holder
-                self._change(State.WAITING, f"for {holder}")
-                self._tell(Waiting(holder=str(holder)))
-            self._check_budget()
-            self._nap()
-        self._has_host = True
+        self._ticket, self._arrived = self._queue.join(self._task, self._arrived), None
+        self._ticket.wait(tell, self._nap)
+
+    def _leave_line(self) -> None:
+        if self._ticket is not None:
+            self._ticket.leave()
+            self._ticket = None
 
     def _pause(self) -> None:
-        self._lock.release()
-        self._has_host = False
+        self._leave_line()
         self._change(State.PAUSED)
         self._tell(Paused())
-        with self._clocks_stopped():
+        with self._clock_stopped():
             while self._folder.pause_file.exists():
                 self._nap()
-        self._wait_for_host()
+            self._wait_for_host()
         self._change(State.RUNNING)
         self._tell(Resumed())
 
     def _nap(self) -> None:
         with self._signals.waiting():
-            time.sleep(_NAP_SECONDS)
+            time.sleep(NAP_SECONDS)
 
     def _change(self, state: State, message: str = "") -> None:
         self._state = replace(self._state, state=state, message=message)
         self._folder.set_state(self._state)
 
     @contextmanager
-    def _clocks_stopped(self) -> Iterator[None]:
+    def _clock_stopped(self) -> Iterator[None]:
         stopped = self._clock()
         self._signals.stop_after(None)
         try:
             yield
         finally:
-            paused_seconds = self._clock() - stopped
-            self._began += paused_seconds
-            self._budget_began += paused_seconds
+            self._began += self._clock() - stopped
             self._watch_budget()
 
 

@@ -37,6 +37,9 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.run_folder import State
 
+# The events that estimate the time left.
+TellsTimeLeft = BatchStarted | RoundDone | RoundRepeated | BatchRestarted
+
 
 @dataclass(slots=True)
 class Disturbances:
@@ -164,8 +167,7 @@ class RunProgress:
         if self.newest is not None and self.seconds_left is not None and not waits:
             self.seconds_left = max(0.0, self.seconds_left - (now - self.newest).total_seconds())
         self.newest = now
-        kinds = BatchStarted | RoundDone | RoundRepeated | BatchRestarted
-        if isinstance(event, kinds) and event.seconds_left is not None:
+        if isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
             self.seconds_left = event.seconds_left + self.later_seconds
 
     def _fold(self, event: Event) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -14,7 +14,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock, this_process
+from dlbricks_tui.host.queue import HostQueue, Kind, Task, this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.noise import NoiseMonitor
@@ -57,7 +57,7 @@ def execute(
     folder: RunFolder,
     request: RunRequest,
     place: Workplace,
-    lock: HostLock,
+    queue: HostQueue,
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
@@ -74,9 +74,11 @@ def execute(
         StopSignals(ignore_hangup=detached) as signals,
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
-        budget, data_path = request.time_budget_seconds, place.data.path
-        control = Control(folder, lock, data_path, events.tell, signals, budget, place.clock, place.spent_seconds)
-        events.tell(
+        budget = request.time_budget_seconds
+        kind = Kind.RUN if request.probe_bricks is None else Kind.PROBE
+        task = Task(kind, request.model_names, place.data.path, folder.run)
+        control = Control(folder, queue, task, events.tell, signals, budget, place.clock, place.spent_seconds)
+        control.tell(
             RunStarted(
                 run=folder.run,
                 pid=this_process().pid,
@@ -89,20 +91,24 @@ def execute(
         )
         estimates, stopped = None, None
         try:
-            control.begin()
             noise = NoiseMonitor(math.inf if budget is None else _MOST_OF_A_BUDGET_TO_REPEAT * budget)
-            system, competing = fingerprint(), competing_threads()
+            system = fingerprint()
             graphs: KnownGraphs = {}
             sessions = [
                 RunSession(
-                    *(folder, part, place, control, signals, events.tell, system, competing, noise),
+                    *(folder, part, place, control, signals, control.tell, system, noise),
                     part=request.part_label(part),
                     graphs=graphs,
                 )
                 for part in request.parts
             ]
+            # Before the turn: models and inputs that are no good are refused at once.
             with signals.waiting():
                 workloads = read_parts(sessions, read)
+            control.begin()
+            # Only now: the work before it is no competition.
+            competing = competing_threads()
+            sessions = [replace(session, competing=competing) for session in sessions]
             with ResultsDatabase(place.data.store) as store:
                 stopped = _measure(sessions, workloads, store)
                 if stopped is None and with_estimates:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically
-from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
+from dlbricks_tui.host.queue import ProcessIdentity, this_process
 from dlbricks_tui.runs.errors import RunError
 
 
@@ -33,7 +33,7 @@ class State(str, Enum):
     FAILED = "failed"
 
 
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 ACTIVE = frozenset({State.STARTING, State.WAITING, State.RUNNING, State.PAUSED})
 
@@ -233,7 +233,7 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        cure = "free some space" if error.errno in _NO_ROOM else "make it writable"
+        cure = "free some space" if error.errno in NO_ROOM else "make it writable"
         raise RunError(
             f"cannot write {path}: {error.strerror}; what was measured is kept: {cure}, or choose another data folder"
         ) from error

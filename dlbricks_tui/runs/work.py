@@ -73,10 +73,10 @@ class RunSession:
     signals: StopSignals
     tell: Callable[[Event], None]
     system: System
-    # Running threads of other programs per processor, counted before the run has a worker.
-    competing: float
     # One for all batches: their rounds see the same host.
     noise: NoiseMonitor
+    # Running threads of other programs per processor, counted once the run has the host and before it has a worker.
+    competing: float = 0.0
     # What tells this part of the run from the others; empty for the only one.
     part: str = ""
     # What the parts of the run have read, to be read once.

@@ -1,7 +1,7 @@
 """A scenario, measured by MLPerf LoadGen from its order to its record in the store.
 
-1. Wait until no run measures on this host.
-2. Read the model at each batch size, and load it into a worker for each instance.
+1. Read the model at each batch size.
+2. Wait for the turn on this host, and load the model into a worker for each instance.
 3. Run it until it is warm, and measure what passing a request to a worker costs, and what a pause before it costs.
 4. Let LoadGen carry out its tests, each in a folder of its own.
 5. Store the latencies of the test that counts; if the measurement ends before it, those of all tests that have ended.
@@ -18,7 +18,8 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue, Task, Ticket, arrival
+from dlbricks_tui.host.queue import Kind as WorkKind
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.measure.supervised_worker import TimeLimits
@@ -33,8 +34,10 @@ from dlbricks_tui.scenarios.loadgen_logs import delete_traces
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
     LoadMessage,
+    LoadProgress,
     LoadReady,
     LoadTestsKept,
+    LoadTestStarted,
     LoadWaits,
     ScenarioOrder,
 )
@@ -48,11 +51,12 @@ from dlbricks_tui.store.errors import NoRoomError
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest, Provenance, System, new_uuid
 
-_LOCKED_AS = "scenario"
 _LOG = "scenarios.log"
 # Of the memory of the host, all instances together may take this share.
 _MOST_MEMORY = 0.9
 _TIMED_BATCHES = 3
+# A test that takes longer than expected is not at its end yet.
+_MOST_SHARE = 0.99
 # LoadGen prepares queries for the expected latency, and the model may be faster.
 _FASTER, _SLACK = 1.25, 1.15
 # Of an offline test for each instance.
@@ -84,7 +88,7 @@ def measure_scenario(
     place: Workplace,
     signals: StopSignals,
     write: Callable[[LoadMessage], None],
-    lock: HostLock,
+    queue: HostQueue,
     rule: LoadRule | None = None,
     clocks: Clocks | None = None,
 ) -> None:
@@ -93,13 +97,11 @@ def measure_scenario(
     `RunStopped` ends it. All workers have ended when it returns. LoadGen may go on in its thread after an error.
     """
     require_loadgen()
-    with turn_on_host(lock, _LOCKED_AS, place.data.path, signals, lambda holder: write(LoadWaits(holder=holder))):
-        asked = rule or LoadRule.of(order.scenario)
-        _Measuring(order, place, signals, write, asked, clocks or Clocks()).measure()
+    _Measuring(order, place, signals, write, rule or LoadRule.of(order.scenario), clocks or Clocks()).measure(queue)
 
 
 class _Measuring:
-    """The measurement of a scenario on a host that no other run uses."""
+    """The measurement of a scenario."""
 
     def __init__(
         self,
@@ -114,7 +116,9 @@ class _Measuring:
         self._scenario = order.scenario
         self._place = place
         self._signals = signals
-        self._write = write
+        self._tell = write
+        self._ticket: Ticket | None = None
+        self._seconds_of_test: float | None = None
         self._rule = rule
         self._clocks = clocks
         self._uuid = new_uuid()
@@ -128,13 +132,25 @@ class _Measuring:
         # Where the results come from: the same for all workers, which are of one runtime.
         self._origin: Provenance | None = None
 
-    def measure(self) -> None:
-        """Carry out the scenario, and store its record."""
-        system, changed = fingerprint(), threading.Event()
+    def measure(self, queue: HostQueue) -> None:
+        """Read the model, and carry out the scenario once it is its turn on this host."""
+        system, arrived = fingerprint(), arrival()
+        # Before the turn: models and inputs that are no good are refused at once.
         with self._signals.waiting():
             jobs = self._jobs()
-        job = next(iter(jobs.values()))
         self._refuse_too_large(jobs, system)
+        task = Task(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
+
+        def tell(ahead: str) -> None:
+            self._write(LoadWaits(holder=ahead))
+
+        with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
+            self._ticket = ticket
+            self._measure(jobs, system)
+
+    def _measure(self, jobs: Mapping[int, Job], system: System) -> None:
+        """Carry out the scenario, and store its record."""
+        changed, job = threading.Event(), next(iter(jobs.values()))
         with ExitStack() as workers:
             instances = [workers.enter_context(self._instance(jobs, system)) for _ in range(self._scenario.instances)]
             self._warm_up(instances)
@@ -158,6 +174,18 @@ class _Measuring:
                 record = self._record(found, job, system)
                 self._store(system, replace(record, uuid=self._uuid, sought=self._scenario.seeks_rate))
         self._write(LoadDone(uuid=self._uuid, warnings=tuple(dict.fromkeys([*tests.warnings, *self._warnings]))))
+
+    def _write(self, message: LoadMessage) -> None:
+        """Write a message, and tell other processes of the host how far the test in progress is."""
+        self._tell(message)
+        if self._ticket is None:
+            return
+        if isinstance(message, LoadTestStarted):
+            self._seconds_of_test = message.seconds_left
+            self._ticket.progress(None, message.seconds_left)
+        elif isinstance(message, LoadProgress) and self._seconds_of_test:
+            share = min(message.seconds / self._seconds_of_test, _MOST_SHARE)
+            self._ticket.progress(share, max(0.0, self._seconds_of_test - message.seconds))
 
     def _keep(self, findings: Sequence[Finding], job: Job, system: System, error: Exception) -> None:
         """Store the tests that have ended before the measurement did."""

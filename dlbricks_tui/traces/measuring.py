@@ -21,7 +21,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue, Kind, Task, Ticket, arrival
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
@@ -39,7 +39,6 @@ from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.thread_watch import ThreadWatch
 from dlbricks_tui.traces.trace import LevelTrace, MissingLevel, Trace, TracedLayer, TraceLevel
 
-_LOCKED_AS = "trace"
 _LOG = "traces.log"
 # The name of the model in a worker.
 _PROGRAM = "model"
@@ -57,12 +56,11 @@ def trace_model(
     place: Workplace,
     signals: StopSignals,
     write: Callable[[TraceMessage], None],
-    lock: HostLock,
+    queue: HostQueue,
     limits: TimeLimits | None = None,
 ) -> Trace:
     """Return the trace of a model; raise a UserError if it cannot be traced at any level. `RunStopped` ends it."""
-    with turn_on_host(lock, _LOCKED_AS, place.data.path, signals, lambda holder: write(TraceWaits(holder=holder))):
-        return _Tracing(order, place, signals, write, limits or TimeLimits()).trace()
+    return _Tracing(order, place, signals, write, limits or TimeLimits()).trace(queue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +88,7 @@ class _Started:
 
 
 class _Tracing:
-    """The levels of a trace, on a host that no other run uses."""
+    """The levels of a trace."""
 
     def __init__(
         self,
@@ -113,18 +111,30 @@ class _Tracing:
         self._below: MeasuredLevel | None = None
         self._missing: dict[TraceLevel, str] = {}
 
-    def trace(self) -> Trace:
-        """Trace each level, and return all of them."""
+    def trace(self, queue: HostQueue) -> Trace:
+        """Read the model, and trace each level once it is its turn on this host."""
         if self._order.inferences < 1:
             raise TraceError(f"{self._order.inferences} inferences cannot be traced: ask for at least 1")
+        arrived = arrival()
+        # Before the turn: models and inputs that are no good are refused at once.
         with self._signals.waiting():
             model = self._read()
+        task = Task(Kind.TRACE, [self._order.source.name], self._place.data.path)
+
+        def tell(ahead: str) -> None:
+            self._write(TraceWaits(holder=ahead))
+
+        with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
+            return self._trace(model, ticket)
+
+    def _trace(self, model: _Model, ticket: Ticket) -> Trace:
+        """Trace each level, and return all of them."""
         levels = [level for level in TraceLevel if level in self._order.levels]
         if _MOST_COPIES * len(levels) * model.job.memory_bytes <= _MOST_MEMORY * self._system.memory_bytes:
-            self._trace_in_rounds(levels, model)
+            self._trace_in_rounds(levels, model, ticket)
         else:
             for level in levels:
-                self._trace_in_rounds([level], model)
+                self._trace_in_rounds([level], model, ticket)
         if not self._found:
             raise TraceError(next(iter(self._missing.values()), "no level is asked for"))
         graph = model.cut.decomposition.graph
@@ -153,7 +163,7 @@ class _Tracing:
                 reason = str(error)
         return _Model(cut, job_of(cut), None, reason)
 
-    def _trace_in_rounds(self, levels: Sequence[TraceLevel], model: _Model) -> None:
+    def _trace_in_rounds(self, levels: Sequence[TraceLevel], model: _Model, ticket: Ticket) -> None:
         """Trace levels whose workers are loaded at the same time."""
         with ExitStack() as workers:
             started: list[_Started] = []
@@ -164,6 +174,7 @@ class _Tracing:
             rounds = _ROUNDS if len(started) > 1 else len(started)
             for number in range(1, rounds + 1):
                 self._write(RoundStarted(number=number, rounds=rounds))
+                ticket.progress((number - 1) / rounds, None)
                 for it in started:
                     if it.measured.level not in self._missing:
                         with self._noting_failure(it.measured.level):

@@ -1,7 +1,5 @@
 """The process that traces a model: it reads an order from its standard input, and writes messages as lines."""
 
-import os
-import pickle
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,10 +7,10 @@ from pathlib import Path
 from dlbricks_tui.crash_log import keep_traceback
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import HostLock, host_lock
+from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.runs.control import RunStopped, StopSignals
-from dlbricks_tui.runs.launch import command_of
+from dlbricks_tui.runs.launch import command_of, take_order
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.traces.file import write_trace
 from dlbricks_tui.traces.measuring import trace_model
@@ -28,21 +26,19 @@ def execute(
     order: TraceOrder,
     place: Workplace,
     write: Callable[[TraceMessage], None],
-    lock: HostLock,
+    queue: HostQueue,
     limits: TimeLimits | None = None,
 ) -> bool:
     """Trace a model, write the trace to its file, and tell its end; return whether there is a trace."""
     with StopSignals(ignore_hangup=False) as signals:
         try:
-            trace = trace_model(order, place, signals, write, lock, limits)
+            trace = trace_model(order, place, signals, write, queue, limits)
             write_trace(trace, place.data.traces / f"{trace.id}.json.gz")
             write(TraceDone(id=trace.id))
         except RunStopped as stopped:
             write(TraceFailed(reason=stopped.why))
         except UserError as error:
             write(TraceFailed(reason=str(error)))
-        except BrokenPipeError:
-            raise
         except Exception as error:  # noqa: BLE001 - a fault of dlbricks is one line, too
             log = keep_traceback(error, place.data.log)
             write(TraceFailed(reason=f"internal error: {error}; the traceback is in {log}"))
@@ -53,18 +49,7 @@ def execute(
 
 def main(data: str) -> None:
     """Trace the model of the order; the entry point of the process."""
-    order = pickle.load(sys.stdin.buffer)
-    output = os.dup(sys.stdout.fileno())
-    # Only messages are written there.
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    try:
-        place = Workplace(DataFolder(Path(data)))
-        traced = execute(order, place, lambda message: _write(output, encode(message)), host_lock())
-    except BrokenPipeError:
-        sys.exit("the program that asked for the trace has gone")
+    order, write = take_order()
+    place = Workplace(DataFolder(Path(data)))
+    traced = execute(order, place, lambda message: write(encode(message)), host_queue())
     sys.exit(0 if traced else 1)
-
-
-def _write(output: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(output, line) :]

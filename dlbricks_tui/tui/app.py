@@ -154,6 +154,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
     def on_run_seen(self, event: messages.RunSeen) -> None:
         self._runs.take(event.run)
 
+    def on_queue_seen(self, event: messages.QueueSeen) -> None:
+        self._runs.take_queue(event.places)
+
     def on_run_state_needed(self) -> None:
         self._runs.catch_up(self.screen)
 

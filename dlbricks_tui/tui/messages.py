@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from dlbricks_tui.host.queue import Place
     from dlbricks_tui.tui.run.replaying import ReplayChange
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
 
@@ -17,6 +18,13 @@ class RunSeen(Message):
     """The state of the followed run."""
 
     run: RunSnapshot
+
+
+@dataclass
+class QueueSeen(Message):
+    """The line of work on this host."""
+
+    places: tuple[Place, ...]
 
 
 class RunStateNeeded(Message):

@@ -3,12 +3,27 @@
 Sentences about events are in `events`, which takes longer to import.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
 from dlbricks_tui.host.load import Load
+from dlbricks_tui.host.queue import Place
 from dlbricks_tui.wording.numbers import counted, duration, percent
+
+
+def how_far_in_line(place: Place) -> str:
+    """Return how far the work is that measures: `41 %, 2 min`; empty if that is not known."""
+    share = [] if place.share is None else [percent(place.share)]
+    return ", ".join(share + ([] if place.seconds_left is None else [duration(place.seconds_left)]))
+
+
+def line_of_work(places: Sequence[Place]) -> str:
+    """Return the work on this host in one line: `squeezenet1.1 41 %, 2 min; then alexnet, trace of 320n`."""
+    now = [" ".join(filter(None, (it.brief, how_far_in_line(it)))) for it in places if it.measures]
+    then = ", ".join(it.brief for it in places if not it.measures)
+    return "; ".join([*now, *([f"then {then}" if now else f"waiting: {then}"] if then else [])])
 
 
 class Tone(Enum):

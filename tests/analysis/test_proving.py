@@ -24,6 +24,7 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof, Provenance
 from dlbricks_tui.store.verification import verify
+from tests.host.lines import turn_of
 from tests.models.onnx_models import floats, model, saved
 from tests.runs.runs import FAKE, MODEL, Site
 
@@ -71,7 +72,7 @@ class Lab:
         self.site.path.mkdir(exist_ok=True)
         with StopSignals(ignore_hangup=False) as signals:
             prover = Prover(source=self.source, place=self.site.place, signals=signals, listener=self.notes, rule=rule)
-            return list(prover.prove_all(what_ifs, self.site.lock))
+            return list(prover.prove_all(what_ifs, self.site.queue))
 
     def proofs(self) -> list[Proof]:
         with ResultsDatabase(self.site.data.store) as store:
@@ -154,14 +155,13 @@ def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
     with pytest.raises(RunStopped):
         lab.prove(*(what_if(faster(), name=name) for name in ("first", "second", "third")))
     assert [it.what_if for it in lab.proofs()] == ["first"]
-    assert lab.site.lock.try_hold("next", lab.site.data.path)
+    turn_of(lab.site.queue, "next", lab.site.data.path).leave()
 
 
 def test_a_proof_waits_until_the_other_run_has_ended(lab: Lab) -> None:
-    other = lab.site.lock
     lab.site.path.mkdir()
-    assert other.try_hold("20261126-0800-aa", lab.site.data.path)
-    lab.notes.act = lambda told: other.release() if "20261126" in told else None
+    other = turn_of(lab.site.queue, "20261126-0800-aa", lab.site.data.path)
+    lab.notes.act = lambda told: other.leave() if "20261126" in told else None
     (outcome,) = lab.prove(what_if(faster()))
     assert outcome.proof is not None
     assert len(lab.notes.holders) == 1

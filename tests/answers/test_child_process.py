@@ -4,17 +4,20 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.answers import child_process
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
 from tests.runs.killing import all_are_gone, eventually
+from tests.runs.runs import ROOT
 
 # It writes its id, and ends with a last message when it is asked to.
 ENDS_WHEN_ASKED = """
@@ -39,7 +42,7 @@ Messages = Callable[[ChildProcess[object]], list[object]]
 
 
 def child(folder: Path, script: str, order: bytes = b"") -> ChildProcess[object]:
-    return ChildProcess([sys.executable, "-S", "-c", script], order, folder / "log" / "process.log", json.loads)
+    return ChildProcess([sys.executable, "-S", "-c", script], order, JobFolder(folder / "job"), json.loads)
 
 
 def followed(process: ChildProcess[object]) -> list[object]:
@@ -100,14 +103,15 @@ def test_a_process_that_dies_without_a_word_is_told_by_its_status(tmp_path: Path
 
 @pytest.mark.parametrize("text", ["no json", "\\xff"])
 def test_a_line_that_is_no_message_ends_the_process(tmp_path: Path, messages_of: Messages, text: str) -> None:
-    script = f"import os, sys, time; print(os.getpid(), file=sys.stderr); os.write(1, b'{text}\\n'); time.sleep(600)"
+    script = f"import os, sys, time; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
+    script += f"os.write(1, b'{text}\\n'); time.sleep(600)"
     with pytest.raises(ChildError, match="the process wrote a line that is no message"):
         messages_of(child(tmp_path, script))
-    assert all_are_gone([int((tmp_path / "log" / "process.log").read_text())])
+    assert all_are_gone([int((tmp_path / "pid").read_text())])
 
 
 def test_a_program_that_is_not_there_is_one_line(tmp_path: Path, messages_of: Messages) -> None:
-    process: ChildProcess[object] = ChildProcess(["/no/such/program"], b"", tmp_path / "log", json.loads)
+    process: ChildProcess[object] = ChildProcess(["/no/such/program"], b"", JobFolder(tmp_path / "job"), json.loads)
     with pytest.raises(ChildError, match="the process cannot be started: No such file"):
         messages_of(process)
 
@@ -141,10 +145,7 @@ def test_an_exception_ends_the_process_before_it_is_raised(tmp_path: Path) -> No
     assert all_are_gone(pids(taken[0]))
 
 
-def test_ctrl_c_ends_the_process_with_a_single_press_wherever_it_arrives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child_process, "_LONGEST_WAIT", 0.05)
+def test_ctrl_c_ends_the_process_with_a_single_press_wherever_it_arrives(tmp_path: Path) -> None:
     pid: list[object] = []
     pressing = threading.Event()
 
@@ -187,6 +188,64 @@ def test_a_second_ctrl_c_kills_a_process_that_hangs_and_its_workers(tmp_path: Pa
         process.run(take)
     thread.join()
     eventually(lambda: all_are_gone(pids(taken[0])))
+
+
+def test_a_process_goes_on_when_its_viewer_leaves_and_another_one_follows_it(tmp_path: Path) -> None:
+    script = ENDS_WHEN_ASKED.replace("time.sleep(600)", "print(1, flush=True); time.sleep(600)")
+    process = child(tmp_path, script)
+    first: list[object] = []
+
+    async def leave() -> None:
+        viewer = asyncio.create_task(process.follow(first.append))
+        while len(first) < 2:
+            await asyncio.sleep(0.01)
+        viewer.cancel()
+        with suppress(asyncio.CancelledError):
+            await viewer
+
+    asyncio.run(leave())
+    assert not all_are_gone(pids(first[0])) and process.folder.is_active
+    later: ChildProcess[object] = ChildProcess.started_before(JobFolder(tmp_path / "job"), json.loads)
+    second: list[object] = []
+
+    def stop(message: object) -> None:
+        second.append(message)
+        if message == 1:
+            later.stop()
+
+    asyncio.run(later.follow(stop))
+    assert second == [*first, "ended"]
+    assert all_are_gone(pids(first[0])) and not (tmp_path / "job").exists()
+
+
+def test_a_process_whose_viewer_is_killed_while_it_waits_for_it_ends_too(tmp_path: Path) -> None:
+    caller = f"""
+import sys
+from pathlib import Path
+from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
+from dlbricks_tui.runs.launch import command_of
+script = "import pickle, dlbricks_tui.runs.launch as it; it.take_order(); import signal; signal.pause()"
+command = [sys.executable, "-c", script]
+ChildProcess(command, b"N.", JobFolder(Path({str(tmp_path / "job")!r})), bytes).run(lambda _: None)
+"""
+    job = JobFolder(tmp_path / "job")
+    with subprocess.Popen([sys.executable, "-c", caller], cwd=ROOT) as viewer:
+        eventually(lambda: job.is_active)
+        viewer.kill()
+    eventually(lambda: not job.is_active)
+
+
+def test_a_disk_that_is_full_takes_progress_and_no_half_lines(tmp_path: Path) -> None:
+    script = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "import dlbricks_tui.runs.launch as it; _, write = it.take_order(); "
+        "write(b'[1]\\n'); resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)); "
+        "write(b'[2, 3, 4, 5, 6]\\n'); write(b'[7]\\n')"
+    )
+    process: ChildProcess[object] = ChildProcess(
+        [sys.executable, "-c", script], b"N.", JobFolder(tmp_path / "job"), json.loads
+    )
+    assert run(process) == [[1], [7]]
 
 
 def pids(message: object) -> Sequence[int]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
 from dlbricks_tui.answers.demonstration import (
     DATA_MARK,
     FACTS,
@@ -126,7 +126,7 @@ def test_nothing_is_started(demonstration: Demonstration, monkeypatch: pytest.Mo
     with pytest.raises(RunError, match="start `dlbricks` itself"):
         start_detached(folder, demonstration.data, "nothing")
     with pytest.raises(ChildError) as refused:
-        ChildProcess(["false"], b"", demonstration.data.log / "child.log", bytes).run(lambda _: None)
+        ChildProcess(["false"], b"", JobFolder(demonstration.data.jobs / "job"), bytes).run(lambda _: None)
     assert str(refused.value) == NOTHING_IS_MEASURED
 
 

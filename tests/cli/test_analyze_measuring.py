@@ -21,7 +21,7 @@ from dlbricks_tui.answers.analysis.proving import ProvingError, asked_what_ifs
 from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.host import peaks
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, Proof
 from dlbricks_tui.wording.what_ifs import interval_of

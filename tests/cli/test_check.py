@@ -22,7 +22,7 @@ from dlbricks_tui.evaluations.evaluation import EvaluatedModel, EvaluatedRuntime
 from dlbricks_tui.evaluations.file import write_evaluation
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE, host_lock
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE, host_queue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.models.graph import Level
@@ -67,7 +67,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             bricks=False,
             method=Method.ALONE,
         )
-        execute(create_run(request, data), request, Workplace(data), host_lock())
+        execute(create_run(request, data), request, Workplace(data), host_queue())
         assert main(["--data-dir", str(data.path), "results", "export", str(folder / "before.json.gz")]) == 0
     yield folder
 

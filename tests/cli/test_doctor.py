@@ -4,8 +4,9 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.noise import SOURCES
+from dlbricks_tui.host.queue import host_queue
+from tests.host.lines import turn_of
 from tests.measure.test_denormals import WEIGHTS, params
 from tests.store.samples import peaks
 
@@ -79,12 +80,15 @@ def test_threads_that_make_no_sense_are_refused_in_one_line(
 
 
 @pytest.mark.usefixtures("_measured_peaks")
-def test_peaks_are_not_measured_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lock = host_lock()
-    assert lock.try_hold("20261121-1", tmp_path)
-    assert main(["--data-dir", str(tmp_path / "data"), "doctor", "--peaks"]) == 2
-    lock.release()
-    assert "run 20261121-1" in capsys.readouterr().err
+def test_peaks_wait_for_their_turn(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = turn_of(host_queue(), "20261121-1", tmp_path)
+    monkeypatch.setattr("dlbricks_tui.host.queue.time.sleep", lambda _: other.leave())
+    assert main(["--data-dir", str(tmp_path / "data"), "doctor", "--peaks", "--json"]) == 0
+    out, told = capsys.readouterr()
+    assert told.startswith("waiting for run 20261121-1 of alexnet by ")
+    assert len(json.loads(out)["peaks"]) == 1
 
 
 def test_unreadable_weights_are_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ from dlbricks_tui.fleet.folder import (
 )
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import this_process
+from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunState, State

@@ -16,11 +16,12 @@ import pytest
 
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.run import tell_end
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
+from tests.host.lines import turn_of
 from tests.runs.runs import BRICKS, MODEL, ROOT, Site
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
@@ -98,7 +99,7 @@ def test_standard_output_has_the_estimate_and_no_progress(dlbricks: Command) -> 
 def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     site = Site(tmp_path / "site")
     request = site.request(method=Method.INSIDE, end_to_end=True, bricks=False)
-    outcome = execute(create_run(request, site.data), request, site.place, site.lock)
+    outcome = execute(create_run(request, site.data), request, site.place, site.queue)
     assert tell_end(outcome, quiet=False) == 0
     assert "1 model timed end to end" in capsys.readouterr().err
 
@@ -124,13 +125,36 @@ def test_a_quiet_run_narrates_failures_only(dlbricks: Command, monkeypatch: pyte
     assert (status, told.splitlines()) == (1, [line])
 
 
-def test_a_budget_spent_waiting_for_another_run_ends_without_an_estimate(dlbricks: Command, tmp_path: Path) -> None:
-    other = host_lock()
-    assert other.try_hold("other", tmp_path)
-    _, found, told = measured(dlbricks, "--time-budget", "0.3")
-    other.release()
-    assert (found["state"], found["models"]) == ("finished", [])
-    assert "all of it passed while another run measured on this host" in told
+def test_a_run_waits_in_line_says_for_what_and_keeps_its_budget(
+    dlbricks: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = turn_of(host_queue(), "20261121-1", tmp_path)
+    monkeypatch.setattr("dlbricks_tui.runs.control.Control._nap", lambda _: other.leave())
+    _, found, told = measured(dlbricks, "--time-budget", "100")
+    assert (found["state"], found["bricks"]) == ("finished", TALLY)
+    assert "waiting for run 20261121-1 of alexnet by " in told
+    assert "place 1 in the line" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        (("--input", "foo=1,2"), "foo"),
+        (("--batch", "0"), "batch"),
+        (("--runtime", "nothing"), "nothing"),
+        (("--precision", "int8"), "int8"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_before_it_waits(
+    options: tuple[str, ...], refusal: str, dlbricks: Command, tmp_path: Path
+) -> None:
+    other = turn_of(host_queue(), "other", tmp_path)
+    if "--runtime" not in options:
+        options = (*options, "--runtime", "fake")
+    status, _, told = dlbricks("run", MODEL, "--level", "written", *options)
+    assert (status, refusal in told) == (2, True)
+    assert "waiting" not in told
+    other.leave()
 
 
 def test_a_run_inside_of_a_few_models_times_them_end_to_end_by_default(dlbricks: Command) -> None:

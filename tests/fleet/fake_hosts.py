@@ -85,7 +85,7 @@ class FakeHost:
         request = read_request(folder.request_file)
         # The outcome is told by events.
         with suppress(UserError):
-            execute(folder, request, self.site.place, self.site.lock, with_estimates=False)
+            execute(folder, request, self.site.place, self.site.queue, with_estimates=False)
 
     def _detach(self, folder: RunFolder, _: DataFolder) -> None:
         self.started.append(folder.run)

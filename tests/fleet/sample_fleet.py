@@ -12,7 +12,7 @@ from dlbricks_tui.fleet.events import (
 )
 from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import this_process
+from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventWriter
 from dlbricks_tui.runs.run_folder import RunState, State

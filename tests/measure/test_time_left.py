@@ -27,6 +27,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunState, State
 from tests.bricks.graphs import chain
+from tests.host.lines import turn_of
 from tests.measure.test_plan import cut_models
 from tests.runs.runs import BRICKS, Site
 
@@ -78,7 +79,7 @@ class Timed:
             create_run(request, self._site.data),
             request,
             replace(self._site.place, **place),
-            self._site.lock,
+            self._site.queue,
             lambda event: self.events.append((self.clock.now, event)),
         )
         return result.state
@@ -225,24 +226,22 @@ def test_a_budget_includes_what_passed_before_the_run_began(site: Site, monkeypa
     assert timed.clock.now - 1000.0 <= 40 + 1 + 2 * HALF_A_ROUND_SECONDS
 
 
-def test_a_budget_includes_the_wait_for_another_run(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_budget_begins_when_the_turn_comes(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     timed = Timed(site, monkeypatch)
+    request = site.request(time_budget_seconds=30.0, rule=FixedRuns(100))
+    other = turn_of(site.queue, "other", site.data.path)
 
     def nap(_: Control) -> None:
-        timed.clock.now += 1.0
+        timed.clock.now += 1000.0
+        other.leave()
 
     monkeypatch.setattr(Control, "_nap", nap)
-    request = site.request(time_budget_seconds=30.0)
-    other = site.lock
-    assert other.try_hold("other", site.data.path)
-    try:
-        state = timed.run(request)
-    finally:
-        other.release()
+    # The command took 5 s to start.
+    state = timed.run(request, spent_seconds=5.0)
     assert timed.count(Waiting) == 1
-    assert timed.clock.now == 1000.0 + 30
-    assert state.state is State.FINISHED
-    assert "30 s is spent; all of it passed while another run measured on this host" in state.message
+    assert state.state is State.FINISHED and "30 s is spent" in state.message
+    assert 20 < timed.clock.now - 2000.0 <= 25 + LOAD_SECONDS + 2 * HALF_A_ROUND_SECONDS
+    assert state.bricks.measured + state.bricks.unfinished > 0
 
 
 def test_a_budget_does_not_include_pauses(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,7 +262,7 @@ def test_a_budget_does_not_include_pauses(site: Site, monkeypatch: pytest.Monkey
             run.pause_file.touch()
 
     place = replace(site.place, clock=timed.clock, limits=BatchLimits())
-    state = execute(run, request, place, site.lock, listen).state
+    state = execute(run, request, place, site.queue, listen).state
     assert folder
     assert (state.state, state.message, state.bricks.measured) == (State.FINISHED, "", BRICKS)
 

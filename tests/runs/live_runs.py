@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
+from dlbricks_tui.host.queue import ProcessIdentity, this_process
 from dlbricks_tui.measure.events import BatchStarted, Calibrated, Calibrating, DriftNoted, Event, RoundDone, Stop
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
 from dlbricks_tui.runs.events import (

@@ -12,7 +12,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.measure.batching import BatchLimits
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.method import Method
@@ -83,8 +83,8 @@ class Site:
         )
 
     @property
-    def lock(self) -> HostLock:
-        return HostLock(self.path / "host.lock")
+    def queue(self) -> HostQueue:
+        return HostQueue(self.path / "host.lock")
 
     @property
     def environment(self) -> dict[str, str]:
@@ -120,7 +120,7 @@ class Site:
     def run(self, request: RunRequest, listener: Callable[[Event], None] | None = None) -> RunState:
         """Execute a run in this process."""
         folder = create_run(request, self.data)
-        return execute(folder, request, self.place, self.lock, listener).state
+        return execute(folder, request, self.place, self.queue, listener).state
 
     def start(self, folder: RunFolder, *, detached: bool = True) -> "subprocess.Popen[bytes]":
         """Execute a run in a process of its own."""
@@ -146,7 +146,7 @@ class Site:
 def main(data: str, worker_program: str, folder: str, detached: str) -> None:
     """The process that `Site.start` starts; its environment is told already."""
     site, run = Site(Path(data), Path(worker_program)), RunFolder(Path(folder))
-    execute(run, read_request(run.request_file), site.place, site.lock, detached=bool(int(detached)))
+    execute(run, read_request(run.request_file), site.place, site.queue, detached=bool(int(detached)))
 
 
 if __name__ == "__main__":

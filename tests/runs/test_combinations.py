@@ -59,7 +59,7 @@ def request(site: Site, *batch_sizes: int, threads: tuple[int, ...] = THREADS, *
 
 
 def carried_out(site: Site, asked: RunRequest, listen: Callable[[Event], None] | None = None) -> RunOutcome:
-    return execute(create_run(asked, site.data), asked, site.place, site.lock, listen)
+    return execute(create_run(asked, site.data), asked, site.place, site.queue, listen)
 
 
 def test_a_run_measures_each_model_in_each_combination(site: Site) -> None:
@@ -129,10 +129,10 @@ def test_a_resumed_run_goes_on_with_the_combinations_that_are_left(site: Site) -
         if isinstance(event, PartStarted) and event.number == 2:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    stopped = execute(folder, asked, site.place, site.lock, cancel).state
+    stopped = execute(folder, asked, site.place, site.queue, cancel).state
     assert stopped.state is State.CANCELLED
     assert stopped.bricks.measured == stopped.bricks.total // 2
-    resumed = execute(RunFolder(folder.path), asked, site.place, site.lock).state
+    resumed = execute(RunFolder(folder.path), asked, site.place, site.queue).state
     half = stopped.bricks.measured
     assert resumed.bricks == Tally(2 * half, measured=half, reused=half)
 

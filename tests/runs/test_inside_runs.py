@@ -137,7 +137,7 @@ def test_a_run_that_stops_keeps_the_samples_of_its_carriers(site: Site) -> None:
         rounds += isinstance(event, RoundDone)
 
     place = replace(site.place, clock=lambda: 1e6 * (rounds >= 8))
-    state = execute(folder, replace(request, time_budget_seconds=1e3), place, site.lock, listen).state
+    state = execute(folder, replace(request, time_budget_seconds=1e3), place, site.queue, listen).state
     assert state.bricks == Tally(BRICKS, unfinished=BRICKS)
     assert len(site.contents().measurements) == 21
 

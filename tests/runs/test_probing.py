@@ -41,7 +41,7 @@ def known_elsewhere(site: Site, method: Method, *models: str, times: float = 2.0
     """
     there = Site(site.path.parent / "there")
     request = there.request(*models, method=method)
-    outcome = execute(create_run(request, there.data), request, there.place, there.lock)
+    outcome = execute(create_run(request, there.data), request, there.place, there.queue)
     site.path.mkdir(exist_ok=True)
     with ResultsDatabase(there.data.store) as store, ResultsDatabase(site.data.store) as here:
         here.add(system(ELSEWHERE), *store.records(BrickForm), *store.records(Runtime))
@@ -58,7 +58,7 @@ def slower(measurement: Measurement, times: float) -> Measurement:
 def probed(site: Site, method: Method, bricks: int, *models: str) -> tuple[RunOutcome, Sequence[Event]]:
     events: list[Event] = []
     request = site.request(*models, method=method, rule=PROBE_RULE, probe_bricks=bricks)
-    return execute(create_run(request, site.data), request, site.place, site.lock, events.append), events
+    return execute(create_run(request, site.data), request, site.place, site.queue, events.append), events
 
 
 def test_a_probe_measures_a_few_bricks_and_predicts_all_others(site: Site) -> None:
@@ -124,7 +124,7 @@ def test_an_interrupted_probe_keeps_its_results_and_predicts_from_them(site: Sit
             os.kill(os.getpid(), signal.SIGINT)
 
     request = site.request(method=Method.ALONE, rule=PROBE_RULE, probe_bricks=BRICKS)
-    outcome = execute(create_run(request, site.data), request, site.place, site.lock, interrupt)
+    outcome = execute(create_run(request, site.data), request, site.place, site.queue, interrupt)
     assert outcome.state.state is State.INTERRUPTED
     own = [it for it in site.contents().measurements if it.system != ELSEWHERE]
     assert FEWEST_IN_COMMON <= len(own) < BRICKS
@@ -137,5 +137,5 @@ def test_a_probe_takes_what_fits_in_its_time(site: Site) -> None:
     """A long brick elsewhere is not chosen if it would take most of the time."""
     known_elsewhere(site, Method.ALONE, times=1000.0)
     request = site.request(method=Method.ALONE, rule=PROBE_RULE, probe_bricks=BRICKS, time_budget_seconds=20.0)
-    outcome = execute(create_run(request, site.data), request, site.place, site.lock)
+    outcome = execute(create_run(request, site.data), request, site.place, site.queue)
     assert 0 < outcome.state.bricks.total < BRICKS

@@ -76,7 +76,7 @@ def execute_until_the_first_result(site: Site, folder: RunFolder, request: RunRe
     def clock() -> float:
         return 1e6 * measured
 
-    return execute(folder, request, replace(site.place, clock=clock), site.lock, listen).state
+    return execute(folder, request, replace(site.place, clock=clock), site.queue, listen).state
 
 
 def of_kind(events: Sequence[Event], kind: type[AnEvent]) -> list[AnEvent]:
@@ -187,7 +187,7 @@ def test_on_a_noisy_host_a_model_and_its_bricks_are_sampled_in_the_same_rounds_t
     events: list[Event] = []
     request = site.request(end_to_end=True, rule=Adaptive())
     place = replace(site.place, limits=BatchLimits(programs_beside_models=programs))
-    execute(create_run(request, site.data), request, place, site.lock, events.append)
+    execute(create_run(request, site.data), request, place, site.queue, events.append)
     (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
     rounds = [{number for number, _ in event.samples_ms} for event in of_kind(events, RoundDone)]
     with_model = [taken for taken in rounds if whole in taken]
@@ -200,7 +200,7 @@ def test_every_program_changes_its_place_in_the_rounds(site: Site) -> None:
     events: list[Event] = []
     request = site.request(end_to_end=True, rule=FixedRuns(40))
     place = replace(site.place, limits=BatchLimits())
-    execute(create_run(request, site.data), request, place, site.lock, events.append)
+    execute(create_run(request, site.data), request, place, site.queue, events.append)
     (whole,) = [event.program for event in of_kind(events, ProgramLoaded) if event.model]
     orders = [[number for number, _ in event.samples_ms] for event in of_kind(events, RoundDone)]
     assert {len(order) for order in orders} == {BRICKS + 1}
@@ -376,7 +376,7 @@ def test_known_bricks_are_measured_again_once_on_request_even_if_the_run_is_resu
     begun = execute_until_the_first_result(site, folder, request).bricks
     assert 0 < begun.measured < BRICKS
     assert begun == Tally(BRICKS, measured=begun.measured)
-    done = execute(folder, replace(request, time_budget_seconds=None), site.place, site.lock).state.bricks
+    done = execute(folder, replace(request, time_budget_seconds=None), site.place, site.queue).state.bricks
     assert done == Tally(BRICKS, measured=BRICKS - begun.measured, reused=begun.measured)
     assert set(Counter(site.contents().measured).values()) == {2}
 

@@ -14,7 +14,7 @@ from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.host.host_lock import ProcessIdentity, this_process
+from dlbricks_tui.host.queue import ProcessIdentity, this_process
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits

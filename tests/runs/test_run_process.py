@@ -20,6 +20,7 @@ from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, State
 from dlbricks_tui.store.database import ResultsDatabase
+from tests.host.lines import turn_of
 from tests.runs.killing import (
     PATIENCE_SECONDS,
     VICTIMS,
@@ -137,14 +138,13 @@ def test_a_paused_run_lets_other_runs_measure_and_goes_on(
     folder.pause()
     eventually(lambda: has_told(folder, Paused))
     assert folder.state().state is State.PAUSED
-    theirs = site.lock
-    assert theirs.try_hold("another", site.path)
+    theirs = turn_of(site.queue, "another", site.path)
     so_far = len(site.events(folder))
     folder.unpause()
     eventually(lambda: folder.state().state is State.WAITING)
     assert {type(event) for event in site.events(folder)[so_far:]} <= {Waiting}
     assert "another" in folder.state().message
-    theirs.release()
+    theirs.leave()
     site.hurry()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert has_told(folder, Resumed)
@@ -152,8 +152,7 @@ def test_a_paused_run_lets_other_runs_measure_and_goes_on(
 
 
 def test_a_second_run_waits_and_names_the_first(site: Site, ended: Callable[["subprocess.Popen[bytes]"], None]) -> None:
-    mine = site.lock
-    assert mine.try_hold("the-first", Path("/their/data"))
+    mine = turn_of(site.queue, "the-first", Path("/their/data"))
     folder = create_run(site.request(), site.data)
     process = site.start(folder)
     ended(process)
@@ -162,11 +161,11 @@ def test_a_second_run_waits_and_names_the_first(site: Site, ended: Callable[["su
     assert state.state is State.WAITING
     assert "the-first" in state.message
     assert str(os.getpid()) in state.message
-    # It computes nothing meanwhile: not even its models are read.
+    # Its models were read before, and it computes nothing meanwhile.
     assert not workers_of(process.pid)
-    assert [type(event).__name__ for event in site.events(folder)] == ["RunStarted", "Waiting"]
+    assert [type(event).__name__ for event in site.events(folder)] == ["RunStarted", "ModelLoading", "Waiting"]
     site.hurry()
-    mine.release()
+    mine.leave()
     assert process.wait(PATIENCE_SECONDS) == 0
     assert folder.state().bricks.measured == BRICKS
 
@@ -221,7 +220,7 @@ def test_the_last_event_is_written_before_the_state_changes(site: Site) -> None:
     request = site.request()
     folder = create_run(request, site.data)
     told: list[tuple[Event, bool]] = []
-    execute(folder, request, site.place, site.lock, lambda event: told.append((event, folder.state().active)))
+    execute(folder, request, site.place, site.queue, lambda event: told.append((event, folder.state().active)))
     # So a viewer that reads events until the final state has read all of them.
     assert isinstance(told[-1][0], RunEnded)
     assert all(active for _, active in told)

@@ -30,7 +30,7 @@ class Sure(NearestBricks):
 def test_a_run_measures_only_as_many_bricks_as_its_target_needs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "prior_of", lambda *_: Sure({}, (), 1.0))
     asked = site.request(target=0.3)
-    outcome = execute(create_run(asked, site.data), asked, site.place, site.lock)
+    outcome = execute(create_run(asked, site.data), asked, site.place, site.queue)
     assert outcome.state.state is State.FINISHED
     assert outcome.estimates is not None
     ((model, found),) = outcome.estimates

@@ -72,7 +72,7 @@ class Host:
 
         order = self.order(asked, execution, **fields)
         try:
-            return execute(order, self.site.place, write, self.site.lock, self.rule, self.clocks)
+            return execute(order, self.site.place, write, self.site.queue, self.rule, self.clocks)
         finally:
             # LoadGen can carry out one test at a time, and this one is answered without the workers now.
             for thread in threads_of_loadgen():

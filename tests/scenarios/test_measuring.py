@@ -34,6 +34,7 @@ from dlbricks_tui.store.errors import NoRoomError, StoreError
 from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.store.verification import verify
+from tests.host.lines import turn_of
 from tests.runs.runs import MODEL, Site
 from tests.scenarios.load import PERCENTILE, QUERIES, QUICK, Host, fake, logs_of, scenario, workers
 
@@ -62,7 +63,7 @@ def why(host: Host) -> str:
     assert isinstance(host.told[-1], LoadFailed)
     # Not even a zombie.
     assert workers(host) == []
-    assert host.site.lock.try_hold("next", host.site.data.path)
+    turn_of(host.site.queue, "next", host.site.data.path).leave()
     assert "\n" not in host.told[-1].reason
     return host.told[-1].reason
 
@@ -359,9 +360,8 @@ def test_a_bound_below_the_time_of_a_single_request_is_told_at_once(host: Host) 
 
 
 def test_a_scenario_waits_until_the_other_run_has_ended(host: Host) -> None:
-    other = host.site.lock
-    assert other.try_hold("20261126-0800-aa", host.site.data.path)
-    host.act = lambda message: other.release() if isinstance(message, LoadWaits) else None
+    other = turn_of(host.site.queue, "20261126-0800-aa", host.site.data.path)
+    host.act = lambda message: other.leave() if isinstance(message, LoadWaits) else None
     assert host.measure(scenario(Kind.SINGLE))
     assert "20261126-0800-aa" in host.messages(LoadWaits)[0].holder
 

@@ -19,7 +19,6 @@ from dlbricks_tui.scenarios.messages import (
     LoadDone,
     LoadFailed,
     LoadMessage,
-    LoadReady,
     LoadTestStarted,
     ScenarioOrder,
     decode,
@@ -109,13 +108,3 @@ def test_a_killed_process_takes_its_workers_with_it(tmp_path: Path) -> None:
     process.process.kill()
     process.process.wait()
     eventually(lambda: all_are_gone(workers))
-
-
-def test_the_process_ends_when_nobody_reads_its_messages(tmp_path: Path) -> None:
-    process = Process(tmp_path, scenario(Kind.SINGLE))
-    next(it for it in process.messages() if isinstance(it, LoadReady))
-    assert process.process.stdout is not None
-    process.process.stdout.close()
-    assert process.process.wait() == 1
-    assert process.process.stderr is not None
-    assert process.process.stderr.read() == b"the program that asked for the scenario has gone\n"

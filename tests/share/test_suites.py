@@ -80,7 +80,7 @@ def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio
     folder = RunFolder(trio.vendor.data.runs / state.run)
     request = replace(read_request(folder.request_file), time_budget_seconds=None)
     assert request.suite is not None
-    execute_any(folder, request, trio.vendor.place, trio.vendor.lock)
+    execute_any(folder, request, trio.vendor.place, trio.vendor.queue)
     assert len(read_results(trio.results).parts[0].measured) == len(assembled.manifest.bricks)
 
 

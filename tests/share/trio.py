@@ -129,7 +129,7 @@ class Trio:
         request = self.request(**changes)
         folder = create_run(request, self.vendor.data)
         listener = None if events is None else events.append
-        return execute_any(folder, request, replace(self.vendor.place, clock=clock), self.vendor.lock, listener).state
+        return execute_any(folder, request, replace(self.vendor.place, clock=clock), self.vendor.queue, listener).state
 
     def bring_home(self) -> SuiteImport:
         """Import the results as the owner."""

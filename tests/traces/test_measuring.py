@@ -22,6 +22,7 @@ from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, 
 from dlbricks_tui.traces.spans import TracedNetwork
 from dlbricks_tui.traces.threads import ThreadsError
 from dlbricks_tui.traces.trace import TraceLevel, TrackKind
+from tests.host.lines import turn_of
 from tests.runs.fake_worker import LINE_NS, PROFILER_NS
 from tests.runs.runs import MODEL, Site
 from tests.traces.tracing import Bench, assert_exactly_the_layers, fake, track_of
@@ -251,17 +252,16 @@ def test_a_signal_ends_the_trace_with_its_worker(bench: Bench) -> None:
 
     bench.act = cancel
     assert bench.failure() == "it was cancelled"
-    assert bench.site.lock.try_hold("next", bench.site.data.path)
+    turn_of(bench.site.queue, "next", bench.site.data.path).leave()
 
 
 def test_a_trace_waits_until_the_run_on_this_host_has_ended(bench: Bench) -> None:
-    other = bench.site.lock
     bench.site.path.mkdir()
-    assert other.try_hold("measuring", bench.site.data.path)
+    other = turn_of(bench.site.queue, "measuring", bench.site.data.path)
 
     def release(message: TraceMessage) -> None:
         if isinstance(message, TraceWaits):
-            other.release()
+            other.leave()
 
     bench.act = release
     bench.trace(levels=(TraceLevel.MODEL,), inferences=2)

@@ -62,7 +62,7 @@ class Bench:
             self.act(message)
 
         order = TraceOrder(source=source or self.source, execution=execution or fake(), **fields)
-        return execute(order, self.site.place, write, self.site.lock, self.limits)
+        return execute(order, self.site.place, write, self.site.queue, self.limits)
 
 
 def level_of(trace: Trace, level: TraceLevel) -> LevelTrace:

@@ -10,12 +10,13 @@ from dlbricks_tui.analysis.kernels import LayerKernel
 from dlbricks_tui.answers.analysis import kernels
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.runtime.errors import WorkerDiedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.tui.analysis.kernels import KernelsScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.wording.kernels import TimedKernel
+from tests.host.lines import turn_of
 from tests.tui.application import MEDIUM, NARROW, WIDE, eventually, press, screen_text
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all
@@ -31,7 +32,13 @@ class ToldKernels:
         self.asked = 0
 
     def __call__(
-        self, found: Analysis, data: DataFolder, lock: HostLock, started: Callable[[Worker], None]
+        self,
+        found: Analysis,
+        data: DataFolder,
+        queue: HostQueue,
+        tell_waiting: Callable[[str], None],
+        check: Callable[[], None],
+        started: Callable[[Worker], None],
     ) -> tuple[TimedKernel, ...]:
         self.asked += 1
         narrow = LayerKernel(0, "jit_1x1:avx2", "avx2", ("acdb -> aBcd8b",), (REASON,))
@@ -49,7 +56,15 @@ class HangingWorker:
     def interrupt(self) -> None:
         self.interrupted.set()
 
-    def __call__(self, found: object, data: object, lock: object, started: Callable[[Worker], None]) -> None:
+    def __call__(
+        self,
+        found: object,
+        data: object,
+        queue: object,
+        tell_waiting: object,
+        check: object,
+        started: Callable[[Worker], None],
+    ) -> None:
         started(cast("Worker", self))
         self.begun.set()
         self.interrupted.wait()
@@ -122,10 +137,10 @@ async def test_a_runtime_that_is_ready_after_the_box_was_closed_is_ended(
 ) -> None:
     worker, may_start, waits = HangingWorker(), threading.Event(), threading.Event()
 
-    def read_late(found: object, data: object, lock: object, started: Callable[[Worker], None]) -> None:
+    def read_late(*about: object) -> None:
         waits.set()
         may_start.wait()
-        worker(found, data, lock, started)
+        worker(*about)  # type: ignore[arg-type]
 
     monkeypatch.setattr(kernels, "kernels_of", read_late)
     async with analysis_screen(faster, WIDE) as pilot:
@@ -142,3 +157,15 @@ async def test_kernels_that_the_runtime_does_not_tell_are_refused_with_one_line(
         await press(pilot, "K")
         assert f"{MODEL} was measured by mxnet-1.9.1" in screen_text(pilot)
         assert "which is not installed here any more" in screen_text(pilot)
+
+
+async def test_the_box_waits_in_line_and_closing_it_leaves_the_line(faster: DataFolder) -> None:
+    line = host_queue()
+    other = turn_of(line, "r1", faster.path)
+    async with analysis_screen(faster, MEDIUM) as pilot:
+        await pilot.press("K")
+        await eventually(pilot, lambda: "It waits for run r1 of alexnet by" in screen_text(pilot))
+        assert [place.kind for place in line.places()] == ["run", "kernels"]
+        await pilot.press("escape")
+        await eventually(pilot, lambda: [place.kind for place in line.places()] == ["run"])
+    other.leave()

@@ -1,10 +1,11 @@
 """Proofs and measurements that the analysis screen starts; a small script stands for the process that proves."""
 
+import asyncio
 import json
 import os
 import re
 import sys
-import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,6 @@ from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, encode
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import host_lock
 from dlbricks_tui.host.peaks import PeaksError
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import State
@@ -119,27 +119,37 @@ async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row
         assert "so far" not in shown and "running" not in shown
 
 
-async def test_escape_cancels_the_proof_and_the_next_one_leaves_the_screen(faster: DataFolder, folder: Path) -> None:
+async def test_a_key_cancels_the_proof(faster: DataFolder, folder: Path) -> None:
     async with running(app_on(faster), NARROW) as pilot:
         await press(pilot, *OPEN, "3")
         await pilot.press("p")
         writes(folder, "first", ProofWaits("run r1 of a colleague"))
         await shows(pilot, "waits for run r1 of a colleague")
         await pilot.press("p")
-        await tells(pilot, "parallel-2 is being proved: esc cancels it.")
-        await press(pilot, "escape")
+        await tells(pilot, "parallel-2 is being proved: c cancels it.")
+        await press(pilot, "c")
         assert isinstance(pilot.app.screen, AnalysisScreen)
         assert ended(folder) and "The proof is cancelled; those before it are kept." in told(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_leaving_the_program_ends_the_proof(faster: DataFolder, folder: Path) -> None:
-    async with analysis_screen(faster, NARROW) as pilot:
-        await press(pilot, "3")
+async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(faster: DataFolder, folder: Path) -> None:
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN, "3")
         await pilot.press("p")
         await eventually(pilot, (folder / "pid").exists)
-    assert ended(folder)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
+        await tells(pilot, "The proof goes on in the background")
+    assert not ended(folder)
+    async with running(app_on(faster), WIDE) as pilot:
+        await press(pilot, *OPEN[:-1])
+        await pilot.press(OPEN[-1])
+        writes(folder, "first", ROUNDS)
+        await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far")
+        writes(folder, "second", ProofDone("parallel-2", PROVED, ""))
+        await settled(pilot)
+        assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in screen_text(pilot)
+        assert not list(faster.jobs.iterdir())
 
 
 async def test_a_key_proves_all_what_ifs_without_a_proof(faster: DataFolder, folder: Path) -> None:
@@ -166,18 +176,6 @@ async def test_a_process_that_fails_says_why(faster: DataFolder, folder: Path) -
         assert isinstance(pilot.app.screen, AnalysisScreen)
 
 
-async def test_a_proof_is_refused_with_one_line_while_a_run_measures(faster: DataFolder, folder: Path) -> None:
-    lock = host_lock()
-    assert lock.try_hold("r1", faster.path)
-    try:
-        async with analysis_screen(faster, WIDE) as pilot:
-            await press(pilot, "p")
-            assert told(pilot)[-1].startswith("Proofs have to wait: run r1 of")
-    finally:
-        lock.release()
-    assert not (folder / "pid").exists()
-
-
 async def test_nothing_is_read_while_a_proof_measures(faster: DataFolder, folder: Path) -> None:
     async with analysis_screen(faster, WIDE) as pilot:
         screen = pilot.app.screen
@@ -189,11 +187,11 @@ async def test_nothing_is_read_while_a_proof_measures(faster: DataFolder, folder
         await pilot.press("r")
         await tells(pilot, "parallel-2 is being proved")
         assert screen._view is before and screen._is_outdated
-        await press(pilot, "escape")
+        await press(pilot, "c")
         assert not screen._is_outdated and screen._view is not before
 
 
-async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
+async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_each_waits_in_line(
     faster: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunRequest] = []
@@ -204,7 +202,7 @@ async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
         return f"r{len(started)}"
 
     monkeypatch.setattr(Runs, "start", start)
-    monkeypatch.setattr(lacking, "measure_peaks_of_host", lambda *_: None)
+    monkeypatch.setattr(lacking, "peaks_process", PeaksProcess)
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", followed.append)
     async with running(app, WIDE) as pilot:
@@ -212,19 +210,15 @@ async def test_a_key_measures_what_the_what_ifs_lack_one_run_after_the_other(
         assert f"{MODEL} was not measured in " in screen_text(pilot) and "batch 8" in screen_text(pilot)
         assert not started
         await press(pilot, "enter")
+        await eventually(pilot, lambda: followed)
         assert followed == ["r1"]
+        assert len({json.dumps(str(it)) for it in started}) == len(started) > 1
         screen = pilot.app.screen
         assert isinstance(screen, AnalysisScreen)
-        several = 1 + len(screen._measuring_next)
-        assert several > 1
-        for number in range(1, several + 1):
-            screen.show_run(replace(SnapshotBuilder(f"r{number}", (MODEL,)).snapshot(), state=State.RUNNING))
-            await press(pilot)
-            assert "A run measures; its end brings the analysis up to date." in screen_text(pilot)
-            screen.show_run(replace(SnapshotBuilder(f"r{number}", (MODEL,)).snapshot(), state=State.FINISHED))
-            await press(pilot)
-        assert followed == [f"r{number + 1}" for number in range(several)]
-        assert len({json.dumps(str(it)) for it in started}) == several
+        screen._measures_peaks = False
+        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.RUNNING))
+        await pilot.pause()
+        assert "A run measures; its end brings the analysis up to date." in screen_text(pilot)
 
 
 PEAKS = Peaks(
@@ -236,14 +230,32 @@ PEAKS = Peaks(
 )
 
 
-def store_peaks(threads: int, data: DataFolder) -> None:
-    with ResultsDatabase(data.store) as store:
-        store.add(replace(PEAKS, system=fingerprint().id, threads=threads))
+class PeaksProcess:
+    """Stands for the process that measures peaks; it waits until the test lets it go on."""
+
+    def __init__(self, threads: int, data: DataFolder, refusal: str = "") -> None:
+        self.may_end = asyncio.Event()
+        self.told: list[str] = []
+        self._threads, self._data, self._refusal = threads, data, refusal
+
+    async def follow(self, take: Callable[[str], None]) -> None:
+        for ahead in self.told:
+            take(ahead)
+        await self.may_end.wait()
+        if self._refusal:
+            raise PeaksError(self._refusal)
+        with ResultsDatabase(self._data.store) as store:
+            store.add(replace(PEAKS, system=fingerprint().id, threads=self._threads))
 
 
 async def test_a_key_measures_the_peaks_for_the_roofline(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def process(threads: int, data: DataFolder) -> PeaksProcess:
+        made = PeaksProcess(threads, data)
+        made.may_end.set()
+        return made
+
     monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
-    monkeypatch.setattr(lacking, "measure_peaks_of_host", store_peaks)
+    monkeypatch.setattr(lacking, "peaks_process", process)
     async with analysis_screen(faster, WIDE) as pilot:
         await press(pilot, "x")
         assert told(pilot)[-1].endswith("m measures them.")
@@ -260,17 +272,17 @@ async def test_a_key_measures_the_peaks_for_the_roofline(faster: DataFolder, mon
         assert isinstance(pilot.app.screen, RooflineScreen)
 
 
-async def test_the_head_tells_that_peaks_are_measured_and_runs_follow_them(
+async def test_the_head_tells_what_peaks_wait_for_while_runs_are_started(
     faster: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun, may_end, started = threading.Event(), threading.Event(), list[RunRequest]()
+    processes, started = list[PeaksProcess](), list[RunRequest]()
 
-    def measure(threads: int, data: DataFolder) -> None:
-        begun.set()
-        may_end.wait()
-        raise PeaksError("a colleague measures now: try again when it has ended")
+    def process(threads: int, data: DataFolder) -> PeaksProcess:
+        processes.append(PeaksProcess(threads, data, "the disk is full"))
+        processes[-1].told.append("run r1 of alexnet by ada")
+        return processes[-1]
 
-    monkeypatch.setattr(lacking, "measure_peaks_of_host", measure)
+    monkeypatch.setattr(lacking, "peaks_process", process)
     monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
     app = app_on(faster)
     monkeypatch.setattr(app._runs, "follow", lambda _: None)
@@ -278,29 +290,9 @@ async def test_the_head_tells_that_peaks_are_measured_and_runs_follow_them(
         await press(pilot, *OPEN, "m")
         assert re.search(r"roofline +the peaks of this host with \d+ thread", screen_text(pilot))
         await pilot.press("enter")
-        await eventually(pilot, begun.is_set)
-        await shows(pilot, "The peaks of this host are measured, for about 4 s.")
+        await shows(pilot, "The peaks of this host wait for run r1 of alexnet by ada.")
+        await eventually(pilot, lambda: started)
         await pilot.press("m")
         await tells(pilot, "The peaks are measured: what is missing can be measured once that has ended.")
-        assert not started
-        may_end.set()
-        await eventually(pilot, lambda: started)
-        assert "a colleague measures now: try again when it has ended" in told(pilot)
-
-
-async def test_a_cancelled_run_ends_the_measurement_of_what_is_missing(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[object] = []
-    monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
-    monkeypatch.setattr(lacking, "measure_peaks_of_host", lambda *_: None)
-    app = app_on(faster)
-    monkeypatch.setattr(app._runs, "follow", lambda _: None)
-    async with running(app, WIDE) as pilot:
-        await press(pilot, *OPEN, "m", "enter")
-        screen = pilot.app.screen
-        assert isinstance(screen, AnalysisScreen)
-        assert screen._measuring_next
-        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.CANCELLED))
-        await press(pilot)
-        assert len(started) == 1 and not screen._measuring_next
+        processes[0].may_end.set()
+        await tells(pilot, "the disk is full")

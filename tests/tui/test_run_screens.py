@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.calibration_nets import NETWORKS
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -37,6 +37,7 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.estimate.stored import brick_records
+from tests.host.lines import turn_of
 from tests.runs.live_runs import (
     NOBODY,
     RUN,
@@ -423,8 +424,7 @@ async def test_a_calibrated_runtime_adds_no_time_to_the_prediction(measured: Dat
 
 
 async def test_the_start_box_names_the_run_that_it_will_wait_for(measured: DataFolder) -> None:
-    lock = host_lock()
-    assert lock.try_hold("20261121-0700-cafe", Path("/their/data"))
+    lock = turn_of(host_queue(), "20261121-0700-cafe", Path("/their/data"))
     try:
         async with running(app_on(measured)) as pilot:
             await press(pilot, "slash", '"resnet18"', "enter", "enter", "r")
@@ -434,7 +434,7 @@ async def test_the_start_box_names_the_run_that_it_will_wait_for(measured: DataF
             shown = screen_text(pilot)
             assert "The calibration takes about" in shown and "It will wait for" in shown
     finally:
-        lock.release()
+        lock.leave()
 
 
 async def test_without_a_model_there_is_nothing_to_run(measured: DataFolder) -> None:

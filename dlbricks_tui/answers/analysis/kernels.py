@@ -1,5 +1,6 @@
 """The kernels of an analysed model, as the runtime of this host tells them."""
 
+import time
 from collections.abc import Callable
 
 from dlbricks_tui.analysis.kernels import KernelsError, explain
@@ -7,32 +8,40 @@ from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Kind, Task
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.wording.kernels import TimedKernel
 
-_LOCKED_AS = "kernels"
-
 
 def kernels_of(
-    found: Analysis, data: DataFolder, lock: HostLock, started: Callable[[Worker], None] = lambda _: None
+    found: Analysis,
+    data: DataFolder,
+    queue: HostQueue,
+    tell_waiting: Callable[[str], None],
+    check: Callable[[], None] = lambda: None,
+    started: Callable[[Worker], None] = lambda _: None,
 ) -> tuple[TimedKernel, ...]:
-    """Return the kernel of each layer, with the time of the layer; refuse while a run measures.
+    """Return the kernel of each layer, with the time of the layer, once it is their turn on this host.
 
-    `started` takes the process that loads the model, and may interrupt it.
+    `check` may raise to end the waiting. `started` takes the process that loads the model, and may interrupt it.
     """
+
+    def nap() -> None:
+        check()
+        time.sleep(NAP_SECONDS)
+
     baseline, name = found.baseline, found.source.name
     runtime = baseline.execution.runtime
     if found.system != fingerprint().id:
         raise KernelsError(f"{name} was measured on {found.system}, and only that host tells its kernels")
     if not runtime.python:
         raise KernelsError(f"{name} was measured by {baseline.found.way.runtime}, which is not installed here any more")
-    if not lock.try_hold(_LOCKED_AS, data.path):
-        raise KernelsError(f"{lock.holder() or 'another run'} measures now: try again when it has ended")
+    ticket = queue.join(Task(Kind.KERNELS, [name], data.path))
+    ticket.wait(tell_waiting, nap)
     try:
         kernels = explain(baseline.graph, runtime, data.log / "kernels.log", started=started)
     finally:
-        lock.release()
+        ticket.leave()
     times_ms = [0.0] * len(baseline.graph.layers)
     for part in baseline.parts:
         # The layers of a longer sequence share its time.

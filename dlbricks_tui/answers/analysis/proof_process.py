@@ -1,8 +1,6 @@
 """Proofs in a separate process: it reads what-ifs from its standard input, and writes a line for each step."""
 
 import json
-import math
-import os
 import pickle
 import sys
 import time
@@ -11,17 +9,16 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from dlbricks_tui.analysis.paired_rounds import ProofRule
 from dlbricks_tui.analysis.proving import Listener, ProofProgress, Prover
 from dlbricks_tui.analysis.what_if import Gain, WhatIf
 from dlbricks_tui.answers.analysis.analysing import MeasuredGain, measured_gain
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.models.graph import Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runs.control import RunStopped, StopSignals
-from dlbricks_tui.runs.launch import command_of
+from dlbricks_tui.runs.launch import command_of, take_order
 from dlbricks_tui.runs.work import Workplace
 
 # A viewer that draws after each round would disturb the next one.
@@ -43,7 +40,7 @@ class ProofOrder:
 
 @dataclass(frozen=True, slots=True)
 class ProofWaits:
-    """Another process measures on this host, and the proof waits for its end."""
+    """Other work comes first on this host, and the proof waits for its end."""
 
     holder: str
 
@@ -90,15 +87,6 @@ def decode(line: bytes) -> ProofMessage:
     return ProofDone(gain=gain, **content)
 
 
-def seconds_left(rule: ProofRule, rounds: int, seconds: float, gain: Gain) -> float:
-    """Return about how long a proof goes on after so many rounds, which took so long: the interval shrinks steadily."""
-    per_round = seconds / rounds
-    needed = rounds * ((gain.high - gain.low) / 2 / rule.target) ** 2 if rounds >= rule.fewest else math.inf
-    least = min(rule.least * per_round, max(rule.enough_seconds, rule.fewest * per_round))
-    most = min(rule.most * per_round, rule.most_seconds)
-    return max(0.0, min(max(needed * per_round, least), most) - seconds)
-
-
 def proof_command(data: DataFolder) -> list[str]:
     """Return the command of the process, which reads a `ProofOrder`."""
     return command_of(__name__, str(data.path))
@@ -107,46 +95,33 @@ def proof_command(data: DataFolder) -> list[str]:
 class ProofLines(Listener):
     """Writes the steps of a proof, at most one a second between two proofs."""
 
-    def __init__(
-        self, rule: ProofRule, write: Callable[[ProofMessage], None], clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._rule = rule
+    def __init__(self, write: Callable[[ProofMessage], None], clock: Callable[[], float] = time.monotonic) -> None:
         self._write = write
         self._clock = clock
         self._what_if = ""
-        # The time of the first round, and the time from which on the next line is written.
-        self._first = self._next = 0.0
+        # The time from which on the next line is written.
+        self._next = 0.0
 
     def waiting(self, holder: str) -> None:
         self._write(ProofWaits(holder))
 
     def progress(self, so_far: ProofProgress) -> None:
-        now, rounds = self._clock(), so_far.rounds
-        if so_far.what_if != self._what_if or rounds == 1:
-            self._what_if, self._first, self._next = so_far.what_if, now, now
+        now = self._clock()
+        if so_far.what_if != self._what_if or so_far.rounds == 1:
+            self._what_if, self._next = so_far.what_if, now
         if now >= self._next:
             self._next = now + _SECONDS_BETWEEN_LINES
-            left = None
-            if rounds > 1:
-                seconds = (now - self._first) * rounds / (rounds - 1)
-                left = seconds_left(self._rule, rounds, seconds, so_far.gain)
-            self._write(RoundsDone(so_far.what_if, rounds, so_far.gain, left))
+            self._write(RoundsDone(so_far.what_if, so_far.rounds, so_far.gain, so_far.seconds_left))
 
 
 def execute(order: ProofOrder, place: Workplace, write: Callable[[ProofMessage], None]) -> None:
     """Prove what-ifs until they are done or a signal ends it; the proofs until then are stored."""
     with StopSignals(ignore_hangup=False) as signals:
-        rule = ProofRule()
         prover = Prover(
-            source=order.source,
-            place=place,
-            signals=signals,
-            listener=ProofLines(rule, write),
-            rule=rule,
-            inputs=order.inputs,
+            source=order.source, place=place, signals=signals, listener=ProofLines(write), inputs=order.inputs
         )
         try:
-            for outcome in prover.prove_all(order.what_ifs, host_lock()):
+            for outcome in prover.prove_all(order.what_ifs, host_queue()):
                 gain = None if outcome.proof is None else measured_gain(outcome.proof)
                 write(ProofDone(outcome.what_if.id, gain, outcome.failure))
         except RunStopped:
@@ -155,18 +130,8 @@ def execute(order: ProofOrder, place: Workplace, write: Callable[[ProofMessage],
 
 def main(data: str) -> None:
     """Prove the what-ifs of the order; the entry point of the process."""
-    order = pickle.load(sys.stdin.buffer)
-    output = os.dup(sys.stdout.fileno())
-    # Only messages are written there.
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    order, write = take_order()
     try:
-        execute(order, Workplace(DataFolder(Path(data))), lambda message: _write(output, encode(message)))
-    except BrokenPipeError:
-        sys.exit("the program that asked for the proof has gone")
+        execute(order, Workplace(DataFolder(Path(data))), lambda message: write(encode(message)))
     except UserError as error:
         sys.exit(str(error))
-
-
-def _write(output: int, line: bytes) -> None:
-    while line:
-        line = line[os.write(output, line) :]

@@ -53,10 +53,11 @@ def order_of(answer: ScenarioAnswer, *, is_system_named: bool) -> ScenarioOrder:
 def load_process(order: ScenarioOrder, data: DataFolder) -> ChildProcess[LoadMessage]:
     """Return the process that measures a scenario; it has not started yet."""
     # Loaded here: predictions need no process.
-    from dlbricks_tui.answers.child_process import ChildProcess
+    from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
+    from dlbricks_tui.host.queue import Kind
     from dlbricks_tui.scenarios.process import scenario_command
 
-    return ChildProcess(scenario_command(data), order.encoded(), data.log / "scenario-process.log", decode)
+    return ChildProcess(scenario_command(data), order.encoded(), JobFolder.new(data, Kind.LOAD_TEST), decode)
 
 
 def measure(order: ScenarioOrder, data: DataFolder, take: Callable[[LoadMessage], None]) -> MeasuredTest:

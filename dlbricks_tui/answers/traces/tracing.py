@@ -120,10 +120,11 @@ def trace_order(options: TraceOptions, source: ModelSource, data: DataFolder) ->
 def trace_process(order: TraceOrder, data: DataFolder) -> ChildProcess[TraceMessage]:
     """Return the process that traces a model; it has not started yet."""
     # Loaded here: stored traces need no process.
-    from dlbricks_tui.answers.child_process import ChildProcess
+    from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
+    from dlbricks_tui.host.queue import Kind
     from dlbricks_tui.traces.process import trace_command
 
-    return ChildProcess(trace_command(data), order.encoded(), data.log / "trace-process.log", decode)
+    return ChildProcess(trace_command(data), order.encoded(), JobFolder.new(data, Kind.TRACE), decode)
 
 
 def trace_model(order: TraceOrder, data: DataFolder, take: Callable[[TraceMessage], None]) -> Trace:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import host_lock
+from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.runs.request import read_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder
@@ -17,6 +17,6 @@ def main(folder: str, data: str) -> None:
     run = RunFolder(Path(folder))
     place = Workplace(DataFolder(Path(data)))
     try:
-        execute(run, read_request(run.request_file), place, host_lock(), detached=True, with_estimates=False)
+        execute(run, read_request(run.request_file), place, host_queue(), detached=True, with_estimates=False)
     except UserError as error:
         sys.exit(str(error))

@@ -1,5 +1,6 @@
 """The report of a host: its system, versions, runtimes, clock and free disk space."""
 
+import os
 import platform
 import shutil
 from datetime import datetime, timezone
@@ -11,17 +12,17 @@ from dlbricks_tui.fleet.encoding import report_text
 from dlbricks_tui.fleet.messages import HostReport, RuntimeReport
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock, host_lock
+from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.store.documents import to_document
 
 
 def report(data_path: str) -> str:
     """Return the report of this host as JSON."""
-    return report_text(host_report(DataFolder(Path(data_path)), host_lock()))
+    return report_text(host_report(DataFolder(Path(data_path)), host_queue()))
 
 
-def host_report(data: DataFolder, lock: HostLock) -> HostReport:
+def host_report(data: DataFolder, queue: HostQueue) -> HostReport:
     """Return the report of this host."""
     return HostReport(
         dlbricks=__version__,
@@ -36,7 +37,7 @@ def host_report(data: DataFolder, lock: HostLock) -> HostReport:
         system=to_document(fingerprint()),
         clock=datetime.now(timezone.utc).isoformat(timespec="seconds"),
         free_bytes=shutil.disk_usage(_existing(data.path)).free,
-        busy=_busy(lock, data),
+        busy=_busy(queue),
     )
 
 
@@ -45,9 +46,9 @@ def _existing(folder: Path) -> Path:
     return next(path for path in (folder, *folder.parents) if path.is_dir())
 
 
-def _busy(lock: HostLock, data: DataFolder) -> str:
-    """Return the run that measures here now; empty if there is none."""
-    if lock.try_hold("report", data.path):
-        lock.release()
+def _busy(queue: HostQueue) -> str:
+    """Return the work that measures here now; empty if there is none."""
+    if (file := queue.take_turn()) is not None:
+        os.close(file)
         return ""
-    return str(lock.holder() or "another process")
+    return str(next(iter(queue.places()), "another process"))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from dlbricks_tui.fleet.folder import COMMANDS, FleetFolder
-from dlbricks_tui.host.host_lock import this_process
+from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunState, State, Tally

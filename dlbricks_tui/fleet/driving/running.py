@@ -23,7 +23,7 @@ from dlbricks_tui.fleet.folder import FleetFolder, read_fleet_request
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import this_process
+from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs import launch
 from dlbricks_tui.runs.control import RunStopped, StopSignals, only_process

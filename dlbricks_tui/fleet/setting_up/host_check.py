@@ -6,6 +6,7 @@ nothing, and prints one JSON document of bounded size.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
@@ -22,9 +23,10 @@ PACKAGE = "dlbricks_tui"
 # The environment is a link to one of the folders in the other folder, so that it is replaced in one step.
 ENVIRONMENT = "venv"
 ENVIRONMENTS = "venvs"
-# The lock of runs, as `host.host_lock` names it.
+# The lock of the line of work, and the folder of its tickets, as `host.queue` names them.
 LOCK_VARIABLE = "DLBRICKS_HOST_LOCK"
 LOCK = "/tmp/dlbricks-measuring.lock"
+TICKETS = ".queue"
 # A number that cannot be read.
 UNKNOWN = -1
 
@@ -125,20 +127,31 @@ def _permille(before: tuple[int, int, int] | None, after: tuple[int, int, int] |
 
 
 def _measuring() -> str:
-    """Return the run that holds the lock of this host, if its process is alive."""
+    """Return the work that measures on this host, by the ticket that its process keeps locked."""
+    folder = (os.environ.get(LOCK_VARIABLE) or LOCK) + TICKETS
     try:
-        note = json.loads(Path(os.environ.get(LOCK_VARIABLE) or LOCK).read_bytes()[: 1 << 14].decode())
-        process, described = int(note["pid"]), f"run {note['run']} of {note['user']} (process {note['pid']})"
-    except (OSError, ValueError, KeyError, TypeError):
+        names = sorted(path.name for path in Path(folder).iterdir() if path.is_file())
+    except OSError:
         return ""
+    for name in names:
+        try:
+            with (Path(folder) / name).open("rb") as file:
+                ticket = json.loads(file.readline(1 << 14).decode())
+                described = "{kind} of {title} by {user} (process {pid})".format(**ticket)
+                measures = ticket["measures"] is True and _is_locked(file.fileno())
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if measures:
+            return _bounded(described)
+    return ""
+
+
+def _is_locked(file: int) -> bool:
     try:
-        os.kill(process, 0)
-    except PermissionError:
-        # The process of another user.
-        return _bounded(described)
-    except (OSError, OverflowError):
-        return ""
-    return _bounded(described)
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _place(folder: Path, packages: list[str]) -> dict[str, object]:

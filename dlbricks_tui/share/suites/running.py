@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.host_lock import HostLock, host_lock
+from dlbricks_tui.host.queue import HostQueue, host_queue
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs import launch
 from dlbricks_tui.runs.request import RunRequest, read_request
@@ -22,16 +22,16 @@ def execute_any(
     folder: RunFolder,
     request: RunRequest,
     place: Workplace,
-    lock: HostLock,
+    queue: HostQueue,
     listener: Callable[[Event], None] | None = None,
     *,
     detached: bool = False,
 ) -> RunOutcome:
     """Execute a run in this process and return its outcome; a suite's file has the results up to then."""
     if request.suite is None:
-        return execute(folder, request, place, lock, listener, detached=detached)
+        return execute(folder, request, place, queue, listener, detached=detached)
     read = partial(read_suite, request.suite.folder)
-    outcome = execute(folder, request, place, lock, listener, detached=detached, with_estimates=False, read=read)
+    outcome = execute(folder, request, place, queue, listener, detached=detached, with_estimates=False, read=read)
     write_results(request.suite.results, folder, request, place.data)
     return outcome
 
@@ -46,6 +46,6 @@ def main(folder: str, data: str) -> None:
     run = RunFolder(Path(folder))
     place = Workplace(DataFolder(Path(data)))
     try:
-        execute_any(run, read_request(run.request_file), place, host_lock(), detached=True)
+        execute_any(run, read_request(run.request_file), place, host_queue(), detached=True)
     except UserError as error:
         sys.exit(str(error))

@@ -7,6 +7,7 @@ ANALYSIS = Scope(
     "On the analysis screen",
     (
         Action("analysis.prove", ("p",), "prove", "Carry out the selected what-if, and measure its gain.", footer=True),
+        Action("analysis.cancel", ("c",), "cancel", "Cancel the proof in progress; those before it are kept."),
         Action("analysis.prove_all", ("P",), "prove all", "Carry out all what-ifs that have no proof yet."),
         Action("analysis.measure", ("m",), "measure", "Measure what the what-ifs and the roofline lack.", footer=True),
         Action(
@@ -33,7 +34,7 @@ ANALYSIS = Scope(
             "analysis.leave",
             ("escape",),
             "back",
-            "Cancel the proof in progress, or go back to the workbench.",
+            "Go back to the workbench; a proof in progress goes on.",
             footer=True,
         ),
     ),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.analysis.kernels import KernelsError
 from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -39,7 +40,7 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         self._found = found
         self._data = data
         self._kernels = known
-        self._refusal = ""
+        self._refusal = self._waits_for = ""
         self._worker: Worker | None = None
         self._is_closed = False
 
@@ -49,7 +50,7 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
 
     def on_mount(self) -> None:
         if not self._kernels:
-            read = partial(work.read_kernels, self._found, self._data, self._started)
+            read = partial(work.read_kernels, self._found, self._data, self._wait, self._check, self._started)
             self.run_in_thread(read, "kernels", self._told)
 
     def on_unmount(self) -> None:
@@ -66,12 +67,27 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         elif not self._kernels:
             framework = self._found.baseline.execution.runtime.traits.title
             yield line(f"{framework} loads the model, and tells the kernels that it chooses.")
+            if self._waits_for:
+                yield line(f"It waits for {self._waits_for}.")
             yield Hint("{dialog.close} cancels it.", "muted").line
         else:
             width = self.query_one(TextView).scrollable_content_region.width
             yield from _table(kernel_lines(self._kernels))
             yield BLANK
             yield from _table(layer_kernel_lines(self._kernels, width))
+
+    def _wait(self, ahead: str) -> None:
+        """Take the work before it in the line; the thread that waits calls this."""
+        self.app.call_from_thread(self._show_waiting, ahead)
+
+    def _check(self) -> None:
+        """End the waiting with the box."""
+        if self._is_closed:
+            raise KernelsError("the box is closed")
+
+    def _show_waiting(self, ahead: str) -> None:
+        self._waits_for = ahead
+        self.query_one(TextView).remake()
 
     def _started(self, worker: Worker) -> None:
         """Keep the process, to end it with the box; the thread that asks it calls this."""

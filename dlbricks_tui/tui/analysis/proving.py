@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.paired_rounds import ProofError
 from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, decode, proof_command
-from dlbricks_tui.answers.child_process import ChildError, ChildProcess
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
+from dlbricks_tui.host.queue import Kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,13 +19,25 @@ if TYPE_CHECKING:
 class Proving:
     """The proofs in progress: which what-if is proved now, how far it is, and how many follow."""
 
-    def __init__(self, order: ProofOrder, data: DataFolder) -> None:
+    def __init__(self, order: ProofOrder, process: ChildProcess[ProofMessage]) -> None:
         self._what_ifs = order.what_ifs
-        self._process = ChildProcess(proof_command(data), order.encoded(), data.log / "proof-process.log", decode)
+        self._process = process
         self._ended = 0
         self.rounds: RoundsDone | None = None
         # What the proof waits for; empty while it runs.
         self.waits_for = ""
+
+    @classmethod
+    def new(cls, order: ProofOrder, data: DataFolder) -> Proving:
+        """Return proofs that start when they are followed."""
+        folder = JobFolder.new(data, Kind.PROOF)
+        return cls(order, ChildProcess(proof_command(data), order.encoded(), folder, decode))
+
+    @classmethod
+    def begun(cls, model: str, data: DataFolder) -> Proving | None:
+        """Return the proofs of a model that were begun before, and that nobody has followed to their end."""
+        found = JobFolder.last_of(data, Kind.PROOF, model)
+        return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
 
     @property
     def now(self) -> str:
@@ -57,10 +70,6 @@ class Proving:
     def stop(self) -> None:
         """Cancel the proof in progress; the proofs before it are kept."""
         self._process.stop()
-
-    async def ended(self) -> None:
-        """Wait until the process has ended."""
-        await self._process.ended()
 
     def _take(self, message: ProofMessage) -> None:
         self.waits_for = message.holder if isinstance(message, ProofWaits) else ""

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
-from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.analysis import actions, work
@@ -18,6 +18,7 @@ from dlbricks_tui.tui.analysis.pictures import roofline_picture
 from dlbricks_tui.tui.analysis.what_ifs import ChangePanel, WhatIfsPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.analysis import analysis_question, execution_line, headline
 from dlbricks_tui.wording.numbers import capitalised, duration, percent
@@ -68,10 +69,9 @@ class AnalysisScreen(AnsweringScreen[None]):
         self._failures: dict[str, str] = {}
         # The kernels of the layers, once the runtime has told them.
         self._kernels: Sequence[TimedKernel] = ()
-        # The runs that measure what is missing, of which one follows the other.
-        self._measuring_next: tuple[RunRequest, ...] = ()
-        self._measured_by = ""
+        # True while a process measures the peaks of this host, and what it waits for.
         self._measures_peaks = False
+        self._peaks_wait_for = ""
         self._run = run
         # True if there are results that the analysis does not have yet.
         self._is_outdated = True
@@ -87,6 +87,8 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     def on_mount(self) -> None:
         self._look_unless_measuring()
+        begun = partial(work.begun_proofs, self._model, self._session.data)
+        self.run_in_thread(begun, "begun", self._go_on)
 
     def on_screen_resume(self) -> None:
         self.post_message(messages.RunStateNeeded())
@@ -104,20 +106,15 @@ class AnalysisScreen(AnsweringScreen[None]):
         before, self._run = self._run_line(), run
         if self._run_line() != before:
             self.head_changed()
-        if run.run == self._measured_by and not run.active:
-            self._measured_by = ""
-            if run.state is State.CANCELLED:
-                self._measuring_next = ()
-            if self._measuring_next:
-                self._measure_next()
-                return
         if not self._measuring and self._is_outdated:
             self._look_unless_measuring()
 
     def _run_line(self) -> Line:
         """Return how far a run is that measures; nothing without one."""
         if self._measures_peaks:
-            return line(Span(f" The peaks of this host are measured, for about {duration(PEAKS_SECONDS)}.", "warn"))
+            told = f"are measured, for about {duration(PEAKS_SECONDS)}"
+            told = f"wait for {self._peaks_wait_for}" if self._peaks_wait_for else told
+            return line(Span(f" The peaks of this host {told}.", "warn"))
         if self._run is None or not self._run_measures:
             return ()
         share = "" if self._run.share is None else f", {percent(self._run.share)} done"
@@ -149,10 +146,18 @@ class AnalysisScreen(AnsweringScreen[None]):
         self.run_in_thread(self._analyse, "analysis", self._analysed)
 
     def action_leave(self) -> None:
-        if self._proving is None:
-            super().action_leave()
-        else:
+        if self._proving is not None:
+            show_message(self.app, "The proof goes on in the background; this screen shows it again.")
+        super().action_leave()
+
+    def action_cancel(self) -> None:
+        if self._proving is not None:
             self._proving.stop()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if action == "cancel":
+            return self._proving is not None
+        return super().check_action(action, parameters)
 
     def action_show_roofline(self) -> None:
         found = None if self._view is None else self._view.found
@@ -207,7 +212,7 @@ class AnalysisScreen(AnsweringScreen[None]):
 
     def _say_proving(self) -> None:
         if self._proving is not None:
-            self.notify(f"{self._proving.now} is being proved: {key('analysis.leave')} cancels it.")
+            self.notify(f"{self._proving.now} is being proved: {key('analysis.cancel')} cancels it.")
 
     def _start_proving(self, what_ifs: tuple[WhatIf, ...], refusal: str) -> None:
         from dlbricks_tui.answers.analysis.proof_process import ProofOrder
@@ -218,9 +223,13 @@ class AnalysisScreen(AnsweringScreen[None]):
         elif self._proving is None:
             for each in what_ifs:
                 self._failures.pop(each.id, None)
-            self._proving = Proving(ProofOrder(self._spec.source, what_ifs, self._spec.shapes), self._session.data)
+            self._go_on(Proving.new(ProofOrder(self._spec.source, what_ifs, self._spec.shapes), self._session.data))
+
+    def _go_on(self, proving: Proving | None) -> None:
+        if proving is not None and self._proving is None:
+            self._proving = proving
             self._show_proving()
-            self.run_worker(self._follow(self._proving), group="proof", exit_on_error=False)
+            self.run_worker(self._follow(proving), group="proof", exit_on_error=False)
 
     async def _follow(self, proving: Proving) -> None:
         try:
@@ -248,11 +257,7 @@ class AnalysisScreen(AnsweringScreen[None]):
     def _show_proving(self) -> None:
         self._what_ifs.show_proving(self._proving)
         self._change.show_proving(self._proving, self._failures)
-
-    async def on_unmount(self) -> None:
-        if self._proving is not None:
-            self._proving.stop()
-            await self._proving.ended()
+        self.refresh_bindings()
 
     # What the what-ifs lack
 
@@ -275,33 +280,32 @@ class AnalysisScreen(AnsweringScreen[None]):
             self.ask(MeasureScreen(plan), lambda _: self._measure(plan))
 
     def _measure(self, plan: MeasuringPlan) -> None:
-        self._measuring_next = plan.requests
-        if plan.peaks_threads is None:
-            self._measure_next()
-            return
-        self._measures_peaks = True
+        """Start all that is missing at once: each process waits in the line of this host, also after this one ends."""
+        if plan.peaks_threads is not None:
+            self._measures_peaks = True
+            self.head_changed()
+            self.run_worker(self._measure_peaks(plan.peaks_threads), group="peaks", exit_on_error=False)
+        if plan.requests:
+            start = partial(self._start_runs, plan.requests)
+            self.run_in_thread(start, "start run", lambda run: self.post_message(messages.RunBegun(run)))
+
+    def _start_runs(self, requests: Sequence[RunRequest]) -> str:
+        """Start runs, which have their turns in this order, and return the first."""
+        first, *_ = [self._session.runs.start(request) for request in requests]
+        return first
+
+    async def _measure_peaks(self, threads: int) -> None:
+        try:
+            await work.peaks_process(threads, self._session.data).follow(self._show_waiting)
+        except UserError as error:
+            self.notify(str(error), severity="warning")
+        self._measures_peaks, self._peaks_wait_for = False, ""
         self.head_changed()
-        measure = partial(work.measure_peaks, plan.peaks_threads, self._session.data)
-        self.run_in_thread(measure, "peaks", self._peaks_measured)
+        self._look_unless_measuring()
 
-    def _peaks_measured(self, refusal: str) -> None:
-        self._measures_peaks = False
+    def _show_waiting(self, ahead: str) -> None:
+        self._peaks_wait_for = ahead
         self.head_changed()
-        if refusal:
-            self.notify(refusal, severity="warning")
-        if self._measuring_next:
-            self._measure_next()
-        else:
-            self._look_unless_measuring()
-
-    def _measure_next(self) -> None:
-        request, *others = self._measuring_next
-        self._measuring_next = tuple(others)
-        self.run_in_thread(partial(self._session.runs.start, request), "start run", self._run_started)
-
-    def _run_started(self, run: str) -> None:
-        self._measured_by = run
-        self.post_message(messages.RunBegun(run))
 
     def _analysed(self, found: work.ModelView | str) -> None:
         if isinstance(found, str):

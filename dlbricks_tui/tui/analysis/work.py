@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from dlbricks_tui.analysis.what_if import WhatIf
     from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.runtime.process import Worker
+    from dlbricks_tui.tui.analysis.proving import Proving
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
@@ -69,26 +71,37 @@ def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config)
     return ModelView(found, changes, groups)
 
 
-def read_kernels(found: Analysis, data: DataFolder, started: Callable[[Worker], None]) -> Sequence[TimedKernel] | str:
+def read_kernels(
+    found: Analysis,
+    data: DataFolder,
+    tell_waiting: Callable[[str], None],
+    check: Callable[[], None],
+    started: Callable[[Worker], None],
+) -> Sequence[TimedKernel] | str:
     """Return the kernel of each layer, or the reason why the runtime does not tell them."""
     from dlbricks_tui.answers.analysis.kernels import kernels_of
-    from dlbricks_tui.host.host_lock import host_lock
+    from dlbricks_tui.host.queue import host_queue
 
     try:
-        return kernels_of(found, data, host_lock(), started)
+        return kernels_of(found, data, host_queue(), tell_waiting, check, started)
     except UserError as error:
         return str(error)
 
 
+def begun_proofs(model: str, data: DataFolder) -> Proving | None:
+    """Return the proofs of a model that were begun before, and that nobody has followed to their end."""
+    from dlbricks_tui.tui.analysis.proving import Proving
+
+    return Proving.begun(model, data)
+
+
 def reason_not_to_prove(found: Analysis) -> str:
-    """Return why no what-if of a model can be proved now; empty if nothing is against it."""
+    """Return why no what-if of a model can be proved here; empty if nothing is against it."""
     from dlbricks_tui.host.fingerprint import fingerprint
-    from dlbricks_tui.tui.run.runs import measuring_now
 
     if found.system != fingerprint().id:
         return f"{found.source.name} was analysed on another system, and proofs run on this host."
-    holder = measuring_now()
-    return "" if holder is None else f"Proofs have to wait: {holder} measures on this host."
+    return ""
 
 
 def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape]) -> MeasuringPlan | str:
@@ -106,15 +119,11 @@ def plan_measuring(found: Analysis, data: DataFolder, inputs: Mapping[str, Shape
     return "The what-ifs lack nothing that this host can measure." if plan.is_empty else plan
 
 
-def measure_peaks(threads: int, data: DataFolder) -> str:
-    """Measure the peaks of this host, and store them; return the reason where that is not possible, else nothing."""
-    from dlbricks_tui.answers.analysis.lacking import measure_peaks_of_host
+def peaks_process(threads: int, data: DataFolder) -> ChildProcess[str]:
+    """Return the process that measures the peaks of this host; it has not started yet."""
+    from dlbricks_tui.answers.analysis import lacking
 
-    try:
-        measure_peaks_of_host(threads, data)
-    except UserError as error:
-        return str(error)
-    return ""
+    return lacking.peaks_process(threads, data)
 
 
 def options_of(spec: ModelSpec, choices: Choices, config: Config) -> EstimateOptions:

@@ -68,4 +68,21 @@ CANCEL_RUN = Scope(
     IN_DIALOG,
 )
 
-SCOPES = (RUN, RUNS, START_RUN, CANCEL_RUN)
+QUEUE = Scope(
+    "queue",
+    "In the line of work on this host",
+    (
+        Action("queue.follow", ("enter", "l", "right"), "follow", "Show how far the selected work is.", footer=True),
+        Action("queue.cancel", ("x",), "cancel", "End the selected work, whoever has started it.", footer=True),
+    ),
+    IN_DIALOG,
+)
+
+CANCEL_WORK = Scope(
+    "cancel_work",
+    "Before work is cancelled",
+    (Action("cancel_work.confirm", ("y", "enter"), "cancel it", "End it; stored results are kept.", footer=True),),
+    IN_DIALOG,
+)
+
+SCOPES = (RUN, RUNS, START_RUN, CANCEL_RUN, QUEUE, CANCEL_WORK)

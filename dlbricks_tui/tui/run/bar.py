@@ -1,21 +1,36 @@
 """The bar of the followed run, below the workbench."""
 
+from collections.abc import Sequence
+
 from textual.message import Message
 
+from dlbricks_tui.host.queue import Place
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.words import estimate_of, how_far, how_far_alone, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar
 from dlbricks_tui.wording.numbers import names_of, percent
+from dlbricks_tui.wording.runs import line_of_work
 
 _ROOMY = 100
 _BAR_NARROW, _BAR_WIDE = 10, 30
 _TRACK = "░"
 
 
+def status_lines(run: RunSnapshot | None, places: Sequence[Place], width: int) -> tuple[Line, ...]:
+    """Return the lines of the bar: the line of work on this host, unless it is only the run, and then the run."""
+    lines = () if run is None else bar_lines(run, width)
+    if not places or (run is not None and run.active and [it.id for it in places] == [run.run]):
+        return lines
+    keys = (Span(f"  {key('workbench.show_queue')} ", "accent"), Span("queue ", "muted"))
+    words = Span(f" {line_of_work(places)}", "strong" if places[0].measures else "warn")
+    # A run that is under way is part of the line already.
+    return (spread((words,), keys, width), *(() if run is not None and run.active and width < _ROOMY else lines[:1]))
+
+
 def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
-    """Return the lines of the run bar."""
+    """Return the lines about the followed run."""
     roomy = width >= _ROOMY
     if roomy:
         return (
@@ -52,7 +67,7 @@ def _foot(run: RunSnapshot) -> Line:
 
 
 class RunBar(LineBar):
-    """Shows the followed run; hidden without a run, and after the user has seen how it ended."""
+    """Shows the followed run until the user has seen how it ended, and other work on this host; hidden without both."""
 
     class Opened(Message):
         """The user wants to see the run screen."""
@@ -60,22 +75,39 @@ class RunBar(LineBar):
     def __init__(self) -> None:
         super().__init__(id="run")
         self._run: RunSnapshot | None = None
+        self.places: tuple[Place, ...] = ()
         self._drawn: tuple[Line, ...] = ()
         self.display = False
 
     def show(self, run: RunSnapshot) -> None:
         self._run = run
-        self.display = True
-        # Drawing disturbs measurements.
-        if bar_lines(run, self.size.width) != self._drawn:
-            self.refresh(layout=not self._drawn)
+        self._show()
+
+    def show_queue(self, places: tuple[Place, ...]) -> None:
+        """Show the line of work on this host."""
+        self.places = places
+        self._show()
 
     def hide(self) -> None:
-        self.display = False
-        self._drawn = ()
+        """Show no run."""
+        self._run = None
+        self._show()
+
+    @property
+    def shows_run(self) -> bool:
+        return self._run is not None
+
+    def _show(self) -> None:
+        lines = status_lines(self._run, self.places, self.size.width)
+        self.display = bool(lines)
+        # Drawing disturbs measurements.
+        if lines != self._drawn:
+            self.refresh(layout=len(lines) != len(self._drawn))
+        if not lines:
+            self._drawn = ()
 
     def lines(self, width: int) -> tuple[Line, ...]:
-        self._drawn = bar_lines(self._run, width) if self._run is not None else ()
+        self._drawn = status_lines(self._run, self.places, width)
         return self._drawn
 
     def on_click(self) -> None:

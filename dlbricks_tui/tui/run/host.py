@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.host.queue import Kind, Place
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runs.request import RunRequest
@@ -121,14 +122,42 @@ class RunHostScreen(PanelledScreen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if action == "close_run_bar":
-            return self.run_bar.display and self._run is not None and not self._run.active
+            return self.run_bar.shows_run and self._run is not None and not self._run.active
         return super().check_action(action, parameters)
 
     def on_screen_resume(self) -> None:
         self.post_message(messages.RunStateNeeded())
 
+    def show_queue(self, places: tuple[Place, ...]) -> None:
+        """Show the line of work on this host."""
+        self.run_bar.show_queue(places)
+
     def on_run_bar_opened(self) -> None:
-        self.action_show_run()
+        if self.run_bar.shows_run:
+            self.action_show_run()
+        else:
+            self.action_show_queue()
+
+    def action_show_queue(self) -> None:
+        from dlbricks_tui.tui.run.queue import QueueScreen
+
+        self.app.push_screen(QueueScreen(self.run_bar.places, self.session.data), self._follow_work)
+
+    def _follow_work(self, place: Place | None) -> None:
+        """Show the screen on which work is followed."""
+        from dlbricks_tui.host.queue import Kind
+
+        if place is None:
+            return
+        if place.kind in (Kind.RUN, Kind.PROBE):
+            self.post_message(messages.RunBegun(place.id))
+            self._show(None)
+        else:
+            self.follow_job(Kind(place.kind), place.title)
+
+    def follow_job(self, kind: Kind, model: str) -> None:
+        """Show the screen of a model on which its proof, load test or trace is followed."""
+        raise NotImplementedError
 
     def action_close_run_bar(self) -> None:
         self._end_seen(self._run)

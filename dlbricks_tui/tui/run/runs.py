@@ -1,7 +1,6 @@
 """Starts, controls and lists runs, and previews what a run would measure."""
 
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -10,7 +9,7 @@ from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import Holder, host_lock
+from dlbricks_tui.host.queue import host_queue, waiting_words
 from dlbricks_tui.measure.jobs import Job, cut_model
 from dlbricks_tui.measure.known import Known
 from dlbricks_tui.measure.plan import keys_of, plan
@@ -44,8 +43,8 @@ class RunPreview:
     seconds: float = 0.0
     # The part of `seconds` for the calibration at the end.
     calibration_seconds: float = 0.0
-    # The run that this one would wait for.
-    holder: str = ""
+    # The work that comes first on this host, for which it would wait.
+    waits_for: str = ""
     # True if a probe chooses the bricks when it starts, so that `bricks` are the most.
     is_probe: bool = False
     # The reason why such a run cannot start.
@@ -60,7 +59,8 @@ def preview_run(
     """Preview a run that would start now; models that only the framework could read are guessed, or else named."""
     parts = [_preview_part(session, part, specs_of(part)) for part in request.parts]
     budget = math.inf if request.time_budget_seconds is None else request.time_budget_seconds
-    holder, settings = measuring_now(), [part.runtime.settings for part in request.parts]
+    ahead = () if recorded_host() is not None else host_queue().places()
+    settings = [part.runtime.settings for part in request.parts]
     remarks = remarks_on(it.precision for it in settings)
     too_many = too_many_threads((it.threads for it in settings), fingerprint().cores)
     return RunPreview(
@@ -72,7 +72,7 @@ def preview_run(
         sum(each.failed_before for each in parts),
         min(sum(each.seconds for each in parts), budget),
         min(sum(each.calibration_seconds for each in parts), budget),
-        "" if holder is None else str(holder),
+        waiting_words(ahead) if ahead else "",
         is_probe=request.probe_bricks is not None,
         warnings=tuple(filter(None, (too_many, *remarks))),
     )
@@ -127,24 +127,6 @@ def _of_another_variant(session: Session, spec: ModelSpec) -> Decomposition | No
         if (found := session.reader.decompose_cached(replace(usual, source=source, batch_size=batch_size))) is not None:
             return found
     return None
-
-
-def measuring_now() -> Holder | None:
-    """Return what measures on this host; a killed process leaves its note behind, and does not count."""
-    if recorded_host() is not None:
-        return None
-    holder = host_lock().holder()
-    return holder if holder is not None and _is_there(holder) else None
-
-
-def _is_there(holder: Holder) -> bool:
-    try:
-        os.kill(holder.pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    return True
 
 
 class Runs:

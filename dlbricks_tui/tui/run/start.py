@@ -137,8 +137,8 @@ class StartRunScreen(Dialog[RunSettings]):
         if self._preview is not None and self._preview.calibration_seconds:
             told = f"The calibration takes about {duration(self._preview.calibration_seconds)} of it."
             found += wrapped(line(Span(told, "muted")), width)
-        if self._preview is not None and self._preview.holder:
-            found += wrapped(line(Span(f"It will wait for {self._preview.holder}", "warn")), width)
+        if self._preview is not None and self._preview.waits_for:
+            found += wrapped(line(Span(f"It will wait for {self._preview.waits_for}", "warn")), width)
         for warning in () if self._preview is None else self._preview.warnings:
             found += wrapped(line(Span(warning, "warn")), width)
         if hidden := len(RunSetting) - len(self._rows.items):

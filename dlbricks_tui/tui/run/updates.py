@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -11,7 +12,8 @@ from weakref import WeakKeyDictionary
 
 from textual.screen import ModalScreen
 
-from dlbricks_tui.tui.messages import Failed, NewResults, ResultsStored, RunSeen
+from dlbricks_tui.recorded_host import recorded_host
+from dlbricks_tui.tui.messages import Failed, NewResults, QueueSeen, ResultsStored, RunSeen
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.host.load import LoadMeter
+    from dlbricks_tui.host.queue import Place
     from dlbricks_tui.runs.run_folder import RunFolders
     from dlbricks_tui.tui.run.follower import Follower
     from dlbricks_tui.tui.run.replaying import ReplayChange, ReplayFollower
@@ -76,8 +79,9 @@ class RunWatch:
         self._asked_for = False
         self._known: frozenset[str] = frozenset()
         self._follower: Follower | ReplayFollower | None = None
-        # The time of change of the folder of runs, which is read only when it changes.
+        # The time of change of the folder of runs, which is read when it changes, and while other runs are active.
         self._known_ns: int | None = None
+        self._others_active = False
         self._first_look = True
         self._stored = 0
         # True once the end of the run was reported: other runs may have stored results while this one waited.
@@ -88,6 +92,9 @@ class RunWatch:
         # The last snapshot that was posted, and when.
         self._seen: RunSnapshot | None = None
         self._seen_at = 0.0
+        # What was posted of the line of work on this host, and when to look at it again.
+        self._queue_seen: tuple[object, ...] = ()
+        self._queue_again_at = -math.inf
 
     def start(self) -> None:
         """Start the thread. It ends at `close`, or with the process."""
@@ -121,6 +128,7 @@ class RunWatch:
 
     def look(self) -> None:
         """Look once and report the news."""
+        self._look_at_queue()
         self._choose()
         if self._follower is None:
             return
@@ -129,6 +137,20 @@ class RunWatch:
             self._seen, self._seen_at = snapshot, self._clock()
             self._post(RunSeen(snapshot))
         self._tell_results()
+
+    def _look_at_queue(self) -> None:
+        """Report the line of work on this host where its words have changed; a demonstration has none."""
+        from dlbricks_tui.host.queue import host_queue
+        from dlbricks_tui.wording.runs import line_of_work
+
+        if self._clock() < self._queue_again_at or recorded_host() is not None:
+            return
+        self._queue_again_at = self._clock() + SECONDS_BETWEEN_IDLE_LOOKS
+        places = host_queue().places()
+        seen = (line_of_work(places), *[place.process for place in places]) if places else ()
+        if seen != self._queue_seen:
+            self._queue_seen = seen
+            self._post(QueueSeen(places))
 
     def _with_load(self, snapshot: RunSnapshot | None) -> RunSnapshot | None:
         """Return the snapshot with the load of the host; without one, the last one if its load is old."""
@@ -205,7 +227,7 @@ class RunWatch:
         except FileNotFoundError:
             self._first_look = False
             return None
-        if changed_ns == self._known_ns:
+        if changed_ns == self._known_ns and not self._others_active:
             return None
         settled = time.time() - changed_ns / 1e9 > _SECONDS_TO_SETTLE
         self._known_ns = changed_ns if settled else None
@@ -213,9 +235,11 @@ class RunWatch:
         known, self._known = self._known, frozenset(state.run for state in states)
         active = [state for state in states if state.active and not (self._asked_for and state.run in known)]
         first, self._first_look = self._first_look, False
+        self._others_active = len(active) > 1
         if active:
             self._asked_for = False
-            return active[-1].run
+            # The one that measures; those that wait have their turns later.
+            return min(active, key=lambda it: (it.state.value in ("starting", "waiting"), it.started)).run
         interrupted = first and states and states[-1].state.value == "interrupted"
         return states[-1].run if interrupted else None
 
@@ -227,6 +251,14 @@ class RunWatch:
         if new and now - self._stored_told_at >= SECONDS_BETWEEN_RESULTS:
             self._stored, self._told_of_end, self._stored_told_at = stored, ended, now
             self._post(ResultsStored())
+
+
+@runtime_checkable
+class ShowsQueue(Protocol):
+    """A screen that shows the line of work on this host."""
+
+    def show_queue(self, places: tuple[Place, ...]) -> None:
+        """Show the line as it is now."""
 
 
 @runtime_checkable
@@ -273,6 +305,12 @@ class RunUpdates:
         self._run = run
         for screen in self._in_sight:
             self._show(screen)
+
+    def take_queue(self, places: tuple[Place, ...]) -> None:
+        """Show the line of work on all screens that have it."""
+        for screen in self._app.screen_stack:
+            if isinstance(screen, ShowsQueue):
+                screen.show_queue(places)
 
     def take_results(self) -> None:
         """Note that there are new results, and tell the screen in front if it shows estimates."""

@@ -27,9 +27,7 @@ SCENARIO = Scope(
         Action("scenario.go_to_latencies", ("3",), "latencies", "Go to the latencies of a test.", footer=True),
         Action("scenario.go_to_tests", ("4",), "load tests", "Go to the stored load tests.", footer=True),
         *panel_steps("scenario"),
-        Action(
-            "scenario.leave", ("escape",), "back", "Go back to the workbench; ask before a measurement.", footer=True
-        ),
+        Action("scenario.leave", ("escape",), "back", "Go back to the workbench; a measurement goes on.", footer=True),
     ),
     (LIST, EVERYWHERE),
 )

@@ -6,14 +6,15 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.child_process import ChildError
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
 from dlbricks_tui.answers.scenarios.load_process import load_process
+from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.scenarios.messages import decode
 from dlbricks_tui.tui.scenario.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.messages import LoadMessage, ScenarioOrder
     from dlbricks_tui.scenarios.scenario import Scenario
@@ -22,13 +23,21 @@ if TYPE_CHECKING:
 class Measuring:
     """A scenario that is measured. A pause ends its process; the next one repeats the test in progress."""
 
-    def __init__(self, order: ScenarioOrder, data: DataFolder) -> None:
+    def __init__(self, order: ScenarioOrder, data: DataFolder, begun: ChildProcess[LoadMessage] | None = None) -> None:
+        """`begun` is the process of a measurement that was begun before."""
         self._order = order
         self._data = data
-        self._process: ChildProcess[LoadMessage] | None = None
+        self._process = begun
+        self.was_begun_before = begun is not None
         self._resumed = asyncio.Event()
         self.progress = Progress()
         self.paused = self.cancelled = False
+
+    @classmethod
+    def begun(cls, model: str, data: DataFolder) -> Measuring | None:
+        """Return the measurement of a model that was begun before, and that nobody has followed to its end."""
+        found = JobFolder.last_of(data, Kind.LOAD_TEST, model)
+        return None if found is None else cls(found[1], data, ChildProcess.started_before(found[0], decode))
 
     @property
     def scenario(self) -> Scenario:
@@ -47,11 +56,12 @@ class Measuring:
                 changed()
                 await self._resumed.wait()
                 continue
-            process = self._process = self._new_process()
+            process = self._process = self._process or self._new_process()
             try:
                 await process.follow(take)
             except ChildError as error:
                 self.progress.failure = self.progress.failure or str(error)
+            self._process = None
             if process.stopped:
                 self.progress.failure = ""
             elif self.progress.done is None and not self.progress.failure:
@@ -74,11 +84,6 @@ class Measuring:
         self._resumed.set()
         if self._process is not None:
             self._process.stop()
-
-    async def ended(self) -> None:
-        """Wait until the process has ended after it was cancelled."""
-        if self._process is not None:
-            await self._process.ended()
 
     def _new_process(self) -> ChildProcess[LoadMessage]:
         passed = self.progress.highest_passed

@@ -10,6 +10,7 @@ from textual import on
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.scenario import actions, work
 from dlbricks_tui.tui.scenario.form import SettingsPanel
 from dlbricks_tui.tui.scenario.latencies import LatenciesPanel
@@ -45,7 +46,7 @@ class ScenarioScreen(AnsweringScreen[None]):
     ABOUT = (
         "How much load the open model can serve. The prediction comes from stored results and a simulated queue; "
         "{scenario.measure} measures the same scenario with MLPerf LoadGen. {scenario.pause} pauses so that others can "
-        "measure: the test in progress is repeated. {scenario.cancel} cancels."
+        "measure: the test in progress is repeated. {scenario.cancel} cancels. It goes on when you leave."
     )
 
     def __init__(self, session: Session, spec: ModelSpec, choices: Choices, config: Config) -> None:
@@ -80,6 +81,8 @@ class ScenarioScreen(AnsweringScreen[None]):
     def on_mount(self) -> None:
         self._load.show_placeholder(line(Span("Looking up what a request takes.", "muted")))
         self._look()
+        begun = partial(work.begun_measuring, self._spec.source.name, self._session.data)
+        self.run_in_thread(begun, "begun", self._go_on)
 
     # The prediction
 
@@ -221,9 +224,13 @@ class ScenarioScreen(AnsweringScreen[None]):
             from dlbricks_tui.tui.scenario.measuring import Measuring
 
             self._failure, self._last = "", None
-            self._measuring = Measuring(order, self._session.data)
+            self._go_on(Measuring(order, self._session.data))
+
+    def _go_on(self, measuring: Measuring | None) -> None:
+        if measuring is not None and self._measuring is None:
+            self._measuring = measuring
             self._show_all()
-            self.run_worker(self._follow(self._measuring), group="measurement", exit_on_error=False)
+            self.run_worker(self._follow(measuring), group="measurement", exit_on_error=False)
 
     async def _follow(self, measuring: Measuring) -> None:
         try:
@@ -233,7 +240,8 @@ class ScenarioScreen(AnsweringScreen[None]):
             self._failure, self._last = measuring.progress.failure, measuring.progress
             if measuring.progress.done is not None:
                 self._measured, self._warnings = measuring.progress.done.uuid, measuring.progress.done.warnings
-                self._predicted_before = None if self._view is None else self._view.answer.prediction
+                before = None if self._view is None or measuring.was_begun_before else self._view.answer.prediction
+                self._predicted_before = before
             if measuring.cancelled:
                 self.notify(f"The measurement is cancelled; stored tests of it: {measuring.progress.kept}.")
             self._show_all()
@@ -249,29 +257,20 @@ class ScenarioScreen(AnsweringScreen[None]):
             self._show_all()
 
     def action_cancel(self) -> None:
-        self._ask_to_cancel("LoadGen measures the scenario.", leave=False)
-
-    def action_leave(self) -> None:
-        if self._measuring is None:
-            super().action_leave()
-        else:
-            self._ask_to_cancel("The scenario is measured while this screen is open.", leave=True)
-
-    def _ask_to_cancel(self, told: str, *, leave: bool) -> None:
         from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
 
         def cancel(_: bool) -> None:
             if self._measuring is not None:
                 self._measuring.cancel()
-            if leave:
-                self.dismiss(None)
 
-        self.ask(CancelLoadScreen(told), cancel)
+        self.ask(CancelLoadScreen("LoadGen measures the scenario."), cancel)
 
-    async def on_unmount(self) -> None:
-        if self._measuring is not None:
-            self._measuring.cancel()
-            await self._measuring.ended()
+    def action_leave(self) -> None:
+        if self._measuring is not None and self._measuring.paused:
+            show_message(self.app, "The paused load test ends here; its tests that have ended are stored.")
+        elif self._measuring is not None:
+            show_message(self.app, "The load test goes on in the background; this screen shows it again.")
+        super().action_leave()
 
 
 def _first_settings(session: Session, spec: ModelSpec, choices: Choices) -> ScenarioSettings:

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.outcome import MeasuredLoad
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
+    from dlbricks_tui.tui.scenario.measuring import Measuring
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.wording.load_charts import LoadPoint
 
@@ -46,6 +48,13 @@ class ScenarioView(NamedTuple):
     def is_of(self, test: LoadTest) -> bool:
         """Return whether a load test is of the same scenario and execution."""
         return any(it.uuid == test.uuid for it in self.answer.load_tests)
+
+
+def begun_measuring(model: str, data: DataFolder) -> Measuring | None:
+    """Return the measurement of a model that was begun before, and that nobody has followed to its end."""
+    from dlbricks_tui.tui.scenario.measuring import Measuring
+
+    return Measuring.begun(model, data)
 
 
 def predict_scenario(

@@ -20,7 +20,9 @@ TRACE = Scope(
         Action("trace.go_to_span", ("2",), "span", "Go to the details of the selected span.", footer=True),
         Action("trace.go_to_traces", ("3",), "traces", "Go to the stored traces of the model.", footer=True),
         *panel_steps("trace"),
-        Action("trace.leave", ("escape",), "back", "Go back to the workbench; ask before a trace ends.", footer=True),
+        Action(
+            "trace.leave", ("escape",), "back", "Go back to the workbench; a trace in progress goes on.", footer=True
+        ),
     ),
     (LIST, EVERYWHERE),
 )

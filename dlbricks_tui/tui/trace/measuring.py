@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.child_process import ChildError
+from dlbricks_tui.answers.child_process import ChildError, ChildProcess, JobFolder
 from dlbricks_tui.answers.traces.tracing import trace_process
-from dlbricks_tui.traces.messages import LevelDone, LevelStarted, RoundStarted, TraceDone, TraceFailed, TraceWaits
+from dlbricks_tui.host.queue import Kind
+from dlbricks_tui.traces.messages import (
+    LevelDone,
+    LevelStarted,
+    RoundStarted,
+    TraceDone,
+    TraceFailed,
+    TraceWaits,
+    decode,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +28,9 @@ if TYPE_CHECKING:
 class Tracing:
     """A model that is being traced."""
 
-    def __init__(self, order: TraceOrder, data: DataFolder) -> None:
+    def __init__(self, order: TraceOrder, process: ChildProcess[TraceMessage]) -> None:
         self.order = order
-        self._process = trace_process(order, data)
+        self._process = process
         # The process or run that it waits for; empty while it runs.
         self.waits_for = ""
         # The level that started last, and the round after that.
@@ -31,6 +40,17 @@ class Tracing:
         # The id of the trace, once it is stored.
         self.done = ""
         self.failure = ""
+
+    @classmethod
+    def new(cls, order: TraceOrder, data: DataFolder) -> Tracing:
+        """Return a trace that starts when it is followed."""
+        return cls(order, trace_process(order, data))
+
+    @classmethod
+    def begun(cls, model: str, data: DataFolder) -> Tracing | None:
+        """Return the trace of a model that was begun before, and that nobody has followed to its end."""
+        found = JobFolder.last_of(data, Kind.TRACE, model)
+        return None if found is None else cls(found[1], ChildProcess.started_before(found[0], decode))
 
     @property
     def cancelled(self) -> bool:
@@ -69,7 +89,3 @@ class Tracing:
 
     def cancel(self) -> None:
         self._process.stop()
-
-    async def ended(self) -> None:
-        """Wait until the process has ended after it was cancelled."""
-        await self._process.ended()

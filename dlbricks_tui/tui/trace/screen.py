@@ -20,7 +20,7 @@ from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.tracing import trace_question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
     from dlbricks_tui.config.config import Config
@@ -72,6 +72,7 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
     def on_mount(self) -> None:
         self._timeline.show_placeholder(line(Span("Looking for traces of this model.", "muted")))
         self.action_look_again()
+        self.run_in_thread(partial(work.begun_trace, self._spec.source.name, self._session.data), "begun", self._go_on)
 
     # Stored traces
 
@@ -168,7 +169,7 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
             return
         trace = self._opened.state.trace
         place = LayerPlace(layer, self._opened.state.layers[layer].name, trace.graph_level)
-        self._leave_with(place, "Going to the decomposition ends it.")
+        self._leave_with(place)
 
     # Files of other programs
 
@@ -215,9 +216,13 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
             self._fail(order)
         elif self._tracing is None:
             self._failure = ""
-            self._tracing = Tracing(order, self._session.data)
+            self._go_on(Tracing.new(order, self._session.data))
+
+    def _go_on(self, tracing: Tracing | None) -> None:
+        if tracing is not None and self._tracing is None:
+            self._tracing = tracing
             self._show_head()
-            self.run_worker(self._follow(self._tracing), group="measurement", exit_on_error=False)
+            self.run_worker(self._follow(tracing), group="measurement", exit_on_error=False)
 
     async def _follow(self, tracing: Tracing) -> None:
         try:
@@ -236,28 +241,18 @@ class TraceScreen(AnsweringScreen[LayerPlace]):
         self.notify(f"The model is being traced: {key('trace.cancel')} cancels it.")
 
     def action_cancel(self) -> None:
-        self._ask_to_cancel("The model is being traced.")
-
-    def action_leave(self) -> None:
-        self._leave_with(None, "The model is traced while this screen is open.")
-
-    def _leave_with(self, place: LayerPlace | None, told: str) -> None:
-        if self._tracing is None:
-            self.dismiss(place)
-        else:
-            self._ask_to_cancel(told, lambda: self.dismiss(place))
-
-    def _ask_to_cancel(self, told: str, then: Callable[[], object] = lambda: None) -> None:
         from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
 
         def cancel(_: bool) -> None:
             if self._tracing is not None:
                 self._tracing.cancel()
-            then()
 
-        self.ask(CancelTraceScreen(told), cancel)
+        self.ask(CancelTraceScreen("The model is being traced."), cancel)
 
-    async def on_unmount(self) -> None:
+    def action_leave(self) -> None:
+        self._leave_with(None)
+
+    def _leave_with(self, place: LayerPlace | None) -> None:
         if self._tracing is not None:
-            self._tracing.cancel()
-            await self._tracing.ended()
+            show_message(self.app, "The trace goes on in the background; this screen shows it again.")
+        self.dismiss(place)

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.traces.layer_times import LayerTime
     from dlbricks_tui.traces.messages import TraceOrder
     from dlbricks_tui.traces.stored import StoredTrace
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
+    from dlbricks_tui.tui.trace.measuring import Tracing
 
 
 class ListedTraces(NamedTuple):
@@ -28,6 +30,13 @@ class ListedTraces(NamedTuple):
 
     traces: tuple[StoredTrace, ...]
     unreadable: tuple[str, ...] = ()
+
+
+def begun_trace(model: str, data: DataFolder) -> Tracing | None:
+    """Return the trace of a model that was begun before, and that nobody has followed to its end."""
+    from dlbricks_tui.tui.trace.measuring import Tracing
+
+    return Tracing.begun(model, data)
 
 
 def list_traces(session: Session, model: str) -> ListedTraces | str:

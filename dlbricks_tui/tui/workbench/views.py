@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.host.queue import Kind
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
@@ -61,6 +62,19 @@ class ViewsScreen(ArrangedScreen):
     def open(self, source: ModelSource) -> None:
         """Read a model and show it."""
         raise NotImplementedError
+
+    def follow_job(self, kind: Kind, model: str) -> None:
+        source = self._library.named(model)
+        if source is None:
+            self.notify(f"{model} is not in the list of models: add its file with {key('workbench.open_path')}.")
+            return
+        self.open(source)
+        # Each screen follows what was begun before.
+        {
+            "proof": self.action_show_analysis,
+            "load test": self.action_show_scenario,
+            "trace": self.action_show_trace,
+        }[kind.value]()
 
     def action_show_curve(self) -> None:
         self._show_variants("Open a model to see its batch sizes.", combinations=False)

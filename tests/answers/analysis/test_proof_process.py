@@ -20,7 +20,6 @@ from dlbricks_tui.answers.analysis.proof_process import (
     decode,
     encode,
     execute,
-    seconds_left,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import Level
@@ -81,16 +80,16 @@ def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> N
 def test_rounds_are_told_at_most_once_a_second() -> None:
     told: list[ProofMessage] = []
     times = iter([10.0, 10.3, 10.6, 11.2, 11.3, 20.0])
-    lines = ProofLines(ProofRule(), told.append, lambda: next(times))
+    lines = ProofLines(told.append, lambda: next(times))
     for rounds in (1, 2, 3, 4, 5):
-        lines.progress(ProofProgress("threads-1", rounds, GAIN))
+        lines.progress(ProofProgress("threads-1", rounds, GAIN, 3.0 if rounds > 1 else None))
     lines.progress(ProofProgress("batch-8", 1, GAIN))
     assert [(it.what_if, it.rounds) for it in told if isinstance(it, RoundsDone)] == [
         ("threads-1", 1),
         ("threads-1", 4),
         ("batch-8", 1),
     ]
-    assert [it.seconds_left is None for it in told if isinstance(it, RoundsDone)] == [True, False, True]
+    assert [it.seconds_left for it in told if isinstance(it, RoundsDone)] == [None, 3.0, None]
 
 
 @pytest.mark.parametrize(
@@ -112,4 +111,4 @@ def test_the_time_left_follows_from_the_interval_so_far(
     rounds: int, seconds: float, half: float, expected: float
 ) -> None:
     gain = Gain(0.2, 0.2 - half, 0.2 + half)
-    assert seconds_left(ProofRule(), rounds, seconds, gain) == pytest.approx(expected)
+    assert ProofRule().seconds_left(rounds, seconds, gain) == pytest.approx(expected)

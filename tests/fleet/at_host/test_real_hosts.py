@@ -11,7 +11,7 @@ from dlbricks_tui.fleet.encoding import message_from, outcome_from, task_text
 from dlbricks_tui.fleet.messages import HostMessage, Task, TaskEnded, TaskProgress
 from dlbricks_tui.fleet.parcels.packing import pack
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
-from dlbricks_tui.host.host_lock import HOST_LOCK_VARIABLE
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library, source_of

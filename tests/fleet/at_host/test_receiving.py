@@ -15,10 +15,11 @@ from dlbricks_tui.fleet.encoding import report_from
 from dlbricks_tui.fleet.errors import HostError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.host_lock import HostLock
+from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.store.documents import to_record
 from dlbricks_tui.store.records import System
+from tests.host.lines import turn_of
 
 CONTENT = b"a network"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -96,9 +97,9 @@ def test_settings_of_the_shell_are_not_those_of_the_runtimes(tmp_path: Path, mon
 
 
 def test_a_host_on_which_another_run_measures_is_busy(tmp_path: Path) -> None:
-    data, mine, other = DataFolder(tmp_path), HostLock(tmp_path / "lock"), HostLock(tmp_path / "lock")
+    data, mine = DataFolder(tmp_path), HostQueue(tmp_path / "lock")
     assert host_report(data, mine).busy == ""
-    assert other.try_hold("20261127-1", tmp_path)
+    other = turn_of(HostQueue(tmp_path / "lock"), "20261127-1", tmp_path)
     assert "run 20261127-1 of " in host_report(data, mine).busy
-    other.release()
+    other.leave()
     assert host_report(data, mine).busy == ""

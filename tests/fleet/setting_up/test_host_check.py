@@ -1,5 +1,5 @@
 import ast
-import json
+import getpass
 import os
 import subprocess
 import sys
@@ -9,7 +9,8 @@ import pytest
 
 from dlbricks_tui.fleet.setting_up import host_check, host_install
 from dlbricks_tui.fleet.setting_up.host_facts import HostFacts, facts_from, facts_script
-from dlbricks_tui.host import host_lock
+from dlbricks_tui.host import queue
+from dlbricks_tui.host.queue import HostQueue, Kind, Task
 
 SENT = [Path(str(it.__file__)) for it in (host_check, host_install)]
 
@@ -38,7 +39,7 @@ def test_what_is_sent_runs_on_python_37_without_other_packages(path: Path) -> No
 
 
 def test_both_scripts_and_the_lock_of_runs_agree_on_names() -> None:
-    assert (host_check.LOCK_VARIABLE, Path(host_check.LOCK)) == (host_lock.HOST_LOCK_VARIABLE, host_lock.DEFAULT_PATH)
+    assert (host_check.LOCK_VARIABLE, Path(host_check.LOCK)) == (queue.HOST_LOCK_VARIABLE, queue.DEFAULT_PATH)
     assert host_check.ENVIRONMENT == host_install.ENVIRONMENT
 
 
@@ -93,10 +94,11 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path: Path) -> None:
 
 
 def test_a_run_that_measures_there_is_named_until_its_process_has_ended(tmp_path: Path) -> None:
-    note = {"pid": os.getpid(), "user": "ann", "run": "7", "data_folder": "", "since": ""}
-    (tmp_path / "lock").write_text(json.dumps(note))
-    assert facts(tmp_path).measuring == f"run 7 of ann (process {os.getpid()})"
-    ended = subprocess.Popen([sys.executable, "-c", ""])
-    ended.wait()
-    (tmp_path / "lock").write_text(json.dumps({**note, "pid": ended.pid}))
+    line = HostQueue(tmp_path / "lock")
+    first, second = (line.join(Task(Kind.RUN, [model], tmp_path)) for model in ("alexnet", "320n"))
     assert facts(tmp_path).measuring == ""
+    assert first.try_take()
+    assert facts(tmp_path).measuring == f"run of alexnet by {getpass.getuser()} (process {os.getpid()})"
+    first.leave()
+    assert facts(tmp_path).measuring == ""
+    second.leave()
