@@ -96,12 +96,12 @@ class Prover:
             for number, what_if in enumerate(what_ifs):
                 self.signals.check()
                 try:
-                    outcome = Outcome(what_if, self._prove(what_if, ticket, (number, len(what_ifs))))
+                    outcome = Outcome(what_if, self.prove(what_if, ticket, (number, len(what_ifs))))
                 except UserError as error:
                     outcome = Outcome(what_if, None, str(error))
                 yield outcome
 
-    def _prove(self, what_if: WhatIf, ticket: Ticket, place: tuple[int, int]) -> Proof:
+    def prove(self, what_if: WhatIf, ticket: Ticket, place: tuple[int, int]) -> Proof:
         """Prove a what-if, and store the proof; `place` is the number of proofs before it, and of all."""
         if what_if.change is None:
             raise ProofError("no runtime can run it: it is a bound")

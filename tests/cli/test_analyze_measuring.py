@@ -143,7 +143,7 @@ def test_only_this_host_is_measured(analyze: Analyze, tmp_path: Path, option: tu
 
 
 def test_a_what_if_that_fails_is_one_line_and_a_failure(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Prover, what_if: WhatIf) -> Proof:
+    def fail(_: Prover, what_if: WhatIf, *turn: object) -> Proof:
         raise ProofError("the worker was lost")
 
     monkeypatch.setattr(Prover, "prove", fail)
@@ -178,7 +178,7 @@ def test_a_what_if_that_only_some_models_have_is_proved_for_these() -> None:
 
 
 def test_the_keyboard_ends_proving_with_its_own_status(analyze: Analyze, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(prover: Prover, _: WhatIf) -> Proof:
+    def interrupted(prover: Prover, *_: object) -> Proof:
         os.kill(os.getpid(), signal.SIGINT)
         prover.signals.check()
         raise AssertionError

@@ -10,13 +10,12 @@ from dlbricks_tui.analysis.kernels import LayerKernel
 from dlbricks_tui.answers.analysis import kernels
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue, host_queue
+from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.runtime.errors import WorkerDiedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.tui.analysis.kernels import KernelsScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.wording.kernels import TimedKernel
-from tests.host.lines import turn_of
 from tests.tui.application import MEDIUM, NARROW, WIDE, eventually, press, screen_text
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all
@@ -159,13 +158,24 @@ async def test_kernels_that_the_runtime_does_not_tell_are_refused_with_one_line(
         assert "which is not installed here any more" in screen_text(pilot)
 
 
-async def test_the_box_waits_in_line_and_closing_it_leaves_the_line(faster: DataFolder) -> None:
-    line = host_queue()
-    other = turn_of(line, "r1", faster.path)
+async def test_the_box_shows_what_it_waits_for_and_closing_it_ends_the_waiting(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = threading.Event()
+
+    def wait(
+        found: object, data: object, queue: object, tell: Callable[[str], None], check: Callable[[], None], _: object
+    ) -> None:
+        tell("run r1 of alexnet by ada")
+        try:
+            while True:
+                check()
+        finally:
+            left.set()
+
+    monkeypatch.setattr(kernels, "kernels_of", wait)
     async with analysis_screen(faster, MEDIUM) as pilot:
         await pilot.press("K")
-        await eventually(pilot, lambda: "It waits for run r1 of alexnet by" in screen_text(pilot))
-        assert [place.kind for place in line.places()] == ["run", "kernels"]
+        await eventually(pilot, lambda: "It waits for run r1 of alexnet by ada." in screen_text(pilot))
         await pilot.press("escape")
-        await eventually(pilot, lambda: [place.kind for place in line.places()] == ["run"])
-    other.leave()
+        await eventually(pilot, left.is_set)

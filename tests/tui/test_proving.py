@@ -4,8 +4,9 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,11 +28,13 @@ from dlbricks_tui.tui.analysis import proving
 from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
+from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import Runs
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text, settled
+from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, eventually, press, running, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN, analysis_screen
@@ -53,12 +56,15 @@ ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The folder with what the process writes."""
     path = tmp_path / "process"
     path.mkdir()
     monkeypatch.setattr(proving, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(path)])
-    return path
+    yield path
+    # It outlives the program.
+    if (path / "pid").exists() and not ended(path):
+        os.kill(int((path / "pid").read_text()), signal.SIGKILL)
 
 
 @pytest.fixture
@@ -141,7 +147,7 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(fa
         await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
         await tells(pilot, "The proof goes on in the background")
     assert not ended(folder)
-    async with running(app_on(faster), WIDE) as pilot:
+    async with running(DlbricksApp(Session(faster, faster.path / "samples"), WRITTEN), WIDE) as pilot:
         await press(pilot, *OPEN[:-1])
         await pilot.press(OPEN[-1])
         writes(folder, "first", ROUNDS)
@@ -209,7 +215,7 @@ async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_each_waits_in_li
         await press(pilot, *OPEN, "m")
         assert f"{MODEL} was not measured in " in screen_text(pilot) and "batch 8" in screen_text(pilot)
         assert not started
-        await press(pilot, "enter")
+        await pilot.press("enter")
         await eventually(pilot, lambda: followed)
         assert followed == ["r1"]
         assert len({json.dumps(str(it)) for it in started}) == len(started) > 1

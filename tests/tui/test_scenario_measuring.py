@@ -3,7 +3,10 @@
 import os
 import pickle
 import re
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,12 @@ class Process:
         part.write_bytes(b"".join(it if isinstance(it, bytes) else encode(it) for it in messages))
         part.rename(self._folder / f"lines{number}.{written}")
 
+    def kill(self) -> None:
+        """End all that a test has left running: processes outlive the program."""
+        for path in self._folder.glob("pid*"):
+            with suppress(ProcessLookupError):
+                os.kill(int(path.read_text()), signal.SIGKILL)
+
     def end(self, status: int = 0) -> None:
         (self._folder / "part").write_text(str(status))
         (self._folder / "part").rename(self._folder / "end")
@@ -123,8 +132,10 @@ class Process:
 
 
 @pytest.fixture
-def process(folder: Path) -> Process:
-    return Process(folder)
+def process(folder: Path) -> Iterator[Process]:
+    made = Process(folder)
+    yield made
+    made.kill()
 
 
 def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> LoadProgress:
@@ -265,23 +276,38 @@ async def test_tests_that_had_ended_before_it_was_cancelled_are_listed(timed: Da
         assert "30.00/s, p99 within" in screen_text(pilot)
 
 
-async def test_leaving_while_it_measures_asks_and_ends_the_process(timed: DataFolder, process: Process) -> None:
+async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_again(
+    timed: DataFolder, process: Process
+) -> None:
     async with running(app_on(timed), NARROW) as pilot:
         await press(pilot, *OPEN)
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
+        process.write(READY, FIRST)
         await pilot.press("escape")
-        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelLoadScreen))
-        await press(pilot, "y")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-        assert process.has_ended()
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
+        await eventually(pilot, lambda: any("goes on in the background" in each for each in told(pilot)))
+    assert not process.has_ended()
+    async with scenario_screen(timed, WIDE) as pilot:
+        process.write(PASSED, SECOND)
+        await shows(pilot, "45.00/s")
+        assert isinstance(screen := pilot.app.screen, ScenarioScreen)
+        assert screen._measuring is not None and screen._measuring.progress.ended == [PASSED]
+        await pilot.press("x", "y")
+        await eventually(pilot, process.has_ended)
+        await eventually(pilot, lambda: not list(timed.jobs.iterdir()))
 
 
-async def test_leaving_the_program_ends_the_process(timed: DataFolder, process: Process) -> None:
+async def test_the_failure_of_a_measurement_that_nobody_followed_is_told_later(
+    timed: DataFolder, process: Process
+) -> None:
     async with scenario_screen(timed, NARROW) as pilot:
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
-    assert process.has_ended()
+    process.write(READY, LoadFailed(reason="the worker was lost: killed by signal 9"))
+    process.end(1)
+    async with scenario_screen(timed, WIDE) as pilot:
+        await shows(pilot, "The measurement failed: the worker was lost: killed by signal 9")
 
 
 @pytest.mark.parametrize(

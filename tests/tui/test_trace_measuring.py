@@ -2,6 +2,7 @@
 
 import pickle
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -63,12 +64,14 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> list[TraceOptions]:
 
 
 @pytest.fixture
-def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: list[TraceOptions]) -> Process:
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, orders: list[TraceOptions]) -> Iterator[Process]:
     folder = tmp_path / "process"
     folder.mkdir()
     command = [sys.executable, "-S", "-c", SCRIPT, str(folder)]
     monkeypatch.setattr("dlbricks_tui.traces.process.trace_command", lambda _: command)
-    return Process(folder)
+    made = Process(folder)
+    yield made
+    made.kill()
 
 
 def write(process: Process, *messages: TraceMessage, number: int = 1) -> None:
@@ -174,22 +177,17 @@ async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, proce
         assert isinstance(pilot.app.screen, TraceScreen)
 
 
-async def test_leaving_while_it_traces_asks_and_ends_the_process(new: DataFolder, process: Process) -> None:
+async def test_a_trace_survives_its_screen_and_is_shown_again(new: DataFolder, process: Process) -> None:
     async with trace_screen(new, NARROW) as pilot:
         await begin(pilot)
         await eventually(pilot, process.has_begun)
         await pilot.press("escape")
-        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelTraceScreen))
-        await press(pilot, "y")
-        assert len(pilot.app.screen_stack) == 1
-        assert process.has_ended()
-
-
-async def test_leaving_the_program_ends_the_process(new: DataFolder, process: Process) -> None:
-    async with trace_screen(new, NARROW) as pilot:
-        await begin(pilot)
-        await eventually(pilot, process.has_begun)
-    assert process.has_ended()
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await eventually(pilot, lambda: any("The trace goes on in the background" in it for it in told(pilot)))
+    assert not process.has_ended()
+    async with trace_screen(new, WIDE) as pilot:
+        write(process, LAYER, PRIMITIVE, NO_PRIMITIVE)
+        await shows(pilot, "no primitive, then thread")
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,8 @@ def test_a_host_whose_disk_cannot_be_written_says_so(host: FakeHost, parcel: Par
 
 
 def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: Path) -> None:
-    host = FakeHost(Site(tmp_path / "data").slow())
+    # The second run reads its models before it waits for this one.
+    host = FakeHost(Site(tmp_path / "data").slow(nap_seconds=1.0))
     try:
         parcel = small_parcel(tmp_path)
         host.receive(parcel)
