@@ -103,8 +103,8 @@ def add_measuring_options(parser: Parser) -> None:
         metavar="S",
         type=Number(MOST_SECONDS),
         default=FromConfig("run.time_budget"),
-        help="stop after this many seconds with the results so far; start-up, calibration and waiting for another "
-        "run count, pauses do not",
+        help="stop after this many seconds with the results so far; start-up and calibration count, waiting for other "
+        "work and pauses do not",
     )
     parser.add_argument("--retry-failed", action="store_true", help="try again bricks that failed in an earlier run")
     parser.add_argument(

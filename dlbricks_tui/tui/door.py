@@ -6,7 +6,8 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.config.options import AUTO, ON
 from dlbricks_tui.config.reading import Sources
+from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.demonstration import Demonstration
@@ -98,6 +101,24 @@ def open_demonstration(demonstration: Demonstration, sources: Sources, speed: fl
     return _run(demonstration.data, demonstration.samples, sources, replayed)
 
 
+def going_on(data: DataFolder) -> Iterator[str]:
+    """Yield a line for each piece of work of a data folder that goes on when the workbench is left."""
+    from dlbricks_tui.host.queue import host_queue
+    from dlbricks_tui.runs.run_folder import RunFolders
+    from dlbricks_tui.wording.numbers import names_of
+
+    places = [it for it in host_queue().places() if it.data_folder == str(data.path.absolute())]
+    names = {it.id: it.brief for it in places if it.id}
+    with suppress(UserError):
+        # One that is paused, or reads its models, is not in the line.
+        names |= {it.run: names_of(it.models) for it in RunFolders(data.runs).states() if it.active}
+    for run, name in names.items():
+        yield f"{name} goes on in the background: dlbricks shows it again, `dlbricks runs watch {run}` follows it"
+    for place in places:
+        if not place.id:
+            yield f"{place.brief} goes on in the background: dlbricks shows it again"
+
+
 def _run(
     data: DataFolder, samples: Path, sources: Sources, replayed: Replayed | None = None, model: Path | None = None
 ) -> int:
@@ -114,4 +135,7 @@ def _run(
     redirect_hung_up_streams()
     if app.fault is not None:
         raise app.fault
+    if replayed is None:
+        with suppress(OSError):
+            sys.stderr.writelines(f"{printable(each)}\n" for each in going_on(data))
     return app.return_code or 0

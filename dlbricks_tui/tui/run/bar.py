@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from textual.message import Message
 
 from dlbricks_tui.host.queue import Place
+from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
@@ -44,6 +45,10 @@ def bar_lines(run: RunSnapshot, width: int) -> tuple[Line, ...]:
 def _keys(run: RunSnapshot) -> Line:
     show = (Span(f"  {key('workbench.show_run')} ", "accent"), Span("run ", "muted"))
     close = (Span(f"  {key('workbench.close_run_bar')} ", "accent"), Span("close", "muted"))
+    if run.state is State.INTERRUPTED and run.replay is None:
+        # The key on the screen of the run.
+        resume = f"  {key('workbench.show_run')} {key('run.resume')} "
+        return (*close, Span(resume, "accent"), Span("resume ", "muted"))
     return show if run.active else (*close, *show)
 
 

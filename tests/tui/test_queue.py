@@ -1,0 +1,125 @@
+"""The line of work on this host in the workbench: its status line, and the box that lists and cancels it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.queue import HostQueue, Kind, Task, Ticket, host_queue
+from dlbricks_tui.runs.run_folder import State
+from dlbricks_tui.tui.door import going_on
+from dlbricks_tui.tui.run.bar import status_lines
+from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
+from dlbricks_tui.tui.run.screen import RunScreen
+from dlbricks_tui.tui.scenario.screen import ScenarioScreen
+from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.host.lines import Work
+from tests.runs.live_runs import put_run, started
+from tests.tui.application import NARROW, app_on, eventually, press, running, screen_text
+from tests.tui.test_run_lines import text_of
+
+MODEL = "squeezenet1.1"
+
+
+@pytest.fixture
+def line() -> HostQueue:
+    return host_queue()
+
+
+@pytest.fixture
+def squeezenet(line: HostQueue) -> Iterator[Ticket]:
+    """A run of another data folder, which measures."""
+    ticket = line.join(Task(Kind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
+    assert ticket.try_take()
+    ticket.progress(0.41, 120.0)
+    yield ticket
+    ticket.leave()
+
+
+@pytest.mark.usefixtures("squeezenet")
+async def test_the_status_line_tells_what_measures_and_what_waits_whoever_started_it(
+    new: DataFolder, line: HostQueue, tmp_path: Path
+) -> None:
+    async with running(app_on(new), NARROW) as pilot:
+        await eventually(pilot, lambda: f"{MODEL} 41 %, 120 s  " in screen_text(pilot).replace("2 min", "120 s"))
+        # A command of another terminal, and one of another data folder.
+        alexnet = Work(line.path, Kind.RUN, "alexnet", new.path)
+        load = Work(line.path, Kind.LOAD_TEST, "320n", tmp_path)
+        await eventually(pilot, lambda: "; then alexnet, load test of 320n" in screen_text(pilot))
+        alexnet.kill()
+        await eventually(pilot, lambda: "; then load test of 320n" in screen_text(pilot))
+        load.kill()
+        await eventually(pilot, lambda: "; then" not in screen_text(pilot))
+
+
+@pytest.mark.usefixtures("squeezenet")
+async def test_the_box_lists_the_line_and_cancels_work(new: DataFolder, line: HostQueue) -> None:
+    trace = Work(line.path, Kind.TRACE, "alexnet")
+    async with running(app_on(new), NARROW) as pilot:
+        await eventually(pilot, lambda: "; then trace of alexnet" in screen_text(pilot))
+        await press(pilot, "Q")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        shown = screen_text(pilot)
+        assert f"run        {MODEL}  41 %" in shown and "trace      alexnet  waits, place 1" in shown
+        await press(pilot, "j", "x")
+        assert isinstance(pilot.app.screen, CancelWorkScreen)
+        assert f"process {trace.process.pid}" in screen_text(pilot)
+        await press(pilot, "y")
+        assert trace.process.wait() != 0
+        await eventually(pilot, lambda: "waits, place" not in screen_text(pilot))
+        assert isinstance(pilot.app.screen, QueueScreen)
+        # What another data folder measures is not followed here.
+        await press(pilot, "enter")
+        assert isinstance(pilot.app.screen, QueueScreen)
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+    trace.kill()
+
+
+async def test_work_of_this_data_folder_is_followed_from_the_box(new: DataFolder, line: HostQueue) -> None:
+    folder = put_run(new, [started()], State.RUNNING)
+    run = line.join(Task(Kind.RUN, [MODEL], new.path, folder.run))
+    assert run.try_take()
+    load = line.join(Task(Kind.LOAD_TEST, [MODEL], new.path))
+    async with running(app_on(new), NARROW) as pilot:
+        await eventually(pilot, lambda: f"then load test of {MODEL}" in screen_text(pilot))
+        await press(pilot, "Q", "enter")
+        assert isinstance(pilot.app.screen, RunScreen)
+        await press(pilot, "escape", "Q", "j", "enter")
+        assert isinstance(pilot.app.screen, ScenarioScreen)
+    load.leave()
+    run.leave()
+
+
+@pytest.mark.usefixtures("squeezenet")
+def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> None:
+    run = SnapshotBuilder("20261128-1", (MODEL,)).snapshot()
+    places = line.places()
+    assert status_lines(run, places, 80) == status_lines(run, (), 80)
+    (only,) = status_lines(None, places, 80)
+    assert text_of(only).startswith(f" {MODEL} 41 %, ")
+
+
+def test_leaving_tells_what_goes_on_and_how_to_see_it_again(new: DataFolder, line: HostQueue) -> None:
+    assert not list(going_on(new))
+    paused = put_run(new, [started()], State.PAUSED)
+    run = line.join(Task(Kind.RUN, [MODEL], new.path, "20261128-1"))
+    trace = line.join(Task(Kind.TRACE, ["alexnet"], new.path))
+    theirs = line.join(Task(Kind.TRACE, ["vgg16"], Path("/their/data")))
+    told = list(going_on(new))
+    assert told[0] == (
+        f"{MODEL} goes on in the background: dlbricks shows it again, `dlbricks runs watch 20261128-1` follows it"
+    )
+    assert f"`dlbricks runs watch {paused.run}` follows it" in told[1]
+    assert told[2:] == ["trace of alexnet goes on in the background: dlbricks shows it again"]
+    for ticket in (run, trace, theirs):
+        ticket.leave()
+
+
+async def test_an_interrupted_run_is_on_the_home_screen_with_the_keys_that_resume_it(new: DataFolder) -> None:
+    put_run(new, [started()], State.INTERRUPTED)
+    async with running(app_on(new), NARROW) as pilot:
+        await eventually(pilot, lambda: "interrupted" in screen_text(pilot))
+        assert "5 r resume" in screen_text(pilot)
