@@ -37,6 +37,8 @@ _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _TICKET_BYTES, _MOST_BYTES = 1 << 10, 1 << 14
 _MOST_NAMED, _MOST_CHARACTERS = 3, 100
 _SECONDS_BETWEEN_PROGRESS = 1.0
+# Work that takes longer than expected is not at its end yet.
+_MOST_SHARE = 0.99
 # Between two looks at the line: each takes processor time from the work that measures.
 NAP_SECONDS = 0.25
 _NS_PER_SECOND = 1e9
@@ -419,7 +421,11 @@ def _place_from(name: str, content: bytes) -> Place:
     except (ValueError, KeyError, TypeError):
         return bare
     if left is not None:
-        left = max(0.0, left - max(0.0, _clock() - told_at))
+        passed = min(left, max(0.0, _clock() - told_at))
+        # A share goes on with the time, until the next one is told.
+        if share is not None and left > 0:
+            share = min(_MOST_SHARE, share + (1 - share) * passed / left)
+        left -= passed
     return Place(
         bare.pid, **texts, measures=found.get("measures") is True, share=share, seconds_left=left, told_at=told_at
     )

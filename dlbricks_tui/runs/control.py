@@ -14,7 +14,7 @@ from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Task, Ticket, arriva
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
-from dlbricks_tui.runs.events import PartStarted, Paused, Resumed, RunEnded, Waiting
+from dlbricks_tui.runs.events import PartStarted, Paused, Planned, Resumed, RunEnded, Waiting
 from dlbricks_tui.runs.progress import TellsTimeLeft
 from dlbricks_tui.runs.run_folder import RunFolder, RunState, State, Tally
 
@@ -121,13 +121,15 @@ class Control:
         self._arrived: int | None = arrival()
         # Its place in the line of the host; None before it joins, and while it is paused.
         self._ticket: Ticket | None = None
-        # What later parts of the run are expected to take.
-        self._later_seconds = 0.0
+        # What all parts of the run are expected to take, and those after the current one.
+        self._planned_seconds = self._later_seconds = 0.0
         self._tell = tell
         self._signals = signals
         self._budget_seconds = budget_seconds
         self._clock = clock
         self._spent_seconds = spent_seconds
+        # Where other work comes first, the models are read meanwhile: the budget begins with the turn.
+        self._budget_has_begun = not queue.places()
         # Moved on while the run waits or is paused: neither is work.
         self._began = clock()
         # A resumed run goes on, even if it was paused when its last process died.
@@ -156,23 +158,31 @@ class Control:
     @property
     def seconds_left(self) -> float | None:
         """Seconds left of the time budget, None without one. Waiting for other work and pauses do not spend it."""
-        if self._budget_seconds is None:
-            return None
+        if self._budget_seconds is None or not self._budget_has_begun:
+            return self._budget_seconds
         return max(0.0, self._budget_seconds - self._spent_seconds - self.seconds)
 
     def begin(self) -> None:
         """Join the line of the host, and wait for the turn."""
         with self._clock_stopped():
             self._wait_for_host()
+        if not self._budget_has_begun:
+            self._budget_has_begun, self._spent_seconds = True, -self.seconds
+            self._watch_budget()
         self._change(State.RUNNING)
 
     def tell(self, event: Event) -> None:
         """Tell an event, and how far the run is to other processes of the host."""
         self._tell(event)
-        if isinstance(event, PartStarted):
+        left = None
+        if isinstance(event, Planned):
+            left = self._planned_seconds = self._planned_seconds + event.expected_seconds
+        elif isinstance(event, PartStarted):
             self._later_seconds = event.later_seconds
-        elif isinstance(event, TellsTimeLeft) and event.seconds_left is not None and self._ticket is not None:
-            left, spent = event.seconds_left + self._later_seconds, self.seconds
+        elif isinstance(event, TellsTimeLeft) and event.seconds_left is not None:
+            left = event.seconds_left + self._later_seconds
+        if left is not None and self._ticket is not None:
+            spent = self.seconds
             self._ticket.progress(spent / (spent + left) if spent + left > 0 else None, left)
 
     def checkpoint(self) -> None:
@@ -218,7 +228,7 @@ class Control:
 
     def _watch_budget(self) -> None:
         """Stop the run when the budget is spent, even while it waits for a worker."""
-        if self.seconds_left is not None:
+        if self.seconds_left is not None and self._budget_has_begun:
             self._signals.stop_after(self.seconds_left, self._budget_spent)
 
     def _wait_for_host(self) -> None:

@@ -29,23 +29,31 @@ def line() -> HostQueue:
 
 
 @pytest.fixture
+def known(new: DataFolder) -> DataFolder:
+    """A data folder with a store, so that no box welcomes the user."""
+    new.store.mkdir(parents=True)
+    return new
+
+
+@pytest.fixture
 def squeezenet(line: HostQueue) -> Iterator[Ticket]:
     """A run of another data folder, which measures."""
     ticket = line.join(Task(Kind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
     assert ticket.try_take()
-    ticket.progress(0.41, 120.0)
+    # Its hours pass slowly enough for a test.
+    ticket.progress(0.41, 36_000.0)
     yield ticket
     ticket.leave()
 
 
 @pytest.mark.usefixtures("squeezenet")
 async def test_the_status_line_tells_what_measures_and_what_waits_whoever_started_it(
-    new: DataFolder, line: HostQueue, tmp_path: Path
+    known: DataFolder, line: HostQueue, tmp_path: Path
 ) -> None:
-    async with running(app_on(new), NARROW) as pilot:
-        await eventually(pilot, lambda: f"{MODEL} 41 %, 120 s  " in screen_text(pilot).replace("2 min", "120 s"))
+    async with running(app_on(known), NARROW) as pilot:
+        await eventually(pilot, lambda: f"{MODEL} 41 %, 10.0 h  " in screen_text(pilot))
         # A command of another terminal, and one of another data folder.
-        alexnet = Work(line.path, Kind.RUN, "alexnet", new.path)
+        alexnet = Work(line.path, Kind.RUN, "alexnet", known.path)
         load = Work(line.path, Kind.LOAD_TEST, "320n", tmp_path)
         await eventually(pilot, lambda: "; then alexnet, load test of 320n" in screen_text(pilot))
         alexnet.kill()
@@ -55,14 +63,14 @@ async def test_the_status_line_tells_what_measures_and_what_waits_whoever_starte
 
 
 @pytest.mark.usefixtures("squeezenet")
-async def test_the_box_lists_the_line_and_cancels_work(new: DataFolder, line: HostQueue) -> None:
+async def test_the_box_lists_the_line_and_cancels_work(known: DataFolder, line: HostQueue) -> None:
     trace = Work(line.path, Kind.TRACE, "alexnet")
-    async with running(app_on(new), NARROW) as pilot:
+    async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: "; then trace of alexnet" in screen_text(pilot))
         await press(pilot, "Q")
         assert isinstance(pilot.app.screen, QueueScreen)
         shown = screen_text(pilot)
-        assert f"run        {MODEL}  41 %" in shown and "trace      alexnet  waits, place 1" in shown
+        assert f"run       {MODEL}  41 %" in shown and "trace     alexnet  waits, place 1" in shown
         await press(pilot, "j", "x")
         assert isinstance(pilot.app.screen, CancelWorkScreen)
         assert f"process {trace.process.pid}" in screen_text(pilot)
@@ -78,12 +86,12 @@ async def test_the_box_lists_the_line_and_cancels_work(new: DataFolder, line: Ho
     trace.kill()
 
 
-async def test_work_of_this_data_folder_is_followed_from_the_box(new: DataFolder, line: HostQueue) -> None:
-    folder = put_run(new, [started()], State.RUNNING)
-    run = line.join(Task(Kind.RUN, [MODEL], new.path, folder.run))
+async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
+    folder = put_run(known, [started()], State.RUNNING)
+    run = line.join(Task(Kind.RUN, [MODEL], known.path, folder.run))
     assert run.try_take()
-    load = line.join(Task(Kind.LOAD_TEST, [MODEL], new.path))
-    async with running(app_on(new), NARROW) as pilot:
+    load = line.join(Task(Kind.LOAD_TEST, [MODEL], known.path))
+    async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: f"then load test of {MODEL}" in screen_text(pilot))
         await press(pilot, "Q", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
@@ -102,13 +110,13 @@ def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> Non
     assert text_of(only).startswith(f" {MODEL} 41 %, ")
 
 
-def test_leaving_tells_what_goes_on_and_how_to_see_it_again(new: DataFolder, line: HostQueue) -> None:
-    assert not list(going_on(new))
-    paused = put_run(new, [started()], State.PAUSED)
-    run = line.join(Task(Kind.RUN, [MODEL], new.path, "20261128-1"))
-    trace = line.join(Task(Kind.TRACE, ["alexnet"], new.path))
+def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:
+    assert not list(going_on(known))
+    paused = put_run(known, [started()], State.PAUSED)
+    run = line.join(Task(Kind.RUN, [MODEL], known.path, "20261128-1"))
+    trace = line.join(Task(Kind.TRACE, ["alexnet"], known.path))
     theirs = line.join(Task(Kind.TRACE, ["vgg16"], Path("/their/data")))
-    told = list(going_on(new))
+    told = list(going_on(known))
     assert told[0] == (
         f"{MODEL} goes on in the background: dlbricks shows it again, `dlbricks runs watch 20261128-1` follows it"
     )
@@ -118,8 +126,8 @@ def test_leaving_tells_what_goes_on_and_how_to_see_it_again(new: DataFolder, lin
         ticket.leave()
 
 
-async def test_an_interrupted_run_is_on_the_home_screen_with_the_keys_that_resume_it(new: DataFolder) -> None:
-    put_run(new, [started()], State.INTERRUPTED)
-    async with running(app_on(new), NARROW) as pilot:
+async def test_an_interrupted_run_is_on_the_home_screen_with_the_keys_that_resume_it(known: DataFolder) -> None:
+    put_run(known, [started()], State.INTERRUPTED)
+    async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: "interrupted" in screen_text(pilot))
         assert "5 r resume" in screen_text(pilot)

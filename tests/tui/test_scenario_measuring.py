@@ -29,13 +29,15 @@ from dlbricks_tui.scenarios.messages import (
     encode,
 )
 from dlbricks_tui.scenarios.outcome import PredictedLoad
+from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
 from dlbricks_tui.tui.scenario.progress import Progress
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.scenario.settings import ScenarioSetting
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, eventually, press, running, screen_text
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
 from tests.tui.test_scenario_screen import MODEL, OPEN, scenario_screen, store_load_test, to
@@ -288,13 +290,16 @@ async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_ag
         await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
         await eventually(pilot, lambda: any("goes on in the background" in each for each in told(pilot)))
     assert not process.has_ended()
-    async with scenario_screen(timed, WIDE) as pilot:
+    # The first screen does not come to rest while it follows the measurement.
+    async with running(DlbricksApp(Session(timed, timed.path / "samples"), WRITTEN), WIDE) as pilot:
+        await press(pilot, *OPEN[:-1])
+        await pilot.press(OPEN[-1])
         process.write(PASSED, SECOND)
         await shows(pilot, "45.00/s")
         assert isinstance(screen := pilot.app.screen, ScenarioScreen)
         assert screen._measuring is not None and screen._measuring.progress.ended == [PASSED]
         await pilot.press("x", "y")
-        await eventually(pilot, process.has_ended)
+        # Its folder goes with it.
         await eventually(pilot, lambda: not list(timed.jobs.iterdir()))
 
 

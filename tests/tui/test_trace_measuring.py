@@ -185,9 +185,12 @@ async def test_a_trace_survives_its_screen_and_is_shown_again(new: DataFolder, p
         await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
         await eventually(pilot, lambda: any("The trace goes on in the background" in it for it in told(pilot)))
     assert not process.has_ended()
+    store_trace(new)
+    write(process, LAYER, LAYER_DONE, TraceDone(id=ID))
+    process.end()
     async with trace_screen(new, WIDE) as pilot:
-        write(process, LAYER, PRIMITIVE, NO_PRIMITIVE)
-        await shows(pilot, "no primitive, then thread")
+        await shows(pilot, "Layer level: ")
+        await eventually(pilot, lambda: not list(new.jobs.iterdir()))
 
 
 @pytest.mark.parametrize(
