@@ -224,7 +224,8 @@ async def test_a_pause_ends_the_process_and_the_next_one_begins_at_the_rate_that
         await shows(pilot, "paused; others may measure")
         await eventually(pilot, process.has_ended)
         # The test in progress is gone, the one that passed is not.
-        assert "o passed" in screen_text(pilot) and "? now" not in screen_text(pilot)
+        await eventually(pilot, lambda: "? now" not in screen_text(pilot))
+        assert "o passed" in screen_text(pilot)
         await pilot.press("p")
         await eventually(pilot, lambda: process.has_begun(2))
         assert process.order(2).first_rate == 30.0
