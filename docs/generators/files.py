@@ -35,6 +35,7 @@ Results, caches, settings and logs are in one folder. The first of these counts:
 | `parcels/`, `tasks/` | what a driver of a fleet has sent to this host |
 | `certificates/` | certificates and private keys of fleets: keep them secret |
 | `allowed_signers`, `minisign/` | the [signers that you trust](#signatures) |
+| `jobs/` | orders and messages of load tests, traces, proofs and peaks in progress |
 | `scenarios/` | the logs of LoadGen, a folder for each load test |
 | `traces/` | traces, a file each: delete them as you like |
 | `model-folders.json`, `runtimes.json`, `input-shapes.json` | the [models, runtimes and input shapes](#small-files) that you gave |
@@ -44,7 +45,6 @@ Results, caches, settings and logs are in one folder. The first of these counts:
 | `pictures/`, `copied.txt` | pictures and copied text from the workbench |
 | `cache/` | data that can be computed again; delete it at any time |
 | `log/errors.log` | tracebacks of faults in dlbricks: add the last one to a bug report |
-| `log/` | also the output of the last processes that measured a scenario or a trace |
 """
 STORE = """
 ## Results store
