@@ -194,6 +194,7 @@ class RunProgress:
             case FailedBefore():
                 self.failed_before.append(event)
             case Planned():
+                self._run_on()
                 self.planned = event if self.planned is None else _together(self.planned, event)
                 self.runtimes.add(event.runtime)
                 self.loading, self.seconds_left = None, self.planned.expected_seconds
