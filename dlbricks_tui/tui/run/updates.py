@@ -148,7 +148,7 @@ class RunWatch:
         self._queue_again_at = self._clock() + SECONDS_BETWEEN_IDLE_LOOKS
         places = host_queue().places()
         seen = (line_of_work(places), *[place.process for place in places]) if places else ()
-        if seen != self._queue_seen:
+        if seen != self._queue_seen and not self._closed:
             self._queue_seen = seen
             self._post(QueueSeen(places))
 
@@ -181,7 +181,9 @@ class RunWatch:
                     told = str(error)
                     self._post(Failed(error))
             except Exception as error:  # noqa: BLE001 - the top of a thread: no caller would report it
-                self._post(Failed(error))
+                # An application that has ended takes no messages.
+                if not self._closed:
+                    self._post(Failed(error))
                 return
             going_on = self._follower is not None and self._follower.active
             self._wake.wait(SECONDS_BETWEEN_LOOKS * self.poll_factor if going_on else SECONDS_BETWEEN_IDLE_LOOKS)
