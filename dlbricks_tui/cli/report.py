@@ -92,11 +92,12 @@ def report_models(args: argparse.Namespace) -> int:
     shapes, values = shapes_of(args), values_given(args)
     if args.models is None:
         args.models = _with_results(args.data)
-    progress = _Progress(f"reporting on {names_of(args.models)}")
     with ResultsDatabase(args.data.store) as store, open_loaders(args.data) as loader_of:
         named = None if args.runtime is None else named_runtime(args.runtime, args.data, store)
         sources = library(args.data, named and named.format).find_all(args.models)
         wanted, runtimes = _wanted(args.systems, store), named and named.all_in(store)
+        # Bad input is one line, so it is known by now.
+        progress = _Progress(f"reporting on {names_of(args.models)}")
         asked = [*args.models, *given_options(args), *(("--runtime", args.runtime) if args.runtime else ())]
         host, tell = fingerprint().id, progress.tell
         contents = find_contents(store, loader_of, sources, asked, host, wanted, runtimes, shapes, values, tell)

@@ -277,7 +277,8 @@ def _version_of(packages: Iterable[str]) -> str | None:
 
 def _interpreter(text: str) -> Path:
     # Not resolved: the interpreter of a virtual environment is a link to one that lacks its packages.
-    path = Path(text).expanduser().absolute()
+    # os.path takes any text, also the home folder of nobody.
+    path = Path(os.path.expanduser(text)).absolute()  # noqa: PTH111 - as above
     if path.is_dir():
         path = path / "bin" / "python"
     if not path.is_file() or not os.access(path, os.X_OK):
