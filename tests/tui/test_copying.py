@@ -196,7 +196,7 @@ async def test_copies_of_the_analysis_have_all_what_ifs_and_layers(new: DataFold
 async def test_copies_of_a_run_have_all_bricks_estimates_and_notes(measured: DataFolder) -> None:
     put_run(measured, in_the_middle())
     async with running(app_on(measured), NARROW) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks")
         await press(pilot, "5")
         bricks = table(pilot, BricksPanel)
         assert bricks[0] == ("brick", "state", "runs", "ms", "±", "reason")

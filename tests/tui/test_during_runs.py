@@ -47,7 +47,7 @@ def _specs(session: Session) -> list[ModelSpec]:
 async def test_the_corpus_is_read_while_a_run_measures(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         put_run(measured, in_the_middle())
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks")
         await press(pilot, "7")
         assert isinstance(pilot.app.screen, CorpusScreen)
         shown = screen_text(pilot)

@@ -28,7 +28,7 @@ def runs(measured: DataFolder) -> DataFolder:
 
 async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None:
     async with running(app_on(runs)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks")
         await press(pilot, "R", "slash", '"Cancelled resnet18"')
         assert isinstance(pilot.app.screen, AllRunsScreen)
         assert "40 s" in screen_text(pilot)
@@ -40,7 +40,7 @@ async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None
 
 async def test_escape_ends_a_search_among_the_runs(runs: DataFolder) -> None:
     async with running(app_on(runs)) as pilot:
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks")
         await press(pilot, "R", "slash", '"nosuch"')
         assert "No run contains all of these words." in screen_text(pilot)
         assert "esc shows all runs again." in screen_text(pilot)

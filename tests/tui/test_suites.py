@@ -113,7 +113,7 @@ async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(new: 
         assert "No such folder: /no/such/folder" in words(pilot)
         await press(pilot, "escape")
         put_run(new, in_the_middle())
-        await shows(pilot, "18 of 42 done")
+        await shows(pilot, "17 of 40 bricks")
         await press(pilot, "X")
         assert isinstance(pilot.app.screen, WorkbenchScreen) and told(pilot)[-1].startswith("A run measures now")
     assert not (new.path / "suites").exists()
