@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui import __version__
+from dlbricks_tui.regular_files import open_log
 
 LOG_FILE = "errors.log"
 
@@ -20,7 +21,7 @@ def keep_traceback(error: BaseException, log: Path) -> Path | None:
     report = (head + "".join(traceback.format_exception(error)) + "\n").encode("utf-8", "backslashreplace")
     with suppress(OSError):
         log.mkdir(parents=True, exist_ok=True)
-        with (log / LOG_FILE).open("ab") as file:
+        with open_log(log / LOG_FILE) as file:
             file.write(report)
         return log / LOG_FILE
     # The data folder itself may be broken.

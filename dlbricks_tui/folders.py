@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.errors import UserError
+
 DATA_FOLDER_VARIABLE = "DLBRICKS_DATA_DIR"
 
 
@@ -21,6 +23,10 @@ THEMES = _installed("themes")
 
 class NoHomeFolderError(Exception):
     """No data folder was named, and there is no home folder to derive it from."""
+
+
+class EmptyDataFolderError(UserError):
+    """The name of the data folder is empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +127,18 @@ class DataFolder:
 
 
 def data_folder(chosen: str | None = None, environment: Mapping[str, str] = os.environ) -> DataFolder:
-    """Return the folder from the command line, else from the environment, else the platform's folder for data."""
-    named = chosen or environment.get(DATA_FOLDER_VARIABLE)
+    """Return the folder from the command line, else from the environment, else the platform's folder for data.
+
+    An empty name is an error: a shell has put an unset variable there, and the user's own results are not meant.
+    """
+    named = environment.get(DATA_FOLDER_VARIABLE) if chosen is None else chosen
+    if named is not None and not named.strip():
+        raise EmptyDataFolderError(
+            f"{DATA_FOLDER_VARIABLE if chosen is None else '--data-dir'} is empty: name a folder, or leave it out for "
+            "the usual one"
+        )
     # Absolute: workers and runs have working folders of their own.
-    return DataFolder((_expanded(named) if named else _default_folder()).absolute())
+    return DataFolder((_default_folder() if named is None else _expanded(named)).absolute())
 
 
 def _default_folder() -> Path:

@@ -6,7 +6,7 @@ from typing import BinaryIO
 
 import pytest
 
-from dlbricks_tui.atomic_write import in_turn, replace_file, write_atomically
+from dlbricks_tui.atomic_write import in_turn, replace_file, write_atomically, write_named
 
 
 def test_a_file_is_replaced_without_leftovers(tmp_path: Path) -> None:
@@ -57,15 +57,31 @@ def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
         replace_file(tmp_path / "none" / "file", lambda file: file.write(b""))
 
 
-def test_a_pipe_is_written_to_instead_of_replaced(tmp_path: Path) -> None:
+def test_a_pipe_that_the_user_names_is_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with ThreadPoolExecutor(1) as pool:
         read = pool.submit(pipe.read_bytes)
-        replace_file(pipe, lambda file: file.write(b"content"))
+        write_named(pipe, lambda file: file.write(b"content"))
         assert read.result() == b"content"
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_pipe_or_a_loop_of_links_in_the_place_of_a_file_is_replaced(tmp_path: Path) -> None:
+    pipe, loop = tmp_path / "pipe", tmp_path / "loop"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    for path in (pipe, loop):
+        write_atomically(path, "content")
+        assert path.read_text() == "content"
+        assert not path.is_symlink()
+
+
+def test_a_pipe_in_the_place_of_a_lock_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "file.lock")
+    with pytest.raises(OSError, match="not a regular file"), in_turn(tmp_path / "file"):
+        pass
 
 
 def test_a_link_still_points_to_the_file(tmp_path: Path) -> None:

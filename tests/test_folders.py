@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from platformdirs.macos import MacOS
 
-from dlbricks_tui.folders import SAMPLE_MODELS, THEMES, NoHomeFolderError, data_folder
+from dlbricks_tui.folders import SAMPLE_MODELS, THEMES, EmptyDataFolderError, NoHomeFolderError, data_folder
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks for the folders of Linux")
 
@@ -18,10 +18,12 @@ def test_the_environment_overrides_the_platform() -> None:
     assert data_folder(None, {"DLBRICKS_DATA_DIR": "/named"}).path == Path("/named")
 
 
-@linux
-def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", "/xdg")
-    assert data_folder(None, {"DLBRICKS_DATA_DIR": ""}).path == Path("/xdg/dlbricks")
+@pytest.mark.parametrize(
+    ("chosen", "variable", "named"), [("", "/named", "--data-dir"), (" ", "", "--data-dir"), (None, "", "DLBRICKS")]
+)
+def test_an_empty_name_is_refused_and_never_the_usual_folder(chosen: str | None, variable: str, named: str) -> None:
+    with pytest.raises(EmptyDataFolderError, match=f"^{named}.* is empty"):
+        data_folder(chosen, {"DLBRICKS_DATA_DIR": variable})
 
 
 @linux

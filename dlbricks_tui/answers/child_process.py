@@ -26,6 +26,7 @@ from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.queue import ProcessIdentity, identity_of
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
+from dlbricks_tui.regular_files import read_bytes
 from dlbricks_tui.runs.launch import LEASH_VARIABLE
 
 if TYPE_CHECKING:
@@ -279,7 +280,7 @@ class ChildProcess(Generic[Message]):
 
     def _last_words(self) -> str:
         try:
-            lines = self.folder.narration.read_text(errors="replace").split("\n")
+            lines = read_bytes(self.folder.narration).decode(errors="replace").split("\n")
         except OSError:
             return ""
         return next((it for it in reversed(lines) if it.strip()), "")

@@ -88,17 +88,23 @@ def files_for(sources: Sequence[ModelSource], runtime: Runtime) -> tuple[ModelSo
 
 @contextmanager
 def open_loader(
-    data: DataFolder, inputs_used: InputsUsed, *runtimes: Runtime, most_bytes: int | None = None
+    data: DataFolder,
+    inputs_used: InputsUsed,
+    *runtimes: Runtime,
+    most_bytes: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Loader]:
     """Open a loader of models as these runtimes have them, or as the usual runtime of their format does.
 
-    `most_bytes` is the memory for the tensors of a model at a given batch size.
+    `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a model that
+    takes long.
 
     Its process starts when the first unknown model needs it, and ends when the loader is closed.
     """
     taken = {**Registry(data.path).one_of_each_format(), **{it.traits.format: it for it in runtimes}}
     memory = ShapeMemory(data.path, inputs_used)
-    with frameworks.open_loader_of(taken, data.cache, data.log / "framework.log", memory, most_bytes) as loader:
+    log = data.log / "framework.log"
+    with frameworks.open_loader_of(taken, data.cache, log, memory, most_bytes, tell) as loader:
         yield loader
 
 
@@ -106,10 +112,16 @@ class Readers:
     """Loaders of models, one for each runtime that reads them; each is opened at its first use."""
 
     def __init__(
-        self, data: DataFolder, inputs_used: InputsUsed, *runtimes: Runtime, most_bytes: int | None = None
+        self,
+        data: DataFolder,
+        inputs_used: InputsUsed,
+        *runtimes: Runtime,
+        most_bytes: int | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         """The runtimes read the models of their formats if no other one is named."""
         self._data, self._inputs_used, self._most_bytes = data, inputs_used, most_bytes
+        self._tell = tell
         self.usual: Mapping[Format, Runtime] = {
             **Registry(data.path).one_of_each_format(),
             **{it.traits.format: it for it in runtimes},
@@ -121,7 +133,9 @@ class Readers:
         """Return the loader of models as a runtime has them; None is the usual one of each format."""
         if runtime not in self._loaders:
             taken = self.usual if runtime is None else {**self.usual, runtime.traits.format: runtime}
-            opened = open_loader(self._data, self._inputs_used, *taken.values(), most_bytes=self._most_bytes)
+            opened = open_loader(
+                self._data, self._inputs_used, *taken.values(), most_bytes=self._most_bytes, tell=self._tell
+            )
             self._loaders[runtime] = self._open.enter_context(opened)
         return self._loaders[runtime]
 

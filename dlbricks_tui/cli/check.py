@@ -155,13 +155,13 @@ def _refuse_unwritable(path: Path) -> None:
 def _write_junit(path: Path, found: Sequence[CheckedModel], plan: CheckPlan, began: datetime) -> None:
     from dlbricks_tui import __version__
     from dlbricks_tui.answers.checks.junit import Occasion, junit_xml
-    from dlbricks_tui.atomic_write import write_atomically
+    from dlbricks_tui.atomic_write import write_named
     from dlbricks_tui.host.fingerprint import fingerprint
 
     seconds = (datetime.now(timezone.utc) - began).total_seconds()
     stated = (("against", str(plan.file)), ("by", f"{plan.options.by:g}"), ("dlbricks", __version__))
     occasion = Occasion(began, seconds, fingerprint().id, stated)
     try:
-        write_atomically(path, junit_xml(found, occasion))
+        write_named(path, lambda file: file.write(junit_xml(found, occasion).encode()))
     except OSError as error:
         raise UsageError(f"--junit {path} cannot be written: {error.strerror}; name another file") from error

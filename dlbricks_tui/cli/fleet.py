@@ -186,16 +186,19 @@ def list_fleets(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.fleets.results import fleet_summary
     from dlbricks_tui.fleet.folder import FleetFolders
 
-    found = [fleet_summary(state) for state in FleetFolders(args.data.fleets).states()]
+    stored = FleetFolders(args.data.fleets).stored()
+    found = [fleet_summary(state) for state in stored.states]
+    for line in stored.unreadable.values():
+        narrate(line)
     if args.json:
         write_json(found)
     elif found:
         from dlbricks_tui.cli.fleet_view import summaries_view
 
         show(summaries_view(found))
-    else:
+    elif not stored.unreadable:
         narrate("no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first")
-    return Status.DONE
+    return Status.DONE_WITH_FAILURES if stored.unreadable else Status.DONE
 
 
 def pause_fleet(args: argparse.Namespace) -> int:

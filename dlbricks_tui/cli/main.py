@@ -202,6 +202,11 @@ def _data_folder(chosen: str | None) -> DataFolder:
     try:
         folder = data_folder(chosen)
         standing = _nearest_existing(folder.path)
+        if standing.is_symlink() and not standing.exists():
+            raise UsageError(
+                f"the data folder cannot be {folder.path}: {standing} is a link to {standing.readlink()}, which does "
+                f"not exist: make that folder, or {cure}"
+            )
         if not standing.is_dir():
             raise UsageError(f"the data folder cannot be {folder.path}: {standing} is a file; {cure}")
     except NoHomeFolderError as error:
@@ -212,11 +217,15 @@ def _data_folder(chosen: str | None) -> DataFolder:
 
 
 def _nearest_existing(path: Path) -> Path:
-    """Return the path or its nearest parent that exists; raise OSError where that cannot be found out."""
+    """Return the path or its nearest parent that exists or is a link; raise OSError where that cannot be found out."""
     for each in (path, *path.parents):
         # Path.exists() hides other errors from Python 3.14 on.
         with suppress(FileNotFoundError, NotADirectoryError):
-            each.stat()
+            each.lstat()
+            if not each.is_symlink():
+                return each
+            with suppress(FileNotFoundError):
+                each.stat()
             return each
     return Path(path.anchor)
 

@@ -20,7 +20,7 @@ from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.options import add_input_options, given_options, shapes_of, values_given
 from dlbricks_tui.cli.output import narrate, worded, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option, add_repeatable
-from dlbricks_tui.cli.store import narrate_damage, open_loader
+from dlbricks_tui.cli.store import narrate_state, open_loader
 from dlbricks_tui.estimate.errors import EstimateError
 from dlbricks_tui.estimate.selection import find_system
 from dlbricks_tui.folders import DataFolder
@@ -103,12 +103,11 @@ def report_models(args: argparse.Namespace) -> int:
         contents = find_contents(store, loader_of, sources, asked, host, wanted, runtimes, shapes, values, tell)
         load_tests = load_tests_of(store, contents, wanted, runtimes)
         origins = origins_of(store, contents)
-        damage = store.damage
+        narrate_state(store)
     systems = dict.fromkeys(series.way.system for series in contents.series)
     analysed = _analysed(args, sources, systems, progress)
     for left_out in contents.left_out:
         narrate(f"left out: {left_out}")
-    narrate_damage(damage)
 
     set_up_matplotlib(args.data)
     # Loaded here: it imports matplotlib, which has to be set up first.

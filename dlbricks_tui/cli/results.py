@@ -23,14 +23,17 @@ from dlbricks_tui.cli.store import open_store
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
 from dlbricks_tui.store.columns import COLUMNS
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.errors import ExchangeError, QueryError
 from dlbricks_tui.store.exporting import export_all, export_format, export_selection
 from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.records import BrickForm, LoadTest, Proof
+from dlbricks_tui.store.index import RESULT_TABLES
+from dlbricks_tui.store.records import BrickForm, LoadTest
 from dlbricks_tui.store.selections import OLDEST_FIRST, Selection, checked_columns, parse_order
 from dlbricks_tui.store.verification import verify
 from dlbricks_tui.wording.numbers import counted
 
+_BY_ID = "id="
 FILTERS = """\
 A FILTER is a column, a comparison and a value: system=c5.xlarge, 'ms>5', name~conv, when>=2026-11-01, good=no,
 'of=model', models~resnet50. = takes several values divided by commas, and the beginning of an id or key; ~ finds a part
@@ -83,7 +86,9 @@ def register(parser: Parser) -> None:
     deleting.add_argument("--all", action="store_true", help="delete every result, proof and load test")
     deleting.add_argument("--yes", action="store_true", help="do not ask")
 
-    add_action(actions, "verify", "read all results and name the damaged ones", verify_store)
+    verifying = add_action(actions, "verify", "read all results and name the damaged ones", verify_store)
+    about = "date records from the future, which a clock that was ahead gave, like those stored before them"
+    verifying.add_argument("--correct-dates", action="store_true", help=about)
     add_action(actions, "compact", "write all results into one file that plain TinyDB opens", compact_store)
 
 
@@ -195,20 +200,29 @@ def delete_results(args: argparse.Namespace) -> int:
     narrate(f"{counted(deleted, 'result')} deleted")
     if args.json:
         write_json({"deleted": deleted})
-    return Status.DONE
+    named = any(text.startswith(_BY_ID) for text in args.filters)
+    return Status.DONE_WITH_FAILURES if named and not wanted else Status.DONE
 
 
 def _apart(store: ResultsDatabase, filters: Sequence[str]) -> list[str]:
-    """Return the ids of load tests and proofs, which are listed by other commands; filters find them by their id."""
-    known = [it.uuid for it in (*store.records(Proof), *store.records(LoadTest))]
+    """Return the ids of load tests and proofs, which are listed by other commands.
+
+    Filters find them by their id, and by that also records of any other kind, which `verify` may name.
+    """
+    by_id = any(text.startswith(_BY_ID) for text in filters)
+    known = store.ids(*([it for it in TABLES if it not in RESULT_TABLES] if by_id else ("proofs", "load_tests")))
     for text in filters:
-        wanted = tuple(text.removeprefix("id=").split(",")) if text.startswith("id=") else ()
+        wanted = tuple(text.removeprefix(_BY_ID).split(",")) if text.startswith(_BY_ID) else ()
         known = [uuid for uuid in known if any(each and uuid.startswith(each) for each in wanted)]
     return known
 
 
 def verify_store(args: argparse.Namespace) -> int:
     """Read everything and name what is damaged."""
+    if args.correct_dates:
+        with ResultsDatabase(args.data.store) as store:
+            corrected = store.correct_dates()
+        narrate(f"{counted(corrected, 'date')} corrected")
     found = verify(args.data.store)
     if args.json:
         implausible = [{"table": it.table, "id": it.uuid, "reason": it.reason} for it in found.implausible]
@@ -224,8 +238,10 @@ def verify_store(args: argparse.Namespace) -> int:
     for line in found.damage:
         narrate(f"{line} and is set aside")
     narrate_some([str(record) for record in found.implausible], "implausible records")
-    if found.implausible:
-        narrate("no measurement gives such records; `dlbricks results delete id=ID` takes a result out")
+    if found.future:
+        narrate("a clock was ahead, or this one is behind: `dlbricks results verify --correct-dates` corrects dates")
+    if len(found.implausible) > found.future:
+        narrate("no measurement gives such records; `dlbricks results delete id=ID` takes one out")
     if found.recovered:
         recovered = counted(found.recovered, "record")
         narrate(f"{recovered} read from the previous generation in place of damaged ones")

@@ -53,16 +53,19 @@ def register(parser: Parser) -> None:
 
 def list_runs(args: argparse.Namespace) -> int:
     """List all runs of the data folder."""
-    states = RunFolders(args.data.runs).states()
+    found = RunFolders(args.data.runs).stored()
+    states = found.states
+    for line in found.unreadable.values():
+        narrate(line)
     if args.json:
         from dlbricks_tui.answers.run_results import run_summary
 
         write_json([run_summary(state) for state in states])
     elif states:
         _show(states)
-    else:
+    elif not found.unreadable:
         narrate("no run yet: `dlbricks run MODEL` makes the first")
-    return Status.DONE
+    return Status.DONE_WITH_FAILURES if found.unreadable else Status.DONE
 
 
 def watch_run(args: argparse.Namespace) -> int:

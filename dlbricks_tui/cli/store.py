@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.models.loading import Loader
     from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.store.database import ResultsDatabase
-    from dlbricks_tui.store.files import Damage
 
 
 @contextmanager
@@ -29,7 +28,7 @@ def open_store(data: DataFolder) -> Iterator[ResultsDatabase]:
 
     with ResultsDatabase(data.store) as store:
         yield store
-        narrate_damage(store.damage)
+        narrate_state(store)
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder) -> Iterator[Estim
 
     with estimating.open_estimator(options, data, narrated_remarks()) as estimator:
         yield estimator
-        narrate_damage(estimator.store.damage)
+        narrate_state(estimator.store)
 
 
 def narrated_remarks() -> Remarks:
@@ -54,7 +53,7 @@ def open_loader(data: DataFolder, runtime: Runtime | None = None) -> Iterator[Lo
     """Open a loader of models, and narrate which inputs are as given before."""
     from dlbricks_tui.answers import opening
 
-    with opening.open_loader(data, _narrate_inputs, *([] if runtime is None else [runtime])) as loader:
+    with opening.open_loader(data, _narrate_inputs, *([] if runtime is None else [runtime]), tell=narrate) as loader:
         yield loader
 
 
@@ -74,9 +73,15 @@ def load_all(
     return loaded.models
 
 
-def narrate_damage(damage: Sequence[Damage]) -> None:
-    """Narrate the damaged lines of a store, if there are any."""
-    if damage:
+def narrate_state(store: ResultsDatabase) -> None:
+    """Narrate the damaged lines of a store, and dates in the future, if there are any."""
+    if dates := store.from_the_future:
+        narrate(
+            f"{counted(len(dates), 'record')} of the store have a date in the future, up to {max(dates)[:10]}: a clock "
+            "was ahead, or that of this host is behind. They count as older than those stored after them; "
+            "`dlbricks results verify --correct-dates` corrects the dates"
+        )
+    if damage := store.damage:
         verb, first = ("is", ":") if len(damage) == 1 else ("are", ", the first of which is")
         narrate(
             f"{counted(len(damage), 'damaged line')} of the store {verb} set aside{first} {damage[0]}; "

@@ -19,7 +19,7 @@ from dlbricks_tui.cli.options import (
 )
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_action, add_json_option, add_listing, add_repeatable
-from dlbricks_tui.cli.store import open_estimator
+from dlbricks_tui.cli.store import open_estimator, open_store
 from dlbricks_tui.estimate.comparison import (
     PRICES_FILE,
     Candidate,
@@ -35,7 +35,6 @@ from dlbricks_tui.estimate.selection import find_system
 from dlbricks_tui.host.peaks import MEMORY
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.index import OWN
 from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.store.selections import Combination, by_id, combinations
@@ -67,7 +66,7 @@ def register(parser: Parser) -> None:
 def list_systems(args: argparse.Namespace) -> int:
     """List the systems with their prices and the numbers of their results."""
     prices = read_prices(args.data.path)
-    with ResultsDatabase(args.data.store) as store:
+    with open_store(args.data) as store:
         known = by_id(store.systems())
         results, peaks = store.select(order=()), store.peaks()
         measured = combinations(results)

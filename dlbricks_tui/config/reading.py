@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dlbricks_tui.config.config import Config, ConfigError, Given, KeysGiven
 from dlbricks_tui.config.options import BY_NAME, KEYS, OPTIONS, SECTIONS, Option, Value, shown
+from dlbricks_tui.regular_files import read_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -136,7 +137,7 @@ class Sources:
 
     def _text(self) -> str:
         try:
-            return self.file.read_text(encoding="utf-8")
+            return read_text(self.file)
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:

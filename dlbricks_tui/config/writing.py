@@ -8,13 +8,14 @@ from pathlib import Path
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.config.config import ConfigError
 from dlbricks_tui.config.options import Value
+from dlbricks_tui.regular_files import read_text
 
 
 def change(file: Path, name: str, value: Value) -> None:
     """Set a setting in the file; None removes it, so that the default applies."""
     try:
         with in_turn(file):
-            before = file.read_text(encoding="utf-8") if file.exists() else ""
+            before = read_text(file) if file.exists() else ""
             write_atomically(file, changed(before, name, value, str(file)))
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}") from None

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from dlbricks_tui import regular_files
 from dlbricks_tui.estimate.errors import EstimateError
 
 if sys.version_info >= (3, 11):
@@ -15,7 +16,7 @@ else:
 def read_text(path: Path, what: str) -> str:
     """Return the text of a file; `what` names the file in error messages."""
     try:
-        return path.read_text(encoding="utf-8")
+        return regular_files.read_text(path)
     except OSError as error:
         raise EstimateError(f"{what} {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

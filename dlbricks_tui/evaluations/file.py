@@ -2,17 +2,17 @@
 
 import hashlib
 import os
-import stat
 from dataclasses import replace
 from pathlib import Path
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.evaluations.errors import EvaluationError
 from dlbricks_tui.evaluations.evaluation import Evaluation
 from dlbricks_tui.evaluations.positions import Position
 from dlbricks_tui.evaluations.reading import evaluation_of
 from dlbricks_tui.evaluations.writing import text_of
 from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import NotRegularError, open_regular
 
 # About 1,500 results with a hundred samples each.
 MOST_BYTES = 4 * 2**20
@@ -42,7 +42,8 @@ def write_evaluation(evaluation: Evaluation, path: Path) -> Evaluation:
     except EvaluationError as error:
         raise EvaluationError(f"{file} is not written, because it could not be read again: {error}") from None
     try:
-        write_atomically(path, text)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_named(path, lambda stream: stream.write(content))
     except OSError as error:
         raise EvaluationError(f"{file} cannot be written: {error.strerror}; choose another file") from None
     except ValueError as error:
@@ -59,17 +60,14 @@ def _shown(path: Path) -> str:
 def _content(path: Path, file: str) -> bytes:
     """Return the bytes of a regular file."""
     try:
-        # Opening a named pipe would block until another process writes to it.
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise EvaluationError(f"{file} is {what}; give the path of an evaluation, a TOML file")
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             # A large file is refused unread: a sparse file could fill the memory.
             size = os.fstat(stream.fileno()).st_size
             content = stream.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
     except FileNotFoundError:
         raise EvaluationError(f"{file} does not exist; `dlbricks evaluate --from RUN -o FILE` writes one") from None
+    except NotRegularError as error:
+        raise EvaluationError(f"{file} is {error.what}; give the path of an evaluation, a TOML file") from None
     except OSError as error:
         raise EvaluationError(f"{file} cannot be read: {error.strerror}") from None
     except ValueError as error:

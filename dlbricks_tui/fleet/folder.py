@@ -15,6 +15,7 @@ from dlbricks_tui.fleet.progress import FleetProgress
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import EventReader, EventWriter
 from dlbricks_tui.runs.request import request_document, request_from
 from dlbricks_tui.runs.run_folder import FolderList, RunFolder
@@ -182,7 +183,7 @@ def write_fleet_request(path: Path, request: FleetRequest) -> None:
 def read_fleet_request(path: Path) -> FleetRequest:
     """Return the request of a fleet run."""
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path)
         schema = document["schema"]
         if schema == _SCHEMA:
             return _request_from(document)

@@ -14,7 +14,6 @@ price_per_hour = 0.1785
 
 import math
 import re
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,6 +26,7 @@ from dlbricks_tui.evaluations.positions import Place, offset_of, offsets_of, pos
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import NotRegularError, open_regular
 
 MOST_HOSTS = 10_000
 MOST_BYTES = 4 * 2**20
@@ -54,13 +54,12 @@ def read_hosts(path: Path) -> tuple[HostEntry, ...]:
     """Return the hosts of a file in its order; raise HostsFileError, one line with line and column, for a fault."""
     file = printable(str(path))
     try:
-        # Opening a named pipe would block until another process writes to it.
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise HostsFileError(f"{file} is no file: give the path of a hosts file, such as fleet.toml")
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             content = stream.read(MOST_BYTES + 1)
     except FileNotFoundError:
         raise HostsFileError(f"{file} does not exist: write a [[host]] table for each host into it") from None
+    except NotRegularError as error:
+        raise HostsFileError(f"{file} is {error.what}; give the path of a hosts file, such as fleet.toml") from None
     except (OSError, ValueError) as error:
         raise HostsFileError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > MOST_BYTES:

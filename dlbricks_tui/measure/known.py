@@ -69,25 +69,28 @@ class Known:
     again: Mapping[JobKey, Renewal] = field(default_factory=dict)
 
 
-def known_in(store: ResultsDatabase, conditions: Conditions, keys: Iterable[JobKey], since: str = "") -> Known:
-    """Return what the store knows of these keys, with measurements since then only."""
+def known_in(
+    store: ResultsDatabase, conditions: Conditions, keys: Iterable[JobKey], since: str = "", run: str | None = None
+) -> Known:
+    """Return what the store knows of these keys, with measurements since then, or of one run, only."""
     of_keys = ((key, _good(store, conditions, key)) for key in keys)
     results = {key: good for key, good in of_keys if good}
     found = {key: good[-1] for key, good in results.items()}
+    counting = {key for key, newest in found.items() if newest.when >= since and run in (None, newest.run)}
     speed = host_speed(store, conditions.system, conditions.runtime, conditions.protocol)
     failures = store.records(Failure, conditions.query, own=True)
     return Known(
-        {key: _statistics(summary) for key, summary in found.items() if summary.when >= since},
+        {key: _statistics(summary) for key, summary in found.items() if key in counting},
         {
             key: f"{it.reason}: {it.message}" if it.message else it.reason
-            for it in sorted(failures, key=lambda failure: failure.when)
+            for it in failures
             # A key with any good measurement has not failed.
             if (key := JobKey(it.brick, it.context, it.model)) not in found
         },
         {
             key: renewal
             for key, good in results.items()
-            if found[key].when >= since and (renewal := _renewal(store, conditions, key, good, speed))
+            if key in counting and (renewal := _renewal(store, conditions, key, good, speed))
         },
     )
 

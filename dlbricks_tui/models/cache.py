@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from dlbricks_tui.atomic_write import DRAFT_SUFFIX
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Layer, LayerGraph, Operator
+from dlbricks_tui.regular_files import read_bytes
 
 # Entries of a thousand models take a tenth of it.
 MOST_BYTES = 2**28
@@ -65,7 +66,7 @@ class Cache:
         """Return the content of an entry; None if it is absent, damaged or unreadable."""
         path = self._path(key)
         try:
-            content = path.read_bytes()
+            content = read_bytes(path)
             _note_use(path)
             if content[:_CHECKSUM_BYTES] != _checksum(content[_CHECKSUM_BYTES:]):
                 return None

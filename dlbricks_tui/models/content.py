@@ -4,7 +4,6 @@ import gc
 import gzip
 import hashlib
 import os
-import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.regular_files import NotRegularError, open_regular
 
 # Five times the size of an unrolled network of 18,000 nodes. The limit protects the memory.
 MOST_BYTES = 32 * 2**20
@@ -93,15 +93,12 @@ def _sha256(path: Path, _modified_ns: int, _size: int) -> str:
 def open_model_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a regular file; raise UnreadableModelError if that fails."""
     try:
-        # Opening a named pipe would block until another process writes to it.
-        mode = path.stat().st_mode
-        if not stat.S_ISREG(mode):
-            what = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
-            raise UnreadableModelError(f"{path} is {what}; give the path of a model file")
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UnreadableModelError(f"{path} is broken gzip data: {error}") from None
+    except NotRegularError as error:
+        raise UnreadableModelError(f"{path} is {error.what}; give the path of a model file") from None
     except OSError as error:
         raise UnreadableModelError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:

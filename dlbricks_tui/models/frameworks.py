@@ -6,6 +6,7 @@ The protocol of workers is imported where a worker is asked: most commands find 
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from threading import Timer
 from typing import TYPE_CHECKING, TypeVar
 
 from dlbricks_tui.models.errors import NotInCacheError, WrongRuntimeError
@@ -20,7 +21,7 @@ from dlbricks_tui.runtime.traits import Format, Traits
 from dlbricks_tui.runtime.variant import Precision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 # The largest graphs take seconds. Only a worker that hangs takes longer.
 ANSWER_SECONDS = 120.0
+# One run of a model, which tells shapes: a loop in it may have any number of trips.
+RUN_SECONDS = 20.0
+# A run that takes longer is told.
+QUIET_SECONDS = 2.0
 # The largest models take two minutes.
 QUANTISE_SECONDS = 900.0
 
@@ -38,8 +43,12 @@ AnyReply = TypeVar("AnyReply", bound="Reply")
 class WorkerFramework:
     """Questions to one worker of a runtime. Leaving the `with` block ends it."""
 
-    def __init__(self, runtime: Runtime, log: Path, program: Path | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, log: Path, program: Path | None = None, tell: Callable[[str], None] | None = None
+    ) -> None:
+        """`tell` takes a line about a question that takes long, in another thread."""
         self._runtime = runtime
+        self._tell = tell
         self._log = log
         self._program = program
         self._open = ExitStack()
@@ -144,17 +153,23 @@ class WorkerFramework:
         weights: Mapping[str, TensorType],
         values: Mapping[str, Numbers],
     ) -> Sequence[Held | None]:
-        """Run an ONNX model once, and return its outputs."""
+        """Run an ONNX model once, for some seconds at most, and return its outputs."""
         from dlbricks_tui.runtime.protocol import ArrayType, Network, Record
 
         arrays, learned = (
             {name: ArrayType(it.shape or (), it.dtype) for name, it in them.items()} for them in (inputs, weights)
         )
-        return self._guarded(Record(Network(model, arrays, learned, values=values)), Format.ONNX).outputs
-
-    def _guarded(self, question: Request[AnyReply], needed: Format) -> AnyReply:
+        question = Record(Network(model, arrays, learned, values=values))
+        telling = Timer(QUIET_SECONDS, self._tell or _ignore, [f"{_RUNS}, for at most {RUN_SECONDS:g} s"])
+        telling.start()
         try:
-            return self._answer(question, needed)
+            return self._guarded(question, Format.ONNX, RUN_SECONDS).outputs
+        finally:
+            telling.cancel()
+
+    def _guarded(self, question: Request[AnyReply], needed: Format, most_seconds: float = ANSWER_SECONDS) -> AnyReply:
+        try:
+            return self._answer(question, needed, most_seconds)
         except (WorkerDiedError, WorkerHungError) as lost:
             if self._interrupted:
                 raise
@@ -163,12 +178,12 @@ class WorkerFramework:
             # Frameworks crash on some graphs that they cannot fuse or run.
             raise WorkerRefusedError(Reason.UNFUSABLE, str(lost), None) from lost
 
-    def _answer(self, question: Request[AnyReply], needed: Format) -> AnyReply:
+    def _answer(self, question: Request[AnyReply], needed: Format, most_seconds: float = ANSWER_SECONDS) -> AnyReply:
         # With many models, each would start the worker again and get the same error.
         if self._missing:
             raise FrameworkMissingError(self._missing)
         try:
-            return self._running(needed).ask(question, ANSWER_SECONDS)
+            return self._running(needed).ask(question, most_seconds)
         except FrameworkMissingError as missing:
             self._missing = str(missing)
             raise
@@ -189,6 +204,13 @@ class WorkerFramework:
         return Worker(runtime, self._log, self._program or INSIDE)
 
 
+_RUNS = "some shapes or branches of the model follow from its data: it is run once to learn them"
+
+
+def _ignore(_: str) -> None:
+    return
+
+
 def _types(outputs: Sequence[Sequence[Tensor]]) -> tuple[tuple[TensorType, ...], ...]:
     return tuple([tuple([TensorType(it.shape, it.dtype or UNKNOWN_DTYPE) for it in found]) for found in outputs])
 
@@ -203,14 +225,16 @@ class Frameworks:
         log: Path,
         memory: ShapeMemory | None = None,
         most_bytes: int | None = None,
+        tell: Callable[[str], None] | None = None,
     ) -> None:
         """`runtimes` names the runtime for each format; there is always one for MXNet's.
 
-        `most_bytes` is the memory for the tensors of a model at a given batch size.
+        `most_bytes` is the memory for the tensors of a model at a given batch size. `tell` takes a line about a
+        question that takes long.
         """
         self._memory = memory
         self._most_bytes = most_bytes
-        self._workers = {form: WorkerFramework(runtime, log) for form, runtime in runtimes.items()}
+        self._workers = {form: WorkerFramework(runtime, log, tell=tell) for form, runtime in runtimes.items()}
         self._cache = cache
 
     @property
@@ -261,11 +285,12 @@ def open_loader_of(
     log: Path,
     memory: ShapeMemory | None = None,
     most_bytes: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Loader]:
     """Provide a loader with one runtime per format. Worker processes start when a model needs them and end with the
     block.
     """
-    frameworks = Frameworks(runtimes, cache, log, memory, most_bytes)
+    frameworks = Frameworks(runtimes, cache, log, memory, most_bytes, tell)
     try:
         yield frameworks.loader()
     finally:

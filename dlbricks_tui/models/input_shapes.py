@@ -14,6 +14,7 @@ from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.literals import LiteralError, numbers_of, parse_tuple
+from dlbricks_tui.regular_files import open_regular, read_json
 
 # The limit of numpy, and so of MXNet and ONNX Runtime.
 MOST_AXES = 32
@@ -223,12 +224,12 @@ class _Remembered(Generic[Item]):
 
     def _read(self) -> dict[str, dict[str, Item]]:
         try:
-            document = json.loads(self._file.read_bytes())
+            document = read_json(self._file)
             return {
                 str(key): {str(name): self._check(item) for name, item in items.items()}
                 for key, items in document.items()
             }
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, TypeError, AttributeError):
             return {}
 
 
@@ -240,7 +241,7 @@ def _shape(axes: object) -> Shape:
 
 def _content_of(path: Path) -> str:
     digest = hashlib.sha256()
-    with suppress(OSError), path.open("rb") as file:
+    with suppress(OSError), open_regular(path) as file:
         while piece := file.read(_PIECE_BYTES):
             digest.update(piece)
     return digest.hexdigest()

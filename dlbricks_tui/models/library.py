@@ -10,6 +10,7 @@ from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import ModelError, UnknownModelError
 from dlbricks_tui.models.graph import Numbers, Shape
 from dlbricks_tui.models.literals import numbers_of
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runtime.traits import Format
 
 TABLE1_PREFIX = "table1"
@@ -195,8 +196,8 @@ class Library:
 
     def _added(self) -> _Added:
         try:
-            document = json.loads(self._folders_file.read_bytes())
-            return _Added(**{each.name: tuple([Path(path) for path in document[each.name]]) for each in fields(_Added)})
+            document = read_json(self._folders_file)
+            return _Added(**{each.name: _paths_in(document[each.name]) for each in fields(_Added)})
         except FileNotFoundError:
             return _Added()
         except (OSError, ValueError, LookupError, TypeError) as error:
@@ -210,6 +211,12 @@ class Library:
                 write_atomically(self._folders_file, f"{json.dumps(listed, indent=2)}\n")
         except OSError as error:
             raise ModelError(f"{self._folders_file} cannot be written: {error.strerror}") from None
+
+
+def _paths_in(listed: object) -> tuple[Path, ...]:
+    if not isinstance(listed, list) or not all(isinstance(path, str) for path in listed):
+        raise ValueError("it has no lists of paths")
+    return tuple(map(Path, listed))
 
 
 def source_of(path: Path) -> ModelSource:

@@ -1,5 +1,6 @@
 """Quantised copies of model files, which show how fast a model would be with integers of 8 bits."""
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -8,10 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
+from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.models.cache import cache_key, remove_oldest
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import LayerGraph, Numbers, TensorType
 from dlbricks_tui.models.library import ONNX_SUFFIX, ModelSource
+from dlbricks_tui.regular_files import open_regular, read_text
 from dlbricks_tui.runtime.errors import WorkerLostError, WorkerRefusedError
 
 _GIBIBYTE = 1 << 30
@@ -20,6 +23,7 @@ MOST_WEIGHT_BYTES = _GIBIBYTE
 # Copies of about a hundred models.
 MOST_KEPT_BYTES = 4 * _GIBIBYTE
 _FOLDER = "quantised"
+_CHUNK = 1 << 20
 
 
 class Quantiser(Protocol):
@@ -43,7 +47,7 @@ def quantised_copy(
     _require_quantisable(source.name, written)
     path = cache / _FOLDER / f"{cache_key(quantiser.quantiser, content=content)}{ONNX_SUFFIX}"
     inputs = {it.name: it.type for it in written.inputs if it.type.shape is not None}
-    if path.is_file():
+    if _is_whole(path):
         # The oldest copies are removed first.
         with suppress(OSError):
             os.utime(path)
@@ -51,6 +55,25 @@ def quantised_copy(
         values = {it.name: it.value for it in written.inputs if it.value}
         _write_copy(source, path, lambda draft: quantiser.quantise(source.path.absolute(), draft, inputs, values))
     return replace(source, path=path, inputs={name: it.shape or () for name, it in inputs.items()}, twin=None)
+
+
+def _is_whole(path: Path) -> bool:
+    """Return whether the cache has a copy with the checksum that was noted beside it."""
+    with suppress(OSError, ValueError):
+        return read_text(_checksum_of(path)) == _checksum(path)
+    return False
+
+
+def _checksum_of(path: Path) -> Path:
+    return path.with_suffix(".blake2b")
+
+
+def _checksum(path: Path) -> str:
+    digest = hashlib.blake2b()
+    with open_regular(path) as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
 
 
 def _require_quantisable(name: str, written: LayerGraph) -> None:
@@ -81,6 +104,7 @@ def _write_copy(source: ModelSource, path: Path, write: Callable[[Path], None]) 
         with TemporaryDirectory(dir=folder, prefix="draft-") as drafts:
             draft = Path(drafts, path.name)
             write(draft)
+            write_atomically(_checksum_of(path), _checksum(draft))
             draft.replace(path)
     except (WorkerRefusedError, WorkerLostError) as refused:
         raise ModelError(f"{name} cannot be quantised: {refused}") from None

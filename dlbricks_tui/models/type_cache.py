@@ -10,6 +10,7 @@ from typing import Any
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import Numbers, Shape, TensorType
+from dlbricks_tui.regular_files import read_bytes
 
 # Changes with the stored form, and with the way in which files are read into nodes.
 CACHE_VERSION = 1
@@ -49,7 +50,7 @@ def write_types(path: Path, key: str, found: CachedTypes) -> None:
 def read_types(path: Path, key: str) -> CachedTypes | None:
     """Return the content of a cache file, None if it is absent, damaged or of another key."""
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError:
         return None
     return parse_types(content, key)

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.written_times import Basis, WrittenTimes
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.onnx.model_file import parse_onnx
 from dlbricks_tui.models.onnx.reading import read_onnx
+from dlbricks_tui.regular_files import read_bytes
 from dlbricks_tui.report.writing import ReportError
 from dlbricks_tui.runtime.traits import Format
 
@@ -58,7 +59,7 @@ def write_annotated_copy(path: Path, written: LayerGraph, times: WrittenTimes, f
     _annotate(model.metadata_props, {"latency_ms": f"{milliseconds(times.total_ps):.6g}", **facts})
     content = model.SerializeToString()
     try:
-        replace_file(path, lambda file: file.write(content))
+        write_named(path, lambda file: file.write(content))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ReportError(f"{path} cannot be written: {reason}; name another file") from None
@@ -70,7 +71,7 @@ def _read(source: Path) -> "ModelProto":
     from onnx import ModelProto
 
     try:
-        content = source.read_bytes()
+        content = read_bytes(source)
         model = ModelProto()
         model.ParseFromString(gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content)
     except (OSError, DecodeError, EOFError) as error:

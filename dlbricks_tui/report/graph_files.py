@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.written_times import WrittenTimes
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.estimate.explanation import layer_latencies
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
@@ -119,7 +119,7 @@ def _quoted(value: object) -> str:
 
 def _write(path: Path, content: bytes) -> None:
     try:
-        replace_file(path, lambda file: file.write(content))
+        write_named(path, lambda file: file.write(content))
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ReportError(f"{path} cannot be written: {reason}; name another file") from None

@@ -10,6 +10,7 @@ from typing import Any
 
 from dlbricks_tui.measure import events as measuring
 from dlbricks_tui.measure.events import Event
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runs.errors import RunError
 
 _CHUNK = 1 << 20
@@ -310,7 +311,7 @@ class EventReader:
 
     def _new_lines(self) -> Iterator[bytes]:
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 file.seek(self._position)
                 while chunk := file.read(_CHUNK):
                     self._position += len(chunk)

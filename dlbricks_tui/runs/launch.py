@@ -13,6 +13,7 @@ from typing import Any
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
+from dlbricks_tui.regular_files import open_log, read_bytes
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.request import RunRequest, write_request
 from dlbricks_tui.runs.run_folder import NO_ROOM, RunFolder, RunFolders
@@ -55,7 +56,7 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
     _refuse_in_demonstration()
     command = command_of(module, str(folder.path), str(data.path))
     try:
-        with folder.output_file.open("ab") as output:
+        with open_log(folder.output_file) as output:
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -70,7 +71,7 @@ def start_detached(folder: RunFolder, data: DataFolder, module: str) -> None:
     while folder.state().process.pid != process.pid:
         # The run may have begun and ended since the state was read.
         if process.poll() is not None and folder.state().process.pid != process.pid:
-            lines = folder.output_file.read_text(errors="replace").splitlines() or ["it printed nothing"]
+            lines = read_bytes(folder.output_file).decode(errors="replace").splitlines() or ["it printed nothing"]
             raise RunError(f"{folder.noun} {folder.run} did not start: {lines[-1]}")
         if time.monotonic() > give_up:
             raise RunError(

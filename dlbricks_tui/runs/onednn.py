@@ -13,6 +13,7 @@ from pathlib import Path
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.measure.reference import reference_program
+from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.process import INSIDE, Worker
 from dlbricks_tui.runtime.protocol import Explain
@@ -65,7 +66,7 @@ def _known(found: Provenance, runtime: Runtime, cache: Path) -> str | None:
     if not runtime.traits.explaining_settings or ONEDNN in dict(found.packages):
         return ""
     with suppress(OSError, UnicodeDecodeError):
-        return _file(found, runtime, cache).read_text(encoding="utf-8").strip()
+        return read_text(_file(found, runtime, cache)).strip()
     return None
 
 

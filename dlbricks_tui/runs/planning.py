@@ -188,9 +188,8 @@ def plan_run(
     """Return the jobs of a workload that have no results in the store; `earlier` parts of the run come before it."""
     request, conditions = session.request, session.conditions
     keys = keys_of(workload.models, request.end_to_end, request.method) + tuple(job.key for job in workload.bricks)
-    # A resumed run goes on from its own results.
-    since = session.control.state.started if request.again else ""
-    known = known_in(store, conditions, keys, since)
+    # A resumed run goes on from its own results. Their dates do not tell: a clock may have been ahead.
+    known = known_in(store, conditions, keys, run=session.folder.run if request.again else None)
     if request.retry_failed:
         known = replace(known, failed={})
     first = sum(len(each.jobs) for each in earlier)

@@ -16,6 +16,7 @@ from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Precision, kernels_in_words, threads_in_words
@@ -189,7 +190,7 @@ def _written(models: Sequence[ModelChoice]) -> list[list[str]]:
 
 def read_request(path: Path) -> RunRequest:
     try:
-        document = json.loads(path.read_bytes())
+        document = read_json(path)
         schema = document["schema"]
         if schema == _SCHEMA:
             return request_from(document)

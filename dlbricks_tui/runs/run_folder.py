@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timezone
@@ -15,7 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.host.queue import ProcessIdentity, this_process
-from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.regular_files import read_json
+from dlbricks_tui.runs.errors import RunError, UnreadableRunError
 
 
 class State(str, Enum):
@@ -69,11 +70,21 @@ class RunState:
     # The time that the run has worked, without waiting and pauses.
     seconds: float = 0.0
     message: str = ""
+    # Later runs have higher numbers, also after the clock was set back. Runs of earlier versions have 0.
+    number: int = 0
 
     @property
     def active(self) -> bool:
         """True if a process works on it, or waits for its turn."""
         return self.state in ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRuns:
+    """The states of all runs, the newest last, and for each run whose state cannot be read a line by its id."""
+
+    states: tuple[RunState, ...]
+    unreadable: Mapping[str, str]
 
 
 class RunFolder:
@@ -145,15 +156,20 @@ class RunFolder:
 
     def _stored_state(self) -> RunState:
         try:
-            return _state_from(json.loads(self._state_file.read_bytes()))
+            return _state_from(read_json(self._state_file))
         except FileNotFoundError:
             raise RunError(
                 f"there is no {self.noun} {self.run} here; `{self.listed_by}` shows those there are"
             ) from None
         except OSError as error:
-            raise RunError(f"cannot read {self._state_file}: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
-            raise RunError(f"{self._state_file} is no state of a {self.noun} ({error!r}); remove its folder") from error
+            raise self._unreadable(f"cannot be read: {error.strerror}") from error
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise self._unreadable(f"is damaged ({error})") from error
+
+    def _unreadable(self, reason: str) -> UnreadableRunError:
+        return UnreadableRunError(
+            f"{self._state_file} {reason}: this {self.noun} is left out; remove its folder, which holds no results"
+        )
 
 
 AnyFolder = TypeVar("AnyFolder", bound=RunFolder)
@@ -175,29 +191,51 @@ class FolderList(Generic[AnyFolder]):
             folder.path.mkdir(parents=True)
         # This process owns the run until another one executes it.
         began = now.isoformat(timespec="microseconds")
-        folder.set_state(RunState(folder.run, State.STARTING, this_process(), models, began, began))
+        number = 1 + max((it.number for it in self.stored().states), default=0)
+        folder.set_state(RunState(folder.run, State.STARTING, this_process(), models, began, began, number=number))
         return folder
 
+    def stored(self) -> StoredRuns:
+        """Return the states of all runs, and the runs whose state cannot be read."""
+        states: list[RunState] = []
+        unreadable: dict[str, str] = {}
+        for folder in self._folders():
+            try:
+                states.append(folder.state())
+            except UnreadableRunError as error:
+                unreadable[folder.run] = str(error)
+        return StoredRuns(tuple(sorted(states, key=lambda it: (it.number, it.started))), unreadable)
+
     def states(self) -> tuple[RunState, ...]:
-        """Return the states of all runs, the newest last."""
-        return tuple(sorted((folder.state() for folder in self._folders()), key=lambda state: state.started))
+        """Return the states of all runs that can be read, the newest last."""
+        return self.stored().states
 
     def find(self, wanted: str) -> AnyFolder:
         """Find a run by its id, or by the beginning of its id if that is unique; `last` is the newest."""
-        folders = self._folders()
-        if wanted == "last" and not folders:
-            raise RunError(f"there is no {self.kind.noun} yet; `{self.kind.made_by}` starts one")
         if wanted == "last":
-            return max(folders, key=lambda folder: folder.state().started)
+            return self._last()
+        folders = self._folders()
         found = [it for it in folders if it.run == wanted] or [it for it in folders if it.run.startswith(wanted)]
         if len(found) == 1 and wanted:
             return found[0]
         what = f"{len(found)} {self.kind.noun}s begin with" if found else f"no {self.kind.noun} is called"
         raise RunError(f"{what} {wanted[:80]!r}; `{self.kind.listed_by}` shows those there are")
 
+    def _last(self) -> AnyFolder:
+        found = self.stored()
+        newest = found.states[-1].run if found.states else ""
+        # Ids begin with the date: an unreadable run may be newer.
+        for run in sorted(found.unreadable, reverse=True):
+            if run > newest:
+                raise UnreadableRunError(found.unreadable[run])
+        if not newest:
+            raise RunError(f"there is no {self.kind.noun} yet; `{self.kind.made_by}` starts one")
+        return self.kind(self._path / newest)
+
     def _folders(self) -> list[AnyFolder]:
         try:
-            found = sorted(path for path in self._path.iterdir() if (path / "state.json").is_file())
+            # Also those with a directory or a broken link in the place of the state.
+            found = sorted(path for path in self._path.iterdir() if os.path.lexists(path / "state.json"))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -212,6 +250,7 @@ class RunFolders(FolderList[RunFolder]):
 
 
 def _state_from(document: dict[str, Any]) -> RunState:
+    """Return the state that JSON values stand for; others raise one of several built-in errors."""
     process = document.pop("process")
     return RunState(
         state=State(document.pop("state")),
@@ -220,7 +259,8 @@ def _state_from(document: dict[str, Any]) -> RunState:
         bricks=_tally_from(document.pop("bricks")),
         whole_models=_tally_from(document.pop("whole_models")),
         seconds=float(document.pop("seconds")),
-        **document,
+        number=int(document.pop("number", 0)),
+        **{name: str(text) for name, text in document.items()},
     )
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import BinaryIO, cast
 
 from dlbricks_tui.recorded_host import NOTHING_IS_MEASURED, recorded_host
+from dlbricks_tui.regular_files import open_log, open_regular
 from dlbricks_tui.runtime.errors import (
     FrameworkMissingError,
     WorkerDiedError,
@@ -244,7 +245,9 @@ class WorkerLog:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             outgrown = self.path.exists() and self.path.stat().st_size > KEPT_BYTES
-            log = self.path.open("wb" if outgrown else "ab")
+            log = open_log(self.path)
+            if outgrown:
+                log.truncate(0)
         except OSError:
             # A worker can run without a log.
             self._substitute = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the worker has ended
@@ -269,4 +272,6 @@ class WorkerLog:
         return messages[-1].strip()[:LONGEST_QUOTE] if messages else "it printed nothing"
 
     def _written(self) -> BinaryIO:
-        return self.path.open("rb") if self._substitute is None else os.fdopen(os.dup(self._substitute.fileno()), "rb")
+        return (
+            open_regular(self.path) if self._substitute is None else os.fdopen(os.dup(self._substitute.fileno()), "rb")
+        )

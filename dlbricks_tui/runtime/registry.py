@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.recorded_host import recorded_host
+from dlbricks_tui.regular_files import read_json, read_text
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
 from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME, TRAITS, Format, Traits, usual_traits
@@ -206,7 +207,10 @@ class Registry:
 
     def _mxnet_version(self) -> str:
         installed = _version_of(MXNET.packages)
-        seen = self._seen.read_text(encoding="utf-8").strip() if self._seen.is_file() else None
+        seen = None
+        # An unreadable note is written anew.
+        with suppress(OSError, ValueError):
+            seen = read_text(self._seen).strip()
         if installed and installed != seen:
             # The version is part of the keys of results, which must be found when MXNet is not installed any more.
             with suppress(OSError):
@@ -215,7 +219,7 @@ class Registry:
 
     def _registered(self) -> tuple[Runtime, ...]:
         try:
-            document = json.loads(self._file.read_text(encoding="utf-8"))
+            document = read_json(self._file)
             return tuple(_from_json(entry) for entry in document["runtimes"])
         except FileNotFoundError:
             return ()

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.scenarios.scenario import Kind, ScenarioError
 
 _SUMMARY, _DETAIL, _TRACE = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "mlperf_log_trace.json"
@@ -151,7 +152,7 @@ class LoadGenLog:
     def follow(self) -> None:
         """Read what LoadGen has logged since the last call."""
         try:
-            with self._path.open("rb") as log:
+            with open_regular(self._path) as log:
                 log.seek(self._read)
                 written = log.read()
         except OSError:

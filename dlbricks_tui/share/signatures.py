@@ -18,8 +18,8 @@ from typing import BinaryIO
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.share.errors import SignatureError
-from dlbricks_tui.store.importing import open_regular
 
 # A signature is made for one purpose: ssh-keygen refuses it for another.
 NAMESPACE = "dlbricks-results"

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -18,7 +19,7 @@ from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.filters import all_of, equal, parse_filter
 from dlbricks_tui.store.generation import Generation
-from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, trust_in
+from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
@@ -32,6 +33,7 @@ from dlbricks_tui.store.records import (
     Run,
     Runtime,
     System,
+    latest_date,
     utc_now,
 )
 from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parsed_orders, select
@@ -92,6 +94,12 @@ class ResultsDatabase(TinyDB):
     def damage(self) -> Sequence[Damage]:
         """The lines that cannot be read and were set aside."""
         return self.generation.damage
+
+    @property
+    def from_the_future(self) -> Sequence[str]:
+        """The dates of the records that no clock can have given, as they are stored."""
+        index = self.generation.index
+        return [to_iso(int(index.stored("when")[row])) for row in index.dated_after(latest_date()).tolist()]
 
     def refresh(self) -> bool:
         """Read the changes that this and other processes have made since, and return True if there were any."""
@@ -221,6 +229,11 @@ class ResultsDatabase(TinyDB):
         table = TABLE_OF[type(record)]
         return JournalEntry(EntryKind.PUT, table, self.table(table).next_id(), fields_of(record))
 
+    def ids(self, *tables: str) -> list[str]:
+        """Return the UUIDs of the records in these tables."""
+        index = self.generation.index
+        return [uuid.hex() for uuid in index.column("uuid")[index.rows_of(*tables)].tolist()]
+
     def delete(self, uuids: Iterable[str]) -> int:
         """Remove records durably and return how many there were.
 
@@ -234,6 +247,15 @@ class ResultsDatabase(TinyDB):
             about = about[np.isin(index.column("run")[about], own)]
             removed = sorted({*rows.values(), *about.tolist()})
             self.storage.append(JournalEntry(EntryKind.REMOVE, *generation.key(row)) for row in removed)
+        return len(rows)
+
+    def correct_dates(self) -> int:
+        """Date the records from the future like those that were stored before them, and return how many there were."""
+        with self.storage.locked() as generation:
+            index, now = generation.index, datetime.now(timezone.utc)
+            rows = generation.readable(index.dated_after(now).tolist())
+            dates = [to_iso(min(int(index.column("when")[row]), since_epoch(now))) for row in rows]
+            self.storage.append([_dated(generation.entry(row), when) for row, when in zip(rows, dates, strict=True)])
         return len(rows)
 
     def restore(self, deleted: Selection) -> int:
@@ -277,6 +299,13 @@ class ResultsDatabase(TinyDB):
         with self.storage.locked() as generation:
             if name in generation.index.tables:
                 self.storage.append([JournalEntry(EntryKind.DROP, name)])
+
+
+def _dated(entry: JournalEntry, when: str) -> JournalEntry:
+    document = {**(entry.document or {}), "when": when}
+    if "started" in document:
+        document["started"] = min(when, document["started"])
+    return entry._replace(document=document)
 
 
 def open_results(data: os.PathLike[str] | str | None = None) -> ResultsDatabase:

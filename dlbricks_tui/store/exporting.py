@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.printable import printable
 from dlbricks_tui.store.columns import COLUMNS, Mask
 from dlbricks_tui.store.database import ResultsDatabase
@@ -104,7 +104,7 @@ def _write(generation: Generation, rows: Rows, path: Path) -> None:
     for name, table in index.known_tables.items():
         places[table.code] = names.index(name) if name in names else -1
     tables = places[index.column("table")[rows]]
-    order = np.lexsort((uuids[:, 1], uuids[:, 0], index.column("when")[rows], tables))
+    order = np.lexsort((uuids[:, 1], uuids[:, 0], index.stored("when")[rows], tables))
 
     def documents() -> Iterator[NumberedDocument]:
         yield NumberedDocument(HEAD, 1, with_checksum(with_schema(line_of(head_of(documents=len(rows))))))
@@ -150,7 +150,7 @@ def _shared(index: Index, column: str, rows: Rows, results: Rows) -> Mask:
 
 def _replace(path: Path, write: Callable[[BinaryIO], None]) -> None:
     try:
-        replace_file(path, write)
+        write_named(path, write)
     except OSError as error:
         raise ExchangeError(f"cannot write {path}: {error.strerror}; nothing was exported") from error
 

@@ -4,15 +4,16 @@ import os
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.documents import BrokenDocumentError, Document, record_of
 from dlbricks_tui.store.entries import FORMAT, HEAD, EntryKind, JournalEntry, entry_on
 from dlbricks_tui.store.errors import DamagedResultError, cannot_read, written_before_0_2
 from dlbricks_tui.store.files import Damage, Layout, Line, complete_lines, document_on, is_end, layout_of
-from dlbricks_tui.store.index import DocumentPlace, Index
-from dlbricks_tui.store.records import Record
+from dlbricks_tui.store.index import DocumentPlace, Index, to_iso
+from dlbricks_tui.store.records import DatedRecord, Record
 from dlbricks_tui.store.saved_index import IndexedPart, load_index, save_index
 
 # Indexing this many lines takes 20 ms. Fewer are not worth a file.
@@ -35,7 +36,8 @@ class _Part:
 
     def open(self) -> None:
         try:
-            self.file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            with open_regular(self.path) as file:
+                self.file = os.dup(file.fileno())
         except FileNotFoundError:
             # A journal without records yet, or a file that a compaction has just deleted.
             self.file = None
@@ -158,7 +160,14 @@ class Generation:
             raise self._set_aside(row, error) from error
 
     def record(self, row: int) -> Record:
-        """Return the record of a row."""
+        """Return the record of a row; its date is that of the index, which is not in the future."""
+        record, when = self.stored_record(row), self.index.column("when")[row]
+        if isinstance(record, DatedRecord) and when != self.index.stored("when")[row]:
+            return replace(record, when=to_iso(int(when)))
+        return record
+
+    def stored_record(self, row: int) -> Record:
+        """Return the record of a row as it was stored."""
         entry = self.entry(row)
         try:
             return record_of(entry.table, entry.document or {})
@@ -240,14 +249,14 @@ class Generation:
             part.covered, part.lines = line.end, line.number
             ended = is_end(line)
         if part.path.suffix == ".json" and not ended:
-            there = f"{part.documents} of {part.promised}" if part.promised else f"the first {part.documents}"
+            there = f"{part.documents} of {part.promised}" if part.promised else str(part.documents)
             self.damage.append(
                 Damage(
                     part.path.name,
                     part.lines + 1,
                     part.covered,
                     part.size - part.covered,
-                    f"and all after it are cut off: {there} documents are there",
+                    f"is cut off ({there} documents come before it)",
                 )
             )
 

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -15,6 +14,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO
 
 from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import (
     SCHEMA,
@@ -121,16 +121,6 @@ def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Recor
     return records, report.refused
 
 
-def open_regular(path: Path, follow_links: bool = True) -> BinaryIO:
-    """Open a file to read; refuse pipes, which would block the command, and devices, which would never end."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow_links else os.O_NOFOLLOW)
-    file = os.fdopen(os.open(path, flags), "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise ExchangeError(f"{path} is not a regular file; name a file of `dlbricks results export`")
-    return file
-
-
 @contextmanager
 def unpacked(file: BinaryIO, path: Path) -> Iterator[BinaryIO]:
     """Return the contents of an open file, unpacked if it is packed."""
@@ -235,6 +225,8 @@ class _Lines:
                 yield from _accepted(entry.table, entry.document or {}, path, self.known)
             except BrokenDocumentError as error:
                 _refuse(self.report, path, Damage(path.name, line.number, line.offset, len(line.text), str(error)))
+        if self.generation is not None and not os.fstat(self.file.fileno()).st_size:
+            raise ExchangeError(f"{path} is empty; name a file of `dlbricks results export`")
         if not found and (rewritten := _read_whole(self.file)):
             self.report.refused.clear()
             yield from _rewritten(rewritten, path, self.report, self.known)

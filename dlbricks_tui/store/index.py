@@ -156,10 +156,29 @@ class Index:
         named = self._last_values(self.column("brick")[forms], self.column("name")[forms])
         self.name_of_brick = array("i", np.maximum(named, 0).tolist())
         self._ids, self._uuids = _Finder(), _Finder()
+        self._latest = int(self.stored("when").max(initial=0))
+        # The dates without those in the future, once they are needed.
+        self._past = np.zeros(0, np.int64)
 
     def column(self, name: str) -> Column:
-        """Return a view of a column, without rows that are added later."""
+        """Return a view of a column, without rows that are added later.
+
+        Dates in the future, which a clock gave that was ahead, are those of the document stored before.
+        """
+        if name == "when" and self._latest > (now := since_epoch(datetime.now(timezone.utc))):
+            return self._dates_until(now)
+        return self.stored(name)
+
+    def stored(self, name: str) -> Column:
+        """Return a view of a column as the documents have it."""
         return self._columns[name][: self.rows]
+
+    def dated_after(self, moment: datetime) -> Rows:
+        """Return the rows whose documents are dated after a moment."""
+        microseconds = since_epoch(moment)
+        if self._latest <= microseconds:
+            return np.zeros(0, np.intp)
+        return np.flatnonzero((self.stored("when") > microseconds) & self.stored("alive"))
 
     def value(self, name: str, row: int) -> Any:
         """Return one value of a column."""
@@ -241,6 +260,7 @@ class Index:
         if before is not None:
             self.forget(before)
         known.last_id = max(known.last_id, document_id)
+        self._latest = max(self._latest, int(values.get("when", 0)))
         self.rows = row + 1
         if table == "imports":
             self._mark(document["records"], origin_of(document["signer"]))
@@ -275,6 +295,20 @@ class Index:
     def origins(self) -> list[str]:
         """Return the origins by their numbers in the column."""
         return [OWN, *self.vocabularies[ORIGIN_COLUMN].texts[1:]]
+
+    def _dates_until(self, now: int) -> Column:
+        if len(self._past) != self.rows:
+            self._past = self.stored("when").copy()
+            for table in self.known_tables:
+                # The documents of a table are in the order in which they were stored, also after a compaction.
+                rows = self.rows_of(table)
+                dates = self._past[rows]
+                known = dates <= now
+                if known.any() and not known.all():
+                    before = np.maximum.accumulate(np.where(known, dates, 0))
+                    # Those that were stored before all others are older than these.
+                    self._past[rows] = np.where(known, dates, np.where(before, before, dates[known].min() - 1))
+        return self._past
 
     def _mark(self, uuids: Iterable[str], origin: str) -> None:
         code = self.vocabularies[ORIGIN_COLUMN].code_or_new(origin)

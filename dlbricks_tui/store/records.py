@@ -8,7 +8,7 @@ import math
 import re
 import uuid
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from dlbricks_tui.models.graph import Level
 
@@ -20,6 +20,8 @@ Constants = tuple[tuple[str, float], ...]
 # The context of measurements that were made without regard to contexts.
 ANY_CONTEXT = ""
 
+# Clocks of hosts differ, but not by more.
+_CLOCK_TOLERANCE = timedelta(days=1)
 _UUID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -31,6 +33,11 @@ def new_uuid() -> str:
 def utc_now() -> str:
     """Return the current time for records: ISO 8601, in UTC, to the microsecond."""
     return datetime.now(timezone.utc).isoformat(timespec="microseconds")
+
+
+def latest_date() -> datetime:
+    """Return the latest date that a record may have."""
+    return datetime.now(timezone.utc) + _CLOCK_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,10 +18,18 @@ class Machine(NamedTuple):
     cores: int
     instance_type: str
 
-    def __str__(self) -> str:
-        return f"{self.cores} cores of {self.cpu[:40]!r}" + (
-            f" ({self.instance_type[:20]})" if self.instance_type else ""
+    def beside(self, known: "Machine") -> str:
+        """Return what differs from the machine that is known by the same id: `96 cores instead of 4`."""
+        parts = (
+            (self.cores, known.cores, f"{self.cores} cores instead of {known.cores}"),
+            (self.cpu, known.cpu, f"processor {self.cpu[:40]!r} instead of {known.cpu[:40]!r}"),
+            (
+                self.instance_type,
+                known.instance_type,
+                f"instance type {self.instance_type[:20]!r} instead of {known.instance_type[:20]!r}",
+            ),
         )
+        return ", ".join(words for said, was, words in parts if said != was)
 
 
 def machine_of(system: System) -> Machine:
@@ -77,8 +85,8 @@ class References:
             raise BrokenDocumentError(f"is of brick {record.brick[:40]!r}, which is described nowhere")
         if isinstance(record, System) and self.machines.get(record.id, machine_of(record)) != machine_of(record):
             self.disputed.add(record.id)
-            was, said = self.machines[record.id], machine_of(record)
-            raise BrokenDocumentError(f"describes system {record.id[:40]!r} as {said}, and it is known as {was}")
+            differing = machine_of(record).beside(self.machines[record.id])
+            raise BrokenDocumentError(f"describes system {record.id[:40]!r} with {differing}")
         if not isinstance(record, BrickForm | Runtime | System | Import) and record.system in self.disputed:
             raise BrokenDocumentError(
                 f"is of system {record.system[:40]!r}, which the file describes as another machine"

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.documents import TABLES
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.index import COLUMN_TYPES, TEXT_COLUMNS, Index, KnownTable
@@ -48,7 +49,7 @@ class SavedIndex:
 
 def save_index(folder: Path, index: Index, coverage: Sequence[IndexedPart], damage: Sequence[Damage]) -> None:
     """Save the index; a folder that cannot be written is no error."""
-    columns: list[Any] = [index.column(name).view(np.uint8) for name in COLUMN_TYPES]
+    columns: list[Any] = [index.stored(name).view(np.uint8) for name in COLUMN_TYPES]
     head = {
         "version": _VERSION,
         "rows": index.rows,
@@ -80,7 +81,7 @@ def _has_columns(head: Mapping[str, Any]) -> bool:
 def load_index(folder: Path) -> SavedIndex | None:
     """Return the saved index, None if there is none or this version cannot use it."""
     try:
-        with (folder / INDEX_NAME).open("rb") as file:
+        with open_regular(folder / INDEX_NAME) as file:
             stated, text = file.read(8), file.readline()
             head = json.loads(text)
             if head["version"] != _VERSION or not _has_columns(head):

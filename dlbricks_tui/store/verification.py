@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from pathlib import Path
 
 from dlbricks_tui.store.database import results_storage
@@ -30,6 +30,7 @@ from dlbricks_tui.store.records import (
     Statistics,
     System,
     Timed,
+    latest_date,
 )
 from dlbricks_tui.store.references import References
 from dlbricks_tui.store.statistics import TRIM, quantile
@@ -46,8 +47,6 @@ _SHA_256 = re.compile("[0-9a-f]{64}")
 _LONGEST_TEXT = 100_000
 _LARGEST_NUMBER = 1 << 53
 _LARGEST_COUNT = (1 << 31) - 1
-# Clocks of hosts differ, but not by more.
-_CLOCK_TOLERANCE = timedelta(days=1)
 # Builds of NumPy add in different orders.
 _TOLERANCE = 1e-6
 
@@ -72,7 +71,7 @@ def check_plausible(record: Record) -> None:
 
 def check_date(when: str) -> None:
     """Raise BrokenDocumentError if a record is from the future."""
-    if datetime.fromisoformat(when) > datetime.now(timezone.utc) + _CLOCK_TOLERANCE:
+    if datetime.fromisoformat(when) > latest_date():
         raise BrokenDocumentError(f"is from the future: {when[:40]}")
 
 
@@ -253,6 +252,8 @@ class Verification:
     damage: tuple[Damage, ...]
     # Records that can be read and are impossible.
     implausible: tuple[Implausible, ...]
+    # Those of them that are dated in the future.
+    future: int
     # Records from the generation before, whose copies in this one are damaged.
     recovered: int
     # The length of an incomplete last line.
@@ -264,12 +265,14 @@ def verify(folder: Path) -> Verification:
     decode = results_storage(folder).decode
     generation = Generation(folder, layout_of(folder), decode, trust_saved_index=False)
     implausible = tuple(_implausible(generation))
+    future = len(generation.index.dated_after(latest_date()))
     generation.save_index()
     return Verification(
         generation.sizes,
         {table: len(generation.index.rows_of(table)) for table in TABLES},
         tuple(generation.damage),
         implausible,
+        future,
         generation.recovered,
         generation.unfinished_bytes,
     )
@@ -279,7 +282,7 @@ def _implausible(generation: Generation) -> Iterator[Implausible]:
     references = References.of(generation)
     for row in generation.index.rows_of(*TABLES).tolist():
         try:
-            record = generation.record(row)
+            record = generation.stored_record(row)
             check_plausible(record)
             references.check(record)
         except DamagedResultError:

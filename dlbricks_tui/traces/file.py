@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from dlbricks_tui.atomic_write import replace_file
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.records import Facts
 from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.trace import (
@@ -159,7 +160,7 @@ def _numbered(values: Sequence[Any]) -> tuple[list[Any], list[int]]:
 def _read(path: Path, limit: int, parse: Callable[[bytes], _Found], *, line: bool = False) -> _Found:
     """Return what a file holds, or its first line; nothing of a file that is too large is parsed."""
     try:
-        with gzip.open(path) as file:
+        with open_regular(path) as packed, gzip.open(packed) as file:
             content = file.readline(limit + 1) if line else file.read(limit + 1)
         if len(content) > limit:
             raise ValueError(f"holds more than {limit >> 20} MiB")

@@ -48,8 +48,12 @@ def stored_traces(folder: Path) -> StoredTraces:
 
 def find_trace(folder: Path, wanted: str) -> Path:
     """Return the file of a trace by its id, or by the beginning of its id if that is unique; `last` is the newest."""
-    if wanted == "last" and (traces := stored_traces(folder).traces):
-        return traces[-1].path
+    if wanted == "last":
+        stored = stored_traces(folder)
+        if stored.traces:
+            return stored.traces[-1].path
+        if stored.unreadable:
+            raise TraceError(stored.unreadable[0])
     files = {path.name.removesuffix(SUFFIX): path for path in _files(folder)}
     found = [it for it in files if it == wanted] or [it for it in files if wanted and it.startswith(wanted)]
     if len(found) == 1:

@@ -28,6 +28,7 @@ from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.jobs import JobKey
 from dlbricks_tui.measure.known import Conditions, Known, known_in
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.variant import Precision, states
 from dlbricks_tui.store.database import ResultsDatabase
@@ -152,11 +153,11 @@ class ThreadSafeEstimator:
                 return None
             return Measurements(newest, tuple(found.values("trimmed_mean_ms")))
 
-    def known(self, conditions: Conditions, targets: Iterable[JobKey], since: str = "") -> Known:
-        """Return what a run under these conditions can reuse."""
+    def known(self, conditions: Conditions, targets: Iterable[JobKey], run: str | None = None) -> Known:
+        """Return what a run under these conditions can reuse: all results, or those of one run."""
         with self._store.held() as store:
             store.refresh()
-            return known_in(store, conditions, targets, since)
+            return known_in(store, conditions, targets, run=run)
 
     def scores(self, models: Iterable[Decomposition], choices: Choices) -> list[Score]:
         """Return how well models that were measured in full would have been predicted."""
@@ -267,10 +268,10 @@ class LatencyCache:
     def _read(self, state: str) -> tuple[dict[str, KnownLatency], dict[str, KnownLatency]]:
         """Return the estimates of this state in the file, and those of another one."""
         try:
-            document = json.loads(self._file.read_bytes())
+            document = read_json(self._file)
             found = {str(key): KnownLatency(**values) for key, values in document["known"].items()}
             return (found, {}) if document["state"] == state else ({}, found)
-        except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
             return {}, {}
 
     def _settings_files(self) -> list[tuple[str, int, int]]:

@@ -14,6 +14,7 @@ from textual.theme import Theme
 from dlbricks_tui.config.config import Config, ConfigError
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import THEMES
+from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
@@ -62,7 +63,7 @@ def read_themes(
 def read_theme(path: Path) -> Theme:
     """Return the theme in a file; the file gives it its name."""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(read_text(path))
     except OSError as error:
         raise ThemeError(f"theme {path} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.tui.open_model import ModelId
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class ViewState:
 def read_view(file: Path) -> ViewState:
     """Return the state in a file; what is missing or invalid is as usual."""
     try:
-        document = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        document = read_json(file)
+    except (OSError, ValueError):
         return ViewState()
     found = document if isinstance(document, dict) else {}
     columns, order = found.get("columns"), found.get("order")

@@ -26,6 +26,9 @@ Results, caches, settings and logs are in one folder. The first of these counts:
 3. `$XDG_DATA_HOME/dlbricks`, which is `~/.local/share/dlbricks` by default; on macOS `~/Library/Application
    Support/dlbricks`.
 
+An empty name, such as that of an unset shell variable, is an error. Only regular files are read: a pipe or a device in the
+place of a file is refused.
+
 | inside | contents |
 |---|---|
 | `store/` | [every result](#results-store): back it up |
@@ -70,6 +73,8 @@ delete a single one of these files; to start afresh, move the folder away.
 - **Several processes may write.** Each holds the lock meanwhile; readers never take it.
 - **Damage stays local.** A line that fails its checksum is counted, named and set aside. `dlbricks results verify` reads
   everything.
+- **Clocks may be wrong.** A record that is dated in the future counts as old as the record stored before it.
+  `dlbricks results verify --correct-dates` stores that date.
 - **Deleted results** leave the disk with the second compaction afterwards.
 - **Other versions.** A store of a newer dlbricks is refused with one message and not changed.
 

@@ -137,12 +137,27 @@ def test_the_data_folder_may_be_named_before_and_after_the_command(arguments: li
     assert seen == [tmp_path / "a"]
 
 
-@pytest.mark.parametrize("folder", ["{}/file", "{}/file/below", "{}/" + 300 * "long", "~nobody-of-this-name/data"])
+@pytest.mark.parametrize(
+    "folder",
+    ["{}/file", "{}/file/below", "{}/link", "{}/link/below", "{}/" + 300 * "long", "~nobody-of-this-name/data"],
+)
 def test_an_unusable_data_folder_is_bad_input(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     assert main(["work", "--data-dir", folder.format(tmp_path)], [work(done)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("dlbricks: error: ") and line.endswith("--data-dir or DLBRICKS_DATA_DIR")
+
+
+def test_an_empty_data_folder_is_never_the_users_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    for variable, arguments in (("", []), (str(tmp_path / "named"), ["--data-dir", ""])):
+        monkeypatch.setenv("DLBRICKS_DATA_DIR", variable)
+        assert main([*arguments, "results", "delete", "--all", "--yes"]) == 2
+        assert "is empty: name a folder" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_missing_data_folder_is_not_created(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from tests.store.samples import (
     one_of_each,
     proof,
     provenance,
+    run,
     runtime,
     system,
 )
@@ -300,20 +301,24 @@ def test_verifying_a_whole_store_counts_its_records(results: Command) -> None:
     assert (found["damage"], found["implausible"]) == ([], [])
 
 
-def test_verifying_names_results_that_no_measurement_gives(results: Command, data: Path) -> None:
+def test_verifying_names_records_that_no_measurement_gives_and_a_command_that_takes_them_out(
+    results: Command, data: Path
+) -> None:
     with ResultsDatabase(data / "store") as store:
-        store.add(measurement(when="2999-01-01T00:00:00+00:00", uuid="0d" * 16))
+        store.add(run(measured=-1, uuid="0d" * 16))
     status, out, err = results("verify")
     assert status == 1
     assert "implausible records: 1\n" in out
     assert err.splitlines() == [
-        f"measurements: {'0d' * 16} is from the future: 2999-01-01T00:00:00+00:00",
-        "no measurement gives such records; `dlbricks results delete id=ID` takes a result out",
+        f"runs: {'0d' * 16} has a count below zero",
+        "no measurement gives such records; `dlbricks results delete id=ID` takes one out",
     ]
     (found,) = json.loads(results("verify", "--json")[1])["implausible"]
     assert found["id"] == "0d" * 16
     assert results("delete", f"id={found['id']}", "--yes")[0] == 0
     assert results("verify")[0] == 0
+    # An id that nothing has is a mistake.
+    assert results("delete", f"id={found['id']}", "--yes")[::2] == (1, "0 results deleted\n")
 
 
 def test_an_import_refuses_results_that_no_measurement_gives(results: Command, data: Path, tmp_path: Path) -> None:

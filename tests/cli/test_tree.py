@@ -20,7 +20,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.tree_view import MOST_LINES, tree_lines, tree_view
 from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, laid_out, random_graphs
-from tests.models.onnx_models import model, saved
+from tests.models.onnx_models import endless, model, saved
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
 
@@ -295,3 +295,15 @@ def test_a_given_value_chooses_the_branch_and_is_remembered(capsys: pytest.Captu
     assert "input sr = 8000 scalar" in shown.out
     assert "inputs as given before: silero_vad: sr=8000; --input or --value gives others" in shown.err
     assert first_layer() == "else_branch_/stft/Pad"
+
+
+def test_a_loop_without_end_is_given_up_after_seconds_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("dlbricks_tui.models.frameworks.RUN_SECONDS", 2.0)
+    monkeypatch.setattr("dlbricks_tui.models.frameworks.QUIET_SECONDS", 0.0)
+    assert main(["tree", str(saved(tmp_path, endless())), "--level", "written"]) == 0
+    out, told = capsys.readouterr()
+    assert "Loop, unmeasurable" in out
+    assert "it is run once to learn them, for at most 2 s\n" in told
+    assert "did not answer within 2 s" in told

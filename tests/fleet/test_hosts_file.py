@@ -180,7 +180,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path, content: bytes | 
         path.write_bytes(content)
     with pytest.raises(HostsFileError, match=re.escape(words)):
         read_hosts(path)
-    with pytest.raises(HostsFileError, match="is no file"):
+    with pytest.raises(HostsFileError, match="is a directory"):
         read_hosts(tmp_path)
 
 

@@ -225,3 +225,27 @@ def unfusable() -> ModelProto:
     made = model([branch("yes", columns(4), columns(8), "y")], {"x": (1, "columns")}, ["y"])
     made.graph.input.append(make_tensor_value_info("yes", TensorProto.BOOL, ()))
     return made
+
+
+def endless() -> ModelProto:
+    """Return a model with a loop of 2^62 trips, whose output has a shape that only a run tells."""
+    known = {"trip": TensorProto.INT64, "go on": TensorProto.BOOL}
+    body = make_graph(
+        [make_node("Identity", ["go on"], ["again"]), make_node("Add", ["value", "one"], ["sum"])],
+        "body",
+        [
+            *(make_tensor_value_info(name, kind, []) for name, kind in known.items()),
+            make_tensor_value_info("value", TensorProto.FLOAT, ["some"]),
+        ],
+        [
+            make_tensor_value_info("again", TensorProto.BOOL, []),
+            make_tensor_value_info("sum", TensorProto.FLOAT, ["others"]),
+        ],
+        [floats("one", (1,))],
+    )
+    nodes = [
+        make_node("Loop", ["trips", "at first", "x"], ["y"], name="endless", body=body),
+        make_node("Relu", ["y"], ["z"]),
+    ]
+    trips = make_tensor("trips", TensorProto.INT64, [], [1 << 62])
+    return model(nodes, {"x": (4,)}, ["z"], [trips, make_tensor("at first", TensorProto.BOOL, [], [True])])

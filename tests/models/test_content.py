@@ -71,11 +71,11 @@ def test_a_device_is_refused() -> None:
 
 
 def test_an_unreadable_file_is_refused(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def forbid(path: Path, mode: str) -> None:
+    def forbid(path: Path, *_: int) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
     # The superuser, who may run these tests, can read everything.
-    monkeypatch.setattr(Path, "open", forbid)
+    monkeypatch.setattr(os, "open", forbid)
     assert refusal(model) == f"{model} cannot be read: Permission denied"
 
 

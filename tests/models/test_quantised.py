@@ -14,6 +14,7 @@ from dlbricks_tui.models.library import ModelSource, source_of
 from dlbricks_tui.models.quantised import quantised_copy
 from dlbricks_tui.runtime.errors import WorkerDiedError, WorkerRefusedError
 from dlbricks_tui.runtime.protocol import Reason
+from tests.attack.damage import WAYS
 from tests.models.onnx_models import loaded, model, saved, small
 
 
@@ -52,6 +53,15 @@ def test_a_copy_is_written_once_and_keeps_the_name_and_the_shapes_of_the_model(
     assert found.path.read_bytes() == source.path.read_bytes()
     assert quantised_copy(source, b"content", written, tmp_path, copier) == found
     assert copier.copies == 1
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "a directory"])
+def test_a_damaged_copy_is_written_anew(source: ModelSource, written: LayerGraph, tmp_path: Path, way: str) -> None:
+    copier = Copier()
+    path = quantised_copy(source, b"content", written, tmp_path, copier).path
+    WAYS[way](path)
+    assert quantised_copy(source, b"content", written, tmp_path, copier).path.read_bytes() == source.path.read_bytes()
+    assert copier.copies == 2
 
 
 def test_another_content_or_quantiser_gives_another_copy(

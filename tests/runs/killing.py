@@ -89,8 +89,11 @@ def results_kept(site: Site) -> set[tuple[str, str, str]]:
 
 def kill_at_random(
     site: Site, request: Callable[[StoppingRule], RunRequest], victims: Sequence[str], kills: int
-) -> None:
-    """Takes a run up and kills those processes of it, again and again; in the end nothing must be lost or left."""
+) -> int:
+    """Take a run up and kill these processes of it, again and again; in the end nothing must be lost or left.
+
+    Return the number of results.
+    """
     chance = random.Random("+".join(victims))
     folder = create_run(request(Adaptive()), site.data)
     for kill in range(kills):
@@ -125,3 +128,4 @@ def kill_at_random(
     assert (state.state, state.bricks.failed) == (State.FINISHED, 0)
     assert state.bricks.measured + state.bricks.reused == state.bricks.total
     assert not site.contents().failures, "a program was blamed for the death of the worker"
+    return len(results_kept(site))

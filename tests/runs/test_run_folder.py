@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,14 +14,15 @@ from hypothesis import strategies as st
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
 from dlbricks_tui.bricks.ordering import LayerOrder
-from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.cli.main import main
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.queue import ProcessIdentity, this_process
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.stopping import Adaptive, FixedRuns
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
-from dlbricks_tui.runs.errors import RunError
+from dlbricks_tui.runs.errors import RunError, UnreadableRunError
 from dlbricks_tui.runs.request import (
     CalibrationPolicy,
     InputShape,
@@ -33,6 +35,7 @@ from dlbricks_tui.runs.request import (
 from dlbricks_tui.runs.run_folder import ACTIVE, RunFolder, RunFolders, State, Tally
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.variant import Precision
+from tests.attack.damage import WAYS
 
 models = st.lists(st.builds(ModelChoice, st.text(), st.sampled_from([Path("/a"), Path("/b c")]))).map(tuple)
 runtimes = st.builds(
@@ -121,6 +124,40 @@ def test_a_run_is_found_by_id_by_unique_prefix_and_as_the_last_one(tmp_path: Pat
     for nobody in ("", "elsewhere", "../escape"):
         with pytest.raises(RunError):
             RunFolders(tmp_path / "none").find(nobody)
+
+
+@pytest.mark.parametrize("damage", WAYS.values(), ids=WAYS)
+def test_a_damaged_state_hides_no_other_run(
+    tmp_path: Path, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = RunFolders(DataFolder(tmp_path).runs)
+    runs = [folders.create((model,)) for model in ("first", "damaged", "third")]
+    first, third, damaged = runs[0].run, runs[2].run, "20000101-000000-0000"
+    # Ids of one second are in any order.
+    path = runs[1].path.rename(runs[1].path.with_name(damaged))
+    # Damage that leaves a valid state is none.
+    state = path / "state.json"
+    state.write_bytes(state.read_bytes().replace(b'"changed"', b'"chxnged"'))
+    damage(state)
+    found = folders.stored()
+    assert ([it.run for it in found.states], list(found.unreadable)) == ([first, third], [damaged])
+    assert folders.find("last").run == third
+    with pytest.raises(UnreadableRunError, match=damaged):
+        folders.find(damaged).state()
+    assert main(["--data-dir", str(tmp_path), "runs", "--json"]) == 1
+    out, told = capsys.readouterr()
+    assert [it["run"] for it in json.loads(out)] == [first, third]
+    (line,) = told.splitlines()
+    assert damaged in line and line.endswith("remove its folder, which holds no results")
+
+
+def test_an_unreadable_run_that_may_be_the_last_one_is_not_passed_over(tmp_path: Path) -> None:
+    folders = RunFolders(tmp_path)
+    folders.create(("a",))
+    (tmp_path / "29991231-000000-0000").mkdir()
+    (tmp_path / "29991231-000000-0000" / "state.json").write_text("{")
+    with pytest.raises(UnreadableRunError, match="29991231"):
+        folders.find("last")
 
 
 def test_a_state_survives_a_round_trip(tmp_path: Path) -> None:

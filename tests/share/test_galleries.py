@@ -257,6 +257,6 @@ def test_files_that_cannot_be_read_and_pipes_are_named(
     done = imported(data, gallery)
     refused = [it.refusal for it in done.paths[0].files if it.refusal]
     assert [it.partition(str(gallery))[2] for it in refused] == [
-        "/pipe.json is not a regular file; name a file of `dlbricks results export`",
+        "/pipe.json: it is not a regular file",
         "/secret.json: Permission denied",
     ]

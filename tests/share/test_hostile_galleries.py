@@ -67,8 +67,11 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "deep nesting": (lines(sealed(b'"noise":' + b"[" * 100_000 + b"]" * 100_000)), "is not JSON"),
     "not a number": (lines(sealed(b'"samples_ms":[NaN]')), "lacks"),
     "endless numbers": (records(changed(samples_ms=[1e300] * 10)), "has an impossible sample"),
-    "this host as another machine": (records(to_document(ELSEWHERE)), "and it is known as"),
-    "a known system as another machine": (records(to_document(system(cores=96))), "and it is known as"),
+    "this host as another machine": (records(to_document(ELSEWHERE)), "processor 'Another CPU' instead of"),
+    "a known system as another machine": (
+        records(to_document(system(cores=96))),
+        "with 96 cores instead of 4",
+    ),
     "results of another machine under a known id": (
         lambda path: write_file(path, SEEN[0], to_document(system(cpu="Abacus")), changed(), changed(uuid="0d" * 16)),
         "which the file describes as another machine",

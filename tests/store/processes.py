@@ -2,9 +2,14 @@
 
 import ctypes
 import os
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.verification import verify
 
 ROOT = Path(__file__).parents[2]
 
@@ -28,6 +33,57 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         preexec_fn=_obey_permissions if os.getuid() == 0 and sys.platform == "linux" else None,
     )
+
+
+def kill_at_a_random_moment(folder: Path, chance: random.Random) -> bytes:
+    """Kill a writer at a random moment, and return what it has acknowledged."""
+    with start_writer(folder, "churn") as writer:
+        assert writer.stdout is not None
+        acknowledged = writer.stdout.readline()
+        time.sleep(chance.uniform(0, 0.1))
+        writer.kill()
+        return acknowledged + writer.stdout.read()
+
+
+class Acknowledged:
+    """The results that writers have acknowledged, and those that may be there or not."""
+
+    def __init__(self) -> None:
+        self.there: set[str] = set()
+        self.perhaps_deleted: set[str] = set()
+
+    def take(self, lines: bytes) -> None:
+        """Count what a writer has printed until it was killed."""
+        for line in lines.decode().splitlines():
+            if line.startswith("+"):
+                self.there.add(line[1:])
+            elif line.startswith("?"):
+                self.there.remove(line[1:])
+                self.perhaps_deleted.add(line[1:])
+            elif line.startswith("-"):
+                self.perhaps_deleted.remove(line[1:])
+
+    def check(self, folder: Path) -> None:
+        """Assert that nothing was lost, and count all that is there as acknowledged."""
+        with ResultsDatabase(folder) as store:
+            stored = set(store.select().values("id"))
+            assert len(stored) == len(store.table("measurements"))
+        # Of the batch that was being written some may be there, unacknowledged: they are now.
+        assert self.there <= stored
+        self.there |= stored - self.perhaps_deleted
+        self.perhaps_deleted &= stored
+
+
+def keep_killing(folder: Path, times: int) -> int:
+    """Kill writers of a store again and again, and return the number of acknowledged results: none may be lost."""
+    chance, acknowledged = random.Random(times), Acknowledged()
+    for _ in range(times):
+        acknowledged.take(kill_at_a_random_moment(folder, chance))
+        acknowledged.check(folder)
+    found = verify(folder)
+    # A line that was torn is named, and it is all that is ever lost.
+    assert all("checksum" in each.reason or "a line that dlbricks writes" in each.reason for each in found.damage)
+    return len(acknowledged.there)
 
 
 def _obey_permissions() -> None:

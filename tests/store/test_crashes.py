@@ -12,55 +12,7 @@ import pytest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
-from tests.store.processes import start_writer
-
-
-def kill_at_a_random_moment(folder: Path, chance: random.Random) -> bytes:
-    with start_writer(folder, "churn") as writer:
-        assert writer.stdout is not None
-        acknowledged = writer.stdout.readline()
-        time.sleep(chance.uniform(0, 0.1))
-        writer.kill()
-        return acknowledged + writer.stdout.read()
-
-
-class Acknowledged:
-    """The results that writers have acknowledged, and those that may be there or not."""
-
-    def __init__(self) -> None:
-        self.there: set[str] = set()
-        self.perhaps_deleted: set[str] = set()
-
-    def take(self, lines: bytes) -> None:
-        """Count what a writer has printed until it was killed."""
-        for line in lines.decode().splitlines():
-            if line.startswith("+"):
-                self.there.add(line[1:])
-            elif line.startswith("?"):
-                self.there.remove(line[1:])
-                self.perhaps_deleted.add(line[1:])
-            elif line.startswith("-"):
-                self.perhaps_deleted.remove(line[1:])
-
-    def check(self, folder: Path) -> None:
-        """Assert that nothing was lost, and count all that is there as acknowledged."""
-        with ResultsDatabase(folder) as store:
-            stored = set(store.select().values("id"))
-            assert len(stored) == len(store.table("measurements"))
-        # Of the batch that was being written some may be there, unacknowledged: they are now.
-        assert self.there <= stored
-        self.there |= stored - self.perhaps_deleted
-        self.perhaps_deleted &= stored
-
-
-def keep_killing(folder: Path, times: int) -> None:
-    chance, acknowledged = random.Random(times), Acknowledged()
-    for _ in range(times):
-        acknowledged.take(kill_at_a_random_moment(folder, chance))
-        acknowledged.check(folder)
-    found = verify(folder)
-    # A line that was torn is named, and it is all that is ever lost.
-    assert all("checksum" in each.reason or "a line that dlbricks writes" in each.reason for each in found.damage)
+from tests.store.processes import Acknowledged, keep_killing, start_writer
 
 
 def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_a_truncated_compacted_file_reports_how_much_is_left(compacted: Path) ->
     path.write_bytes(content[: content.index(b'"4": ') + 30])
     with ResultsDatabase(compacted) as store:
         assert store.records(Measurement) == RECORDS[:3]
-        assert "cut off: 3 of 6 documents are there" in str(store.damage[-1])
+        assert "is cut off (3 of 6 documents come before it)" in str(store.damage[-1])
 
 
 def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generation(filled: Path) -> None:

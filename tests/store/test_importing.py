@@ -392,3 +392,10 @@ def test_a_file_without_records_is_refused_and_nothing_is_stored(tmp_path: Path)
     with pytest.raises(ExchangeError, match="cannot read"):
         importing.read_export(tmp_path / "missing.json", (System,))
     assert [it.name for it in tmp_path.iterdir()] == ["text.json"]
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "empty.json"
+    path.touch()
+    with ResultsDatabase(tmp_path / "store") as store, pytest.raises(ExchangeError, match=r"empty\.json is empty"):
+        importing.import_file(store, path)

@@ -11,6 +11,7 @@ from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
 from dlbricks_tui.answers.suites.exporting import Exported
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.run_folder import StoredRuns
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
 from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
@@ -45,7 +46,7 @@ BOXES: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
     "demonstration": (lambda: DemonstrationScreen("measured on another host on 2026-11-27"), ()),
     "fleet-cancel": (lambda: CancelFleetScreen("20261127-163554-3059", ("squeezenet1.1", "alexnet")), ()),
     "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
-    "fleet-runs": (lambda: AllFleetsScreen(lambda: (), lambda _: None), ()),
+    "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredRuns((), {}), lambda _: None), ()),
     "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
     "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
     "scenario-cancel": (lambda: CancelLoadScreen("Test 2 of 4 is in progress."), ()),

@@ -336,6 +336,16 @@ async def test_all_runs_are_listed_with_their_state_and_can_be_opened(measured: 
         await shows(pilot, RUN)
 
 
+async def test_a_run_whose_state_is_damaged_is_named_beside_the_others(measured: DataFolder) -> None:
+    put_run(measured, in_the_middle(), State.CANCELLED, run="20261120-080000-0001", seconds=40)
+    (measured.runs / "20261119-080000-0001").mkdir()
+    (measured.runs / "20261119-080000-0001" / "state.json").write_bytes(b"\xff")
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "R")
+        await shows(pilot, " cancelled ")
+        await eventually(pilot, lambda: "20261119-080000-0001" in [*pilot.app._notifications][-1].message)
+
+
 async def test_an_interrupted_run_is_offered_to_resume(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     taken_up: list[str] = []
     monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: taken_up.append(folder.run))

@@ -288,7 +288,8 @@ class _Comparison:
         if here not in self._estimators:
             inputs_used, cut = self._remarks.inputs_used, self._options
             runtimes = [] if here is None else [here]
-            readers = self._open.enter_context(Readers(self._data, inputs_used, *runtimes, most_bytes=self._most_bytes))
+            opened = Readers(self._data, inputs_used, *runtimes, most_bytes=self._most_bytes, tell=self._remarks.tell)
+            readers = self._open.enter_context(opened)
             options = EstimateOptions(
                 granularity=cut.granularity, cut=cut.cut, order=cut.order, inputs=cut.inputs, values=cut.values
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request
 from dlbricks_tui.answers.opening import files_for, require_batch_size
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.traces.errors import TraceError
@@ -203,7 +203,7 @@ def write_in(form: TraceFormat, trace: Trace, file: Path) -> None:
 
         content = chrome_json(trace).encode()
     try:
-        replace_file(file, lambda opened: opened.write(content))
+        write_named(file, lambda opened: opened.write(content))
     except OSError as error:
         raise TraceError(
             f"cannot write {file}: {error.strerror}; the trace is stored: "

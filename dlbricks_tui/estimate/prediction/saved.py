@@ -12,6 +12,7 @@ import numpy as np
 from dlbricks_tui.atomic_write import replace_file, write_atomically
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks, Numbers, OperatorBricks, Roofline
 from dlbricks_tui.estimate.prediction.transfer import BrickInCommon, KnownBrick
+from dlbricks_tui.regular_files import open_regular, read_json
 
 # Files of another format are trained again.
 _FORMAT = 1
@@ -60,7 +61,7 @@ def write_trained(path: Path, trained: Trained, state: str = "") -> None:
 def read_trained(path: Path, state: str = "") -> Trained | None:
     """Return the predictor in a file; None if it was trained with other results, or cannot be read."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
+        with open_regular(path) as file, np.load(file, allow_pickle=False) as arrays:
             about = json.loads(arrays["about"].tobytes())
             if (about["format"], about["state"]) != (_FORMAT, state):
                 return None
@@ -85,7 +86,7 @@ def write_in_common(path: Path, bricks: Iterable[BrickInCommon], state: str) -> 
 def read_in_common(path: Path, state: str) -> tuple[BrickInCommon, ...] | None:
     """Return the bricks in a file; None if results have changed since, or it cannot be read."""
     try:
-        about = json.loads(path.read_text(encoding="utf-8"))
+        about = read_json(path)
         if (about["format"], about["state"]) != (_FORMAT, state):
             return None
         return tuple(

@@ -11,6 +11,7 @@ from dlbricks_tui.fleet.errors import HostError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.cache import remove_oldest
 from dlbricks_tui.models.library import MODEL_SUFFIXES
+from dlbricks_tui.regular_files import read_bytes
 
 # Bytes of one parcel, and of all that a host keeps.
 MOST_PARCEL_BYTES, MOST_KEPT_BYTES = 1 << 26, 1 << 30
@@ -46,9 +47,10 @@ def parcel_file(data: DataFolder, sha256: str) -> Path | None:
         raise HostError(f"{sha256[:80]!r} is no hash of a parcel")
     for suffix in MODEL_SUFFIXES:
         path = data.parcels / f"{sha256}{suffix}"
-        if path.is_file():
-            # Parcels that were used long ago are removed first.
-            with suppress(OSError):
+        with suppress(OSError):
+            # A damaged parcel is sent again.
+            if hashlib.sha256(read_bytes(path)).hexdigest() == sha256:
+                # Parcels that were used long ago are removed first.
                 os.utime(path)
-            return path
+                return path
     return None

@@ -8,6 +8,7 @@ from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.fleet.errors import HostError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.cache import remove_oldest
+from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.runs.run_folder import RunFolder
 
 _ID = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,79}")
@@ -17,8 +18,8 @@ _MOST_BYTES = 1 << 17
 
 def run_of(data: DataFolder, task: str) -> RunFolder | None:
     """Return the run of a task; None if it has none yet, or has none any more."""
-    with suppress(OSError):
-        folder = RunFolder(data.runs / (data.tasks / _checked(task)).read_text(encoding="ascii").strip())
+    with suppress(OSError, ValueError):
+        folder = RunFolder(data.runs / read_text(data.tasks / _checked(task)).strip())
         return folder if folder.request_file.is_file() else None
     return None
 

@@ -11,6 +11,7 @@ from typing import IO
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine import dask_settings
 from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.regular_files import open_log
 
 _LOOPBACK = "127.0.0.1"
 _SECONDS_TO_END = 2.0
@@ -31,7 +32,7 @@ class SchedulerProcess:
     def start(self) -> str:
         """Start it, and return its address."""
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("ab") as errors:
+        with open_log(self._log) as errors:
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(self._certificates.folder), str(self._log), str(self._port)],
                 stdin=subprocess.PIPE,

@@ -33,6 +33,7 @@ from dlbricks_tui.fleet.ssh import host_worker
 from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, connected
 from dlbricks_tui.fleet.ssh.host_worker import LOOPBACK, MARK, SECONDS_BETWEEN_SIGNS
 from dlbricks_tui.printable import printable
+from dlbricks_tui.regular_files import open_log
 
 if TYPE_CHECKING:
     import asyncssh
@@ -366,7 +367,7 @@ class _Log:
         while chunk := await reader.read(_LONGEST_LINE):
             self._end = (self._end + chunk)[-_LONGEST_LINE:]
             if left > 0:
-                with self._path.open("ab") as file:
+                with open_log(self._path) as file:
                     file.write(chunk[:left])
                 left -= len(chunk)
 

@@ -11,6 +11,7 @@ from dlbricks_tui.models.content import read_content
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level, Numbers, Shape, TensorType
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.regular_files import read_bytes
 
 
 class GraphAnswer(NamedTuple):
@@ -58,7 +59,7 @@ class MXNetLoader:
         delivered = b""
         if source.types is not None:
             with suppress(OSError):
-                delivered = source.types.read_bytes()
+                delivered = read_bytes(source.types)
         return self._framework.identity, hashlib.sha256(delivered).hexdigest()
 
     def load(

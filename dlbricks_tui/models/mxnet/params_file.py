@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlbricks_tui.models.errors import UnreadableModelError
+from dlbricks_tui.regular_files import open_regular
 
 _LIST_MAGIC = 0x112
 # Arrays begin with a magic number, since 0.12 followed by the storage type. The oldest begin with their shape.
@@ -138,7 +139,7 @@ class ParamsFile:
 def open_params(path: Path) -> Iterator[ParamsFile]:
     """Open a `.params` file."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             yield ParamsFile(path, file)
     except OSError as error:
         raise UnreadableModelError(f"{path} cannot be read: {error.strerror}") from error

@@ -11,6 +11,7 @@ from dlbricks_tui.models.input_shapes import MOST_AXES, short_shape
 from dlbricks_tui.models.onnx.model_file import OnnxFile, graphs_inside, parse_onnx
 from dlbricks_tui.models.onnx.reading import read_onnx, refuse_too_many_parts
 from dlbricks_tui.models.onnx.tensors import DamagedValueError, array_of, dtype_name, is_external
+from dlbricks_tui.regular_files import open_regular
 
 if TYPE_CHECKING:
     from onnx import NodeProto, TensorProto
@@ -208,7 +209,7 @@ def _from_beside(folder: Path, weight: "TensorProto") -> Iterator[Any]:
 
     facts = {entry.key: entry.value for entry in weight.external_data}
     dtype, left = tensor_dtype_to_np_dtype(weight.data_type), prod(weight.dims)
-    with (folder / facts["location"]).open("rb") as file:
+    with open_regular(folder / facts["location"]) as file:
         file.seek(int(facts.get("offset") or 0))
         while left > 0:
             found = numpy.fromfile(file, dtype, min(left, _CHUNK_VALUES))

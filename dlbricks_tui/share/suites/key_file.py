@@ -9,6 +9,7 @@ from typing import Any
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.share.errors import ShareError
 from dlbricks_tui.share.suites.manifest import is_id
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
@@ -75,7 +76,7 @@ def write_key(path: Path, key: SuiteKey) -> None:
 
 def read_key(path: Path) -> SuiteKey:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(_MOST_BYTES)
     except FileNotFoundError:
         raise ShareError(

@@ -15,6 +15,7 @@ from dlbricks_tui.measure.plan import keys_of
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import ModelLeftOut, ModelLoading
 from dlbricks_tui.runs.planning import Workload
 from dlbricks_tui.runs.run_folder import RunFolder
@@ -74,7 +75,7 @@ def read_suite(path: Path, session: RunSession) -> Workload:
 def read_prepared(folder: RunFolder) -> PreparedSuite | None:
     """Return the bricks of a suite that a run has read, None if it ended before."""
     try:
-        document = json.loads((folder.path / _FILE).read_bytes())
+        document = read_json(folder.path / _FILE)
     except FileNotFoundError:
         return None
     except OSError as error:

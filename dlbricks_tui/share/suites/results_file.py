@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.atomic_write import write_named
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.known import Conditions, known_in, results_of_newest_run
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.results import conditions_of, runtime_record
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runs.request import RunRequest
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.runtime.traits import TRAITS, Format
@@ -26,7 +27,6 @@ from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
-from dlbricks_tui.store.importing import open_regular
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
@@ -85,7 +85,8 @@ def write_results(path: Path, folder: RunFolder, request: RunRequest, data: Data
                 parts.append(_results(store, found, runtime_record(part.runtime, system), conditions))
     results = SuiteResults(prepared.suite, prepared.manifest_sha256, system, tuple(parts))
     try:
-        write_atomically(path, rendered(results))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_named(path, lambda file: file.write(rendered(results).encode()))
     except OSError as error:
         raise ShareError(
             f"cannot write {path}: {error.strerror}; the results are stored: run the same command with another -o"
@@ -141,7 +142,7 @@ def has_suite_results(path: Path) -> bool:
 def read_results(path: Path) -> SuiteResults:
     """Return the results in a file, each checked to be possible."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise ShareError(f"cannot read {path}: {error.strerror}") from error

@@ -14,7 +14,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.atomic_write import write_named
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError, ShareError
 from dlbricks_tui.share.suites.manifest import (
@@ -95,7 +96,7 @@ class SuiteArchive:
         self.path = path
         with ExitStack() as opened:
             try:
-                file = opened.enter_context(path.open("rb"))
+                file = opened.enter_context(open_regular(path))
                 if os.fstat(file.fileno()).st_size > _MOST_ARCHIVE_BYTES:
                     raise BrokenSuiteError(f"{path} holds more than {_MOST_ARCHIVE_BYTES >> 20} MiB")
                 _refuse_other_archives(file, path)
@@ -206,7 +207,7 @@ def write_suite(path: Path, manifest: Manifest, networks: Mapping[str, bytes]) -
     try:
         refuse_existing(path)
         if is_archive(path):
-            replace_file(path, lambda file: _write_archive(file, files))
+            write_named(path, lambda file: _write_archive(file, files))
         else:
             _write_folder(path, files)
     except OSError as error:

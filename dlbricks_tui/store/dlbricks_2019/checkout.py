@@ -7,11 +7,13 @@ It has a folder per system and a file per model:
 """
 
 import csv
+import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from dlbricks_tui.regular_files import open_regular
 from dlbricks_tui.store.errors import ExchangeError, StoreError
 
 _MODELS = Path("data", "mxnet_model")
@@ -65,12 +67,9 @@ class TimesFile(NamedTuple):
             raise BrokenFileError(f"is not a table of comma-separated values: {error}") from error
 
     def _rows(self) -> Iterator[Row]:
-        if not self.path.is_file():
-            # Opening a pipe would block.
-            raise BrokenFileError("is not a file")
         if self.path.stat().st_size > _MOST_BYTES:
             raise BrokenFileError(f"is larger than {_MOST_BYTES >> 20} MiB, unlike all of the authors' files")
-        with self.path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(open_regular(self.path), encoding="utf-8-sig", newline="") as file:
             # Strict: otherwise a file that ends within quotes would pass.
             table = csv.DictReader(file, strict=True)
             self._check(table.fieldnames or ())

@@ -12,7 +12,7 @@ from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line
-from dlbricks_tui.tui.run.all_runs import run_row
+from dlbricks_tui.tui.run.all_runs import run_row, unreadable_in_words
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.wording.numbers import names_of
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.runs.run_folder import RunState
+    from dlbricks_tui.runs.run_folder import RunState, StoredRuns
 
 _LABEL, _VALUE = 12, 13
 _SECONDS = (10.0, 20.0, 60.0)
@@ -127,10 +127,10 @@ class AllFleetsScreen(SearchedDialog[str]):
     SEARCH_HINT = "model, state, date or id"
     ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
 
-    def __init__(self, states: Callable[[], tuple[RunState, ...]], resume: Callable[[str], None]) -> None:
+    def __init__(self, stored: Callable[[], StoredRuns], resume: Callable[[str], None]) -> None:
         self._list = _FleetRows()
         super().__init__(self._list)
-        self._states = states
+        self._stored = stored
         self._resume = resume
 
     def compose(self) -> ComposeResult:
@@ -139,7 +139,12 @@ class AllFleetsScreen(SearchedDialog[str]):
             yield self.search_line
 
     def on_mount(self) -> None:
-        self.run_in_thread(self._states, "fleets", self._list.show)
+        self.run_in_thread(self._stored, "fleets", self._show_fleets)
+
+    def _show_fleets(self, found: StoredRuns) -> None:
+        self._list.show(found.states[::-1])
+        if found.unreadable:
+            self.notify(unreadable_in_words(found), severity="warning", markup=False)
 
     def show_found(self, words: Sequence[str]) -> None:
         self._list.seek(words)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.library import ModelSource
-    from dlbricks_tui.runs.run_folder import RunState
+    from dlbricks_tui.runs.run_folder import StoredRuns
     from dlbricks_tui.tui.fleet.boxes import FleetSettings
     from dlbricks_tui.tui.open_model import ModelSpec
 
@@ -31,15 +31,15 @@ class Fleets:
 
     def newest(self) -> FleetFolder | None:
         """Return the newest fleet run, if there is one."""
-        states = self.states()
-        return self.folder(states[0].run) if states else None
+        states = self.stored().states
+        return self.folder(states[-1].run) if states else None
 
     def folder(self, run: str) -> FleetFolder:
         return FleetFolders(self._data.fleets).find(run)
 
-    def states(self) -> tuple[RunState, ...]:
-        """Return the states of all fleet runs, the newest first."""
-        return FleetFolders(self._data.fleets).states()[::-1]
+    def stored(self) -> StoredRuns:
+        """Return the states of all fleet runs, and those whose state cannot be read."""
+        return FleetFolders(self._data.fleets).stored()
 
     def runtimes(self) -> tuple[str, ...]:
         """Return the names of the registered runtimes."""

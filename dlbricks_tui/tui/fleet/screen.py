@@ -146,7 +146,7 @@ class FleetScreen(AnsweringScreen[None]):
 
         if self._fleets is not None:
             fleets = self._fleets
-            self.ask(AllFleetsScreen(fleets.states, fleets.resume), lambda run: self._watch(fleets.folder(run)))
+            self.ask(AllFleetsScreen(fleets.stored, fleets.resume), lambda run: self._watch(fleets.folder(run)))
 
     def action_pause(self) -> None:
         folder = self._folder

@@ -18,7 +18,7 @@ from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.words import STATE_STYLES, joined
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of
 from dlbricks_tui.tui.widgets.text import TextView
-from dlbricks_tui.wording.numbers import duration, names_of
+from dlbricks_tui.wording.numbers import counted, duration, names_of
 from dlbricks_tui.wording.runs import Done, named_counts
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.runs.run_folder import RunState
+    from dlbricks_tui.runs.run_folder import RunState, StoredRuns
     from dlbricks_tui.tui.run.runs import Runs
 
 _ROOMY = 80
@@ -50,7 +50,7 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
             yield self.search_line
 
     def on_mount(self) -> None:
-        self.run_in_thread(self._runs.states, "runs", self._show_runs)
+        self.run_in_thread(self._runs.stored, "runs", self._show_runs)
 
     def show_found(self, words: Sequence[str]) -> None:
         self._list.seek(words)
@@ -81,7 +81,7 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
 
     def _paused(self, told: str) -> None:
         self.notify(told)
-        self.run_in_thread(self._runs.states, "runs", self._show_runs)
+        self.run_in_thread(self._runs.stored, "runs", self._show_runs)
 
     def action_resume(self) -> None:
         if self._list.selected is not None:
@@ -94,9 +94,17 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
     def _watch(self, run: str) -> None:
         self.dismiss(RunBegun(run))
 
-    def _show_runs(self, states: tuple[RunState, ...]) -> None:
-        self._list.show(states)
+    def _show_runs(self, found: StoredRuns) -> None:
+        self._list.show(found.states[::-1])
         self.refresh_bindings()
+        if found.unreadable:
+            self.notify(unreadable_in_words(found), severity="warning", markup=False)
+
+
+def unreadable_in_words(found: StoredRuns) -> str:
+    """Name a run that cannot be read, and the number of the others."""
+    first, *others = found.unreadable.values()
+    return f"{first}; {counted(len(others), 'other')} cannot be read either" if others else first
 
 
 class _RunRows(ItemRows["RunState"]):

@@ -19,10 +19,9 @@ from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.runs.calibration import calibration_seconds, targets_due
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import RunRequest
-from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, RunState
+from dlbricks_tui.runs.run_folder import RunFolder, RunFolders, StoredRuns
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, Precision, remarks_on
 from dlbricks_tui.share.suites.running import start_detached
-from dlbricks_tui.store.records import utc_now
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.wording.numbers import too_many_threads
@@ -97,8 +96,9 @@ def _preview_part(session: Session, request: RunRequest, specs: Sequence[ModelSp
             jobs += [replace(job, expected_ms=larger * job.expected_ms) for job in like_it.jobs]
         else:
             unread.append(spec.source.name)
-    since = utc_now() if request.again else ""
-    known = session.estimator.known(conditions, keys_of(models, request.end_to_end, request.method), since)
+    # A run that measures everything again has no results yet.
+    run = "" if request.again else None
+    known = session.estimator.known(conditions, keys_of(models, request.end_to_end, request.method), run)
     if request.retry_failed:
         known = replace(known, failed={})
     found = plan(models, known, request.rule, request.end_to_end, method=request.method)
@@ -167,9 +167,9 @@ class Runs:
     def cancel(self, run: str) -> None:
         self._folder(run).cancel()
 
-    def states(self) -> tuple[RunState, ...]:
-        """Return the states of all runs, the newest first."""
-        return RunFolders(self._data.runs).states()[::-1]
+    def stored(self) -> StoredRuns:
+        """Return the states of all runs, and the runs whose state cannot be read."""
+        return RunFolders(self._data.runs).stored()
 
     def _folder(self, run: str) -> RunFolder:
         return RunFolders(self._data.runs).find(run)

@@ -1,0 +1,131 @@
+"""The data folder that the attack damages: each kind of file once, and the commands that read it."""
+
+import json
+import os
+import shutil
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dlbricks_tui.answers.demonstration import open_demonstration
+from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.share.suites.key_file import SuiteKey, key_path, write_key
+from dlbricks_tui.share.suites.results_file import SuiteResults, rendered
+from dlbricks_tui.store.database import ResultsDatabase
+from tests.attack.commands import run_command
+from tests.store.samples import system
+
+# A model with results in the demonstration, and one whose bricks are predicted from these.
+MODEL = "squeezenet1.1"
+_ESTIMATE, _PREDICT = f"estimate {MODEL} --json", "estimate squeezenet1.0 --json"
+_SUITE = "5" * 32
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of file of the data folder, and the commands that read it.
+
+    `files` is a pattern, of which the first match is damaged. A cache is never needed: damage to it changes no output.
+    A file that is `written` by the commands may be mended by them; any other stays as it is until the user acts.
+    """
+
+    files: str
+    commands: tuple[str, ...]
+    is_cache: bool = False
+    is_written: bool = False
+    # Some damage leaves a valid file, as an empty config file is one, or a line that looks like one being written.
+    forgives: bool = False
+    # This is removed first, so that the file is read.
+    without: str = ""
+
+
+RUN, FLEET = "20261127-222556-ef36", "20261127-224509-1454"
+OTHER_RUN, OTHER_FLEET = "20261127-222652-84bd", "20261127-224510-0000"
+TARGETS = (
+    Target("cache/framework-version", (_ESTIMATE, "runtimes list"), is_cache=True),
+    Target("cache/models/*", (_ESTIMATE,), is_cache=True),
+    Target("cache/predictions/*.npz", (_PREDICT,), is_cache=True),
+    # A demonstration has no framework that could fuse the model again.
+    Target("cache/fused/*", (_ESTIMATE,), is_written=True, without="cache/models"),
+    Target("store/index.bin", ("results list --json",), is_cache=True),
+    Target("store/results-1.json", ("results list", "results verify", _ESTIMATE)),
+    Target("store/journal-1.jsonl", ("results list", "results verify", "systems"), forgives=True),
+    Target("store/lock", ("results delete brick=none --yes", "results list"), is_written=True),
+    Target(f"runs/{RUN}/state.json", ("runs list", "runs list --json", "runs watch last", f"runs resume {RUN}")),
+    Target(f"runs/{RUN}/request.json", (f"runs resume {RUN}", f"evaluate --from {RUN} -o OUT.toml --force")),
+    Target(f"runs/{RUN}/events.jsonl", (f"runs watch {RUN}", f"runs replay {RUN} --speed 1e9"), forgives=True),
+    Target(f"fleets/{FLEET}/state.json", ("fleet list", "fleet list --json", "fleet status last")),
+    Target(f"fleets/{FLEET}/request.json", (f"fleet resume {FLEET}", f"fleet add {FLEET} --hosts HOSTS.toml")),
+    Target(f"fleets/{FLEET}/events.jsonl", (f"fleet status {FLEET}",), forgives=True),
+    Target("traces/*.json.gz", ("trace --list", "trace --from last -o OUT.trace --force"), forgives=True),
+    Target("config.toml", ("config list", "config validate", "models list"), forgives=True),
+    Target("runtimes.json", ("runtimes list", _ESTIMATE)),
+    Target("model-folders.json", ("models list", "models remove FOLDER"), forgives=True),
+    Target("input-shapes.json", (_ESTIMATE,), is_cache=True),
+    Target("prices.toml", ("systems", f"systems compare {MODEL}")),
+    Target("allowed_signers", ("results import SIGNED.json",)),
+    Target("minisign/ann.pub", ("results import SIGNED.json",)),
+    Target("suites/*.key.json", ("suite import SUITE.json",)),
+)
+
+
+@contextmanager
+def prepared_folder(work: Path) -> Iterator[DataFolder]:
+    """Provide a small data folder with all targets, on the host of the demonstration, and make `work` the folder."""
+    with open_demonstration() as demonstration:
+        data, here = demonstration.data, Path.cwd()
+        work.mkdir(exist_ok=True)
+        os.chdir(work)
+        try:
+            _shrink(data)
+            _complete(data, work)
+            yield data
+        finally:
+            os.chdir(here)
+
+
+def _shrink(data: DataFolder) -> None:
+    """Leave the results of one run, so that each command is quick, and a compacted file with a journal after it."""
+    for path in data.runs.iterdir():
+        if path.name not in (RUN, OTHER_RUN):
+            shutil.rmtree(path)
+    for path in list(data.scenarios.iterdir()):
+        shutil.rmtree(path)
+    with ResultsDatabase(data.store) as store:
+        store.delete(store.select(f"run!={OTHER_RUN}").values("id"))
+        store.compact()
+        store.add(system("elsewhere"))
+    (data.store / "journal-0.jsonl").unlink()
+    shutil.copytree(data.fleets / FLEET, data.fleets / OTHER_FLEET)
+    state = data.fleets / OTHER_FLEET / "state.json"
+    state.write_text(state.read_text().replace(FLEET, OTHER_FLEET))
+
+
+def _complete(data: DataFolder, work: Path) -> None:
+    """Write the kinds of files that a demonstration lacks, and those that the commands name."""
+    (work / "FOLDER").mkdir()
+    sample = next(SAMPLE_MODELS.glob("onnx/*.onnx"))
+    shutil.copy(sample, work / "FOLDER")
+    for words in (_ESTIMATE, _PREDICT, "results verify", "models add FOLDER", "models list"):
+        outcome = run_command(data, words)
+        assert outcome.status == 0, f"{words}: {outcome}"
+    (data.path / "config.toml").write_text('[workbench]\ntheme = "light"\n')
+    runtime = {"name": "other", "python": "/usr/bin/python3", "framework": "mxnet", "version": "1.9.1"}
+    settings = {"threads": 2, "environment": [], "memory_limit_bytes": None, "precision": "f32"}
+    listed = [{**runtime, "python_version": "3.11.2", "settings": settings}]
+    (data.path / "runtimes.json").write_text(json.dumps({"schema": 1, "runtimes": listed}))
+    (data.path / "input-shapes.json").write_text(json.dumps({"0" * 64: {"data": [1, 3, 224, 224]}}))
+    (data.path / "prices.toml").write_text('[dollars_per_hour]\n"c5.xlarge" = 0.17\n')
+    data.allowed_signers.write_text("ann@example.org ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAAAAAAAAAAAAAAAAAAAAAAA\n")
+    data.minisign_keys.mkdir()
+    public = b64encode(b"Ed" + bytes(40)).decode()
+    (data.minisign_keys / "ann.pub").write_text(f"untrusted comment: ann\n{public}\n")
+    (work / "SIGNED.json").write_text("{}\n")
+    (work / "SIGNED.json.minisig").write_text(f"untrusted comment: ann\n{public}\n")
+    (work / "HOSTS.toml").write_text('[[host]]\nname = "another"\n')
+    key = SuiteKey(_SUITE, "0" * 64, Level.FUSED, (MODEL,), {}, frozenset())
+    write_key(key_path(data, _SUITE), key)
+    (work / "SUITE.json").write_text(rendered(SuiteResults(_SUITE, "0" * 64, system(), ())))

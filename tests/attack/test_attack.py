@@ -1,0 +1,90 @@
+"""The attack: kills, full disks, clocks that were ahead, and every kind of file of the data folder damaged.
+
+`make test` damages each file in each way, and runs the first command that reads it. `make soak` does more of it, and
+prints the counts.
+"""
+
+import random
+import sys
+from datetime import datetime, timedelta, timezone
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.measure.stopping import StoppingRule
+from dlbricks_tui.runs.request import RunRequest
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.selections import LEAST_FIRST
+from dlbricks_tui.store.verification import verify
+from tests.attack.damage import MORE_WAYS, WAYS
+from tests.attack.damaged_files import attack_files
+from tests.attack.prepared import TARGETS, prepared_folder
+from tests.runs.killing import VICTIMS, kill_at_random
+from tests.runs.runs import Site
+from tests.store.processes import keep_killing
+from tests.store.samples import form, measurement, runtime, system
+
+_KILLS_OF_RUNS, _KILLS_OF_WRITERS, _CLOCKS = 4, 100, 300
+
+
+def test_no_damage_to_any_file_of_the_data_folder_is_a_fault_or_hangs(tmp_path: Path) -> None:
+    with prepared_folder(tmp_path / "work") as data:
+        tally = attack_files(data, TARGETS, WAYS, commands=1)
+    assert tally.faults == []
+    assert (tally.files, tally.damages) == (len(TARGETS), len(TARGETS) * len(WAYS))
+
+
+def _request(site: Site, rule: StoppingRule) -> RunRequest:
+    return site.request(rule=rule)
+
+
+def attack_clocks(folder: Path, chance: random.Random) -> int:
+    """Store results under a clock that is ahead at times; the order in which they were stored has to count."""
+    now = datetime.now(timezone.utc)
+    results = [
+        measurement(when=(now - timedelta(hours=100 - hour)).isoformat()) for hour in range(chance.randrange(1, 9))
+    ]
+    for place in range(len(results)):
+        if chance.random() < 0.4:
+            results[place] = measurement(when=(now + timedelta(days=chance.uniform(0.1, 30_000))).isoformat())
+    results.append(measurement(when=now.isoformat()))
+    with ResultsDatabase(folder) as store:
+        store.add(form(), system(), runtime())
+        for result in results:
+            store.add(result)
+            if chance.random() < 0.1:
+                store.compact()
+        stored = [it.uuid for it in results]
+        assert store.select(order=LEAST_FIRST).values("id") == stored
+        store.correct_dates()
+        assert store.select(order=LEAST_FIRST).values("id") == stored
+    assert not verify(folder).implausible
+    return len(results)
+
+
+def test_the_last_result_counts_after_any_clock(tmp_path: Path) -> None:
+    for seed in range(5):
+        attack_clocks(tmp_path / str(seed), random.Random(seed))
+
+
+@pytest.mark.soak
+def test_the_whole_attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with prepared_folder(tmp_path / "work") as data:
+        tally = attack_files(data, TARGETS, MORE_WAYS)
+    dated = sum(attack_clocks(tmp_path / "clocks" / str(seed), random.Random(seed)) for seed in range(_CLOCKS))
+    acknowledged = keep_killing(tmp_path / "store", _KILLS_OF_WRITERS)
+    results = 0
+    for victims in VICTIMS:
+        site = Site(tmp_path / "-".join(victims), nap_seconds=0.005)
+        results += kill_at_random(site, partial(_request, site), victims, _KILLS_OF_RUNS)
+    kills = _KILLS_OF_RUNS * len(VICTIMS)
+    summary = (
+        str(tally),
+        f"{_CLOCKS} stores under clocks that were ahead at times: {dated} results, all in order",
+        f"{_KILLS_OF_WRITERS} kills of writers, some on a full disk: {acknowledged} acknowledged results, none lost",
+        f"{kills} kills of runs, workers and viewers: {results} results, none lost",
+    )
+    with capsys.disabled():
+        sys.stdout.write("\n" + "\n".join(summary) + "\n")
+    assert tally.faults == []
