@@ -6,13 +6,32 @@ shown, and nothing is measured.
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 NOTHING_IS_MEASURED = "a demonstration measures nothing: quit it, and start `dlbricks` itself"
+_CPU = Path("/sys/devices/system/cpu")
+
+
+class Processors(NamedTuple):
+    """The logical processors that programs may use, on which the usual number of threads depends."""
+
+    number: int
+    machine: str
+    # True if two of them share a core.
+    hyper_threading: bool
+
+    @classmethod
+    def of(cls, number: int, facts: Mapping[str, Any]) -> Processors | None:
+        """Return the processors of a system of the store; None if its facts do not name the architecture."""
+        machine = facts.get("machine")
+        return cls(number, str(machine), facts.get("hyper_threading") is True) if machine else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +64,23 @@ _recorded: RecordedHost | None = None
 def recorded_host() -> RecordedHost | None:
     """Return the host that takes the place of this one; None outside of demonstrations."""
     return _recorded
+
+
+def processors_here() -> Processors:
+    """Return the processors of this host, or those of the recorded one."""
+    if _recorded is not None and (recorded := Processors.of(_recorded.system["cores"], _recorded.system["facts"])):
+        return recorded
+    # Only Linux can bind a process to some of them.
+    number = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Processors(number, platform.machine(), _share_cores())
+
+
+def _share_cores() -> bool:
+    """Return whether two logical processors share a core, as `host.processor.hyper_threading` finds out."""
+    with suppress(OSError):
+        return (_CPU / "smt/active").read_text(encoding="ascii").strip() == "1"
+    siblings = _CPU.glob("cpu[0-9]*/topology/thread_siblings_list")
+    return any(re.search("[,-]", it.read_text(encoding="ascii")) for it in siblings)
 
 
 def host_name() -> str:

@@ -1,6 +1,5 @@
 """The executions that the what-ifs of a model compare, and the runs that measure those without results."""
 
-import platform
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -95,7 +94,7 @@ def _key(execution: Execution) -> tuple[str, Level, int | None]:
 
 def _compared(source: ModelSource, baseline: Execution, host: Host) -> Iterator[Lack]:
     runtime, traits = baseline.runtime, baseline.runtime.traits
-    threads = runtime.threads_on(host.cores, platform.machine())
+    threads = runtime.settings.threads or 1
 
     def by(other: Runtime, kind: WhatIfKind) -> Lack:
         return Lack(replace(baseline, runtime=other), kind)

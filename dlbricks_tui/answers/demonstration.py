@@ -20,6 +20,7 @@ from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.recorded_host import RecordedHost, in_place_of_this_host
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError, to_record
+from dlbricks_tui.store.numbered_threads import numbered
 from dlbricks_tui.store.records import Record
 
 PACKED = SAMPLE_MODELS / "demonstration.tar.xz"
@@ -77,7 +78,7 @@ def _unpacked(packed: Path, folder: Path) -> Demonstration:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(_in_place(content, data.path))
     with ResultsDatabase(data.store) as store:
-        store.add(*records)
+        store.add(*numbered(records))
     return found
 
 

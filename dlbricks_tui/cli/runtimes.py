@@ -126,9 +126,13 @@ def _show(runtimes: Sequence[Runtime]) -> None:
 
     table = plain_table("INTERPRETER", "NAME", "FRAMEWORK", "PYTHON", "THREADS", "SETTINGS")
     for it in runtimes:
-        threads = "its own" if it.settings.threads is None else str(it.settings.threads)
         settings = " ".join(f"{name}={value}" for name, value in it.settings.environment)
         table.add_row(
-            name_cell(it.python), it.name, f"{it.framework} {it.version}", it.python_version, threads, settings
+            name_cell(it.python),
+            it.name,
+            f"{it.framework} {it.version}",
+            it.python_version,
+            str(it.settings.threads),
+            settings,
         )
     show(table)

@@ -15,7 +15,6 @@ from dlbricks_tui.estimate.predictors import Predictors
 from dlbricks_tui.estimate.selection import Offer, best_offer, offers_for
 from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import (
     USUAL_KERNELS,
     Precision,
@@ -177,12 +176,7 @@ class Inquiry:
         return None if system is None else system.cores
 
     def _variant(self, way: Way, precision: Precision | None = None) -> Variant:
-        threads = stated_threads(way.runtime)
-        system = by_id(self._store.systems()).get(way.system) if threads is None else None
-        traits = TRAITS.get(way.runtime.partition("-")[0])
-        if system is not None and traits is not None:
-            threads = traits.usual_threads(system.cores, str(dict(system.facts).get("machine")))
         graph, precision = self.decomposition.graph, precision or stated_precision(way.runtime)
         if precision is Precision.F32 and graph.is_quantised:
             precision = Precision.FILE
-        return Variant(threads, graph.batch_size, precision, stated_kernels(way.runtime))
+        return Variant(stated_threads(way.runtime), graph.batch_size, precision, stated_kernels(way.runtime))

@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH, EvaluatedModel, EvaluatedRuntime, Requirements
 from dlbricks_tui.host.fingerprint import GIBIBYTE, UNKNOWN
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.runtime import NEWER_INSTRUCTIONS_VARIABLE, THREADS_VARIABLE, Runtime
 from dlbricks_tui.runtime.traits import Traits
 from dlbricks_tui.runtime.variant import (
@@ -162,9 +163,10 @@ def runtime_matches(
 
 
 def variables_of(found: Runtime) -> dict[str, str]:
-    """Return the variables that tune a runtime, its number of threads among them."""
-    threads = found.settings.threads
-    return {**dict(found.settings.environment), **({} if threads is None else {THREADS_VARIABLE: str(threads)})}
+    """Return the variables that tune a runtime, its number of threads among them unless it is usual."""
+    stated, usual = found.settings.threads, found.traits.usual_threads(processors_here())
+    threads = {} if stated in (None, usual) else {THREADS_VARIABLE: str(stated)}
+    return {**dict(found.settings.environment), **threads}
 
 
 def _variable_matches(

@@ -9,7 +9,7 @@ from typing import cast
 
 from dlbricks_tui.host import processor
 from dlbricks_tui.host.host_files import HostFiles
-from dlbricks_tui.recorded_host import recorded_host
+from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.store.records import Fact, Facts, System
 
 UNKNOWN = "unknown"
@@ -30,7 +30,7 @@ def fingerprint(host: HostFiles | None = None, usable_cores: int | None = None) 
 
         return cast("System", record_of("systems", recorded.system))
     host = host or HostFiles()
-    cores = _usable_cores() if usable_cores is None else usable_cores
+    cores = processors_here().number if usable_cores is None else usable_cores
     cpu = processor.cpu_model(host) or platform.machine() or UNKNOWN
     memory = processor.memory_bytes(host) or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     instance = _ec2_type(host)
@@ -80,11 +80,6 @@ def _surroundings(host: HostFiles) -> Facts:
         ("vendor", host.text(f"{_DMI}/sys_vendor") or UNKNOWN),
         ("last_level_cache", host.text("sys/devices/system/cpu/cpu0/cache/index3/size") or UNKNOWN),
     )
-
-
-def _usable_cores() -> int:
-    # Only Linux can bind a process to some of the cores.
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _ec2_type(host: HostFiles) -> str:

@@ -1,6 +1,5 @@
 """Results of measuring as records of the store, and the interfaces between a method and its run."""
 
-import platform
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -103,16 +102,15 @@ def _first_input(job: Job) -> TensorType:
 
 
 def runtime_record(runtime: Runtime, system: System) -> records.Runtime:
-    """Return the runtime as a record; a framework without a setting starts its usual number of threads."""
+    """Return the runtime as a record."""
     settings = runtime.settings
-    threads = settings.threads or runtime.traits.usual_threads(system.cores, platform.machine())
     return records.Runtime(
         id=runtime.identity,
         name=runtime.name,
         framework=runtime.framework,
         version=runtime.version,
         python=runtime.python_version,
-        threads=threads,
+        threads=settings.threads or 0,
         settings=tuple(sorted(settings.environment)),
     )
 

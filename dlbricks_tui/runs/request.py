@@ -1,7 +1,7 @@
 """The request of a run, stored in its folder, so that any process can execute or resume it."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from pathlib import Path
@@ -16,6 +16,7 @@ from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, StoppingRule
 from dlbricks_tui.measure.supervised_worker import TimeLimits
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import Library, ModelSource, source_of
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runtime.runtime import Runtime, Settings
@@ -124,6 +125,11 @@ class RunRequest:
         others = (replace(first, runtime=it.runtime, models=it.models, method=it.method) for it in self.others)
         return (first, *others)
 
+    def with_runtimes(self, change: Callable[[Runtime], Runtime]) -> "RunRequest":
+        """Return the request with each runtime changed."""
+        others = tuple([it._replace(runtime=change(it.runtime)) for it in self.others])
+        return replace(self, runtime=change(self.runtime), others=others)
+
     def part_label(self, part: "RunRequest") -> str:
         """Return what tells a part from the others, such as its runtime or its threads; empty for the only part."""
         runtimes, own = [each.runtime for each in self.parts], part.runtime.settings
@@ -193,7 +199,8 @@ def read_request(path: Path) -> RunRequest:
         document = read_json(path)
         schema = document["schema"]
         if schema == _SCHEMA:
-            return request_from(document)
+            # Requests of earlier versions left the number of threads to the framework.
+            return request_from(document).with_runtimes(lambda runtime: runtime.on(processors_here()))
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror}; start a new run") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -254,6 +261,5 @@ def _runtime_from(runtime: Mapping[str, Any]) -> Runtime:
     environment = tuple((str(name), str(value)) for name, value in settings["environment"])
     # Requests of earlier versions have no precision.
     precision = Precision(settings.get("precision", Precision.F32))
-    return Runtime(
-        **{**runtime, "settings": Settings(**{**settings, "environment": environment, "precision": precision})}
-    )
+    found = Settings(**{**settings, "environment": environment, "precision": precision})
+    return Runtime(**{**runtime, "settings": found})

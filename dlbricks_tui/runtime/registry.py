@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.recorded_host import recorded_host
+from dlbricks_tui.recorded_host import processors_here, recorded_host
 from dlbricks_tui.regular_files import read_json, read_text
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime, Settings, settings_from
@@ -97,7 +97,8 @@ class Registry:
     def all(self) -> tuple[Runtime, ...]:
         """Return the runtimes of this interpreter whose frameworks are installed, then the registered ones."""
         mxnet = (self.default(),) if _version_of(MXNET.packages) else ()
-        return (*mxnet, *_others_here(), *self._registered())
+        here = processors_here()
+        return (*mxnet, *_others_here(), *(it.on(here) for it in self._registered()))
 
     def known(self) -> tuple[Runtime, ...]:
         """Return all runtimes and, last, MXNet of this interpreter if it is not installed, for its stored results."""
@@ -120,6 +121,11 @@ class Registry:
                 f"that has it: dlbricks runtimes add PATH; there are {names}"
             )
         raise RegistryError(f"no runtime is called {name}; there are {names} (dlbricks runtimes add PATH adds one)")
+
+    def as_registered(self, runtime: Runtime) -> Runtime:
+        """Return a runtime with the number of threads in its registration: None if each host decides."""
+        settings = {it.name: it.settings for it in self._registered()}.get(runtime.name) or settings_from(os.environ)
+        return replace(runtime, settings=replace(runtime.settings, threads=settings.threads))
 
     def find_installed(self, name: str) -> Runtime:
         """Return the runtime of that name; refuse MXNet of this interpreter if it is not installed."""
@@ -165,14 +171,15 @@ class Registry:
             return [*registered, runtime]
 
         self._change(with_it)
-        return runtime
+        return runtime.on(processors_here())
 
     def check(self, name: str) -> Runtime:
         """Start the runtime and return it as it describes itself; the registry keeps that description."""
         before = self.find(name)
-        now = _as_described(before, self._describe(before))
+        described = self._describe(before)
+        now = _as_described(before, described)
         if before.name not in _OWN_NAMES and now != before:
-            self._change(lambda registered: [now if known.name == now.name else known for known in registered])
+            self._change(lambda all_: [_as_described(it, described) if it.name == now.name else it for it in all_])
         return now
 
     def remove(self, name: str) -> None:
@@ -241,7 +248,8 @@ def _own_runtime(traits: Traits, version: str, environment: Mapping[str, str] = 
     recorded = recorded_host()
     python = platform.python_version() if recorded is None else recorded.python
     settings = settings_from(environment if recorded is None else {})
-    return Runtime(traits.own_runtime, sys.executable, traits.framework, version, python, settings)
+    found = Runtime(traits.own_runtime, sys.executable, traits.framework, version, python, settings)
+    return found.on(processors_here())
 
 
 def quantising_runtime() -> Runtime:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.traits import TRAITS, Traits, Variables, traits_of
 from dlbricks_tui.runtime.variant import (
@@ -24,6 +25,10 @@ TUNING_PREFIXES = (
     *dict.fromkeys(prefix for traits in TRAITS.values() for prefix in traits.variable_prefixes),
 )
 THREADS_VARIABLE = "OMP_NUM_THREADS"
+# Variables of a shell that decide about the number of threads, too.
+_THREADS_VARIABLES = (THREADS_VARIABLE, "OMP_THREAD_LIMIT", "MXNET_OMP_MAX_THREADS")
+# In place of a number of threads in identities.
+THREADS_OF_FRAMEWORK = "threads-default"
 PRECISION_VARIABLE = "DLBRICKS_PRECISION"
 # oneDNN 3 prefers this name to the other one.
 NEWER_INSTRUCTIONS_VARIABLE = "ONEDNN_MAX_CPU_ISA"
@@ -40,8 +45,8 @@ FOREIGN_VARIABLES = ("PYTHONPATH", "PYTHONHOME", "__PYVENV_LAUNCHER__", "VIRTUAL
 class Settings:
     """Settings that hold before the framework is imported.
 
-    `threads` None leaves the number of threads to the framework. The memory limit is one of the address space, and
-    changes no result.
+    `threads` None stands for the usual number of a host, which the registry there fills in. The memory limit is one of
+    the address space, and changes no result.
     """
 
     threads: int | None = None
@@ -72,9 +77,9 @@ class Runtime:
         """Return this runtime with that many threads; None keeps their number."""
         return self if threads is None else replace(self, settings=replace(self.settings, threads=threads))
 
-    def threads_on(self, cores: int, machine: str) -> int:
-        """Return the number of threads that it starts on a machine of this architecture."""
-        return self.settings.threads or self.traits.usual_threads(cores, machine)
+    def on(self, processors: Processors) -> "Runtime":
+        """Return this runtime with the number of threads that it starts on these processors."""
+        return self.with_threads(stated_threads(numbered_identity(self.identity, processors)))
 
     def computes_in(self, precision: Precision | None) -> bool:
         """Return whether its framework has this precision; None stands for any."""
@@ -197,11 +202,11 @@ class Runtime:
     @property
     def identity(self) -> str:
         """Everything about it that can change a result: runtimes of one identity are the same runtime."""
-        threads = "default" if self.settings.threads is None else str(self.settings.threads)
+        threads = THREADS_OF_FRAMEWORK if self.settings.threads is None else f"threads-{self.settings.threads}"
         # Without the micro version: an update of Python's bug fixes would orphan all results of a host.
         python = ".".join(self.python_version.split(".")[:2])
         chosen = [f"{name}={value}" for name, value in sorted(self.settings.environment)]
-        facts = [f"{self.framework}-{self.version}", f"python-{python}", f"threads-{threads}"]
+        facts = [f"{self.framework}-{self.version}", f"python-{python}", threads]
         return " ".join([*facts, *self.stated_precision, *chosen])
 
     @property
@@ -224,6 +229,14 @@ class Runtime:
         is_reduced = self.settings.precision is Precision.BF16
         kept[PRECISION_VARIABLE] = (self.settings.precision if is_reduced else Precision.F32).value
         return kept | dict(self.settings.environment)
+
+
+def numbered_identity(identity: str, processors: Processors | None) -> str:
+    """Return the identity of a runtime with the number of threads that its framework starts, if that is known."""
+    traits = TRAITS.get(identity.partition("-")[0])
+    if traits is None or processors is None or any(f" {name}=" in identity for name in _THREADS_VARIABLES):
+        return identity
+    return identity.replace(f" {THREADS_OF_FRAMEWORK}", f" threads-{traits.usual_threads(processors)}", 1)
 
 
 def settings_from(inherited: Mapping[str, str]) -> Settings:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 
@@ -70,7 +71,7 @@ class Traits:
     optimisations: tuple[Optimisation, ...] = (Optimisation.ALL,)
     # It has fast kernels for quantised matrix products that find the ranges of their inputs in each run.
     quantises_dynamically: bool = False
-    # By default it starts one thread per two logical processors on x86, instead of one per processor.
+    # By default it starts one thread per two logical processors on x86, instead of one per core.
     halves_x86_threads: bool = False
 
     # For end-to-end timing the worker loads the model file, with its weights.
@@ -104,10 +105,10 @@ class Traits:
         """Return whether it has these limits on kernels; None stands for any."""
         return instructions in (None, *self.instruction_sets) and optimisation in (None, *self.optimisations)
 
-    def usual_threads(self, cores: int, machine: str) -> int:
-        """Return the number of threads that it starts by default on a machine of this architecture."""
-        halved = self.halves_x86_threads and machine in _X86
-        return max(1, cores // 2) if halved else cores
+    def usual_threads(self, processors: Processors) -> int:
+        """Return the number of threads that it starts by default."""
+        halved = processors.machine in _X86 if self.halves_x86_threads else processors.hyper_threading
+        return max(1, processors.number // 2) if halved else processors.number
 
 
 MXNET = Traits(

@@ -12,16 +12,18 @@ from tinydb import TinyDB
 from tinydb.queries import QueryInstance
 
 from dlbricks_tui.folders import data_folder
-from dlbricks_tui.store.columns import Summary
+from dlbricks_tui.runtime.runtime import THREADS_OF_FRAMEWORK, numbered_identity
+from dlbricks_tui.store.columns import Summary, values_of
 from dlbricks_tui.store.documents import TABLE_OF, TABLES, fields_of
 from dlbricks_tui.store.entries import EntryKind, JournalEntry
-from dlbricks_tui.store.errors import DamagedResultError
+from dlbricks_tui.store.errors import DamagedResultError, StoreError
 from dlbricks_tui.store.files import Damage
 from dlbricks_tui.store.filters import all_of, equal, parse_filter
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import ORIGIN_COLUMN, OWN, Rows, origin_of, signer_of, since_epoch, to_iso, trust_in
 from dlbricks_tui.store.journal import JournalStorage
 from dlbricks_tui.store.middlewares import ChecksumMiddleware, SchemaMiddleware
+from dlbricks_tui.store.numbered_threads import numbered, processors_of
 from dlbricks_tui.store.query_masks import TableFields, matching_rows
 from dlbricks_tui.store.records import (
     Import,
@@ -36,10 +38,17 @@ from dlbricks_tui.store.records import (
     latest_date,
     utc_now,
 )
-from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, parsed_orders, select
+from dlbricks_tui.store.selections import NEWEST_FIRST, Selection, SortOrder, by_id, parsed_orders, select
 from dlbricks_tui.store.tables import IndexedTable, RecordTable
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
+
+
+class _RowByDefault(NamedTuple):
+    row: int
+    runtime: str
+    # Empty for the description of a runtime.
+    system: str
 
 
 class Source(NamedTuple):
@@ -76,6 +85,12 @@ class ResultsDatabase(TinyDB):
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(Path(folder), **options)
         self.refresh()
+        # A store that cannot be written stays as it is.
+        with suppress(StoreError):
+            self._number_threads()
+        # A store that cannot be written stays as it is.
+        with suppress(StoreError):
+            self._number_threads()
 
     def __enter__(self) -> "ResultsDatabase":
         return self
@@ -271,6 +286,43 @@ class ResultsDatabase(TinyDB):
         for origin, records in found.items():
             restored += self.add_imported(records, Source("", signer_of(origin)))
         return restored
+
+    def _number_threads(self) -> None:
+        """Replace records of earlier versions, which left the number of threads to the framework."""
+        if not self._unnumbered():
+            return
+        with self.storage.locked() as generation:
+            unnumbered, systems = self._unnumbered(), by_id(self.systems())
+            for old in self.records(Runtime):
+                used_on = {it.system for it in unnumbered if it.runtime == old.id}
+                self.add(*(each for name in used_on for each in numbered([old], [systems[name]])))
+            entries = []
+            for it in unnumbered:
+                with suppress(DamagedResultError):
+                    (record,) = numbered([generation.record(it.row)], [systems[it.system]])
+                    entries.append(JournalEntry(EntryKind.PUT, *generation.key(it.row), fields_of(record)))
+            self.storage.append(entries)
+            left = self._by_default()
+            unused = {it.runtime for it in left} - {it.runtime for it in left if it.system}
+            self.storage.append(
+                JournalEntry(EntryKind.REMOVE, *generation.key(it.row)) for it in left if it.runtime in unused
+            )
+
+    def _unnumbered(self) -> list[_RowByDefault]:
+        """Return the rows of results and the like that are to get the number of threads of a known system."""
+        found = self._by_default()
+        systems = by_id(self.systems()) if found else {}
+        return [
+            it for it in found if numbered_identity(it.runtime, processors_of(systems.get(it.system))) != it.runtime
+        ]
+
+    def _by_default(self) -> list[_RowByDefault]:
+        """Return the rows with a runtime that left the number of threads to the framework."""
+        index = self.generation.index
+        codes = [code for code, text in enumerate(index.vocabularies["runtime"].texts) if THREADS_OF_FRAMEWORK in text]
+        rows = np.flatnonzero(np.isin(index.column("runtime"), codes) & index.column("alive"))
+        ways = (values_of(index, name, rows) for name in ("runtime", "system"))
+        return list(map(_RowByDefault, rows.tolist(), *ways))
 
     def compact(self) -> Path:
         """Write everything into one file that plain TinyDB opens, and return its path."""

@@ -31,6 +31,7 @@ from dlbricks_tui.store.files import Damage, all_lines, document_on
 from dlbricks_tui.store.generation import Generation
 from dlbricks_tui.store.index import RESULT_TABLES
 from dlbricks_tui.store.middlewares import without_checksum, without_schema
+from dlbricks_tui.store.numbered_threads import numbered
 from dlbricks_tui.store.records import BrickForm, DatedRecord, Import, Record, Timed
 from dlbricks_tui.store.references import References
 from dlbricks_tui.store.verification import check_plausible
@@ -93,7 +94,7 @@ def import_file(
     try:
         with open_regular(path) if content is None else nullcontext(content) as file, unpacked(file, path) as plain:
             lines = _Lines(plain, path, report, known, store.generation)
-            records = lines.records()
+            records = numbered(lines.records(), store.systems())
             while batch := list(islice(records, _BATCH)):
                 _take(store, batch, report, source)
                 lines.generation = store.generation
@@ -111,7 +112,9 @@ def read_export(path: Path, kinds: tuple[type[Record], ...]) -> tuple[list[Recor
     report = ImportReport()
     try:
         with open_regular(path) as file, unpacked(file, path) as plain:
-            records = [it for it in _Lines(plain, path, report, References()).records() if isinstance(it, kinds)]
+            records = [
+                it for it in numbered(_Lines(plain, path, report, References()).records()) if isinstance(it, kinds)
+            ]
     except BrokenDocumentError as error:
         raise ExchangeError(f"{path} {error}") from error
     except OSError as error:

@@ -16,8 +16,11 @@ from types import NoneType
 from typing import Any, TypeVar
 
 from dlbricks_tui.atomic_write import replace_file
+from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.regular_files import open_regular
+from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.records import Facts
 from dlbricks_tui.traces.errors import TraceError
 from dlbricks_tui.traces.trace import (
@@ -202,7 +205,10 @@ def _header(document: dict[str, Any]) -> TraceHeader:
         raise ValueError("has a time that is no date") from None
     if document["batch_size"] < 1:
         raise ValueError("has a batch size below 1")
-    return TraceHeader(**{**document, "graph_level": _member(Level, document["graph_level"])})
+    # Earlier versions left the number of threads to the framework.
+    here = processors_here() if document["system"] == fingerprint().id else None
+    runtime, level = numbered_identity(document["runtime"], here), _member(Level, document["graph_level"])
+    return TraceHeader(**{**document, "runtime": runtime, "graph_level": level})
 
 
 def _layers(document: Any) -> tuple[TracedLayer, ...]:

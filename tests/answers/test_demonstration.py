@@ -70,6 +70,13 @@ def packed(path: Path, parts: dict[str, bytes]) -> Path:
     return path
 
 
+def test_the_number_of_threads_of_each_result_is_known(unpacked: Demonstration) -> None:
+    """It was recorded while the frameworks decided about it."""
+    with ResultsDatabase(unpacked.data.store) as store:
+        assert all(it.threads for it in store.select().summaries())
+        assert not [it.id for it in store.runtimes() if "threads-default" in it.id]
+
+
 def test_the_recorded_results_suit_this_version() -> None:
     try:
         with open_demonstration() as found:

@@ -16,6 +16,7 @@ from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Optimisation
@@ -194,7 +195,8 @@ def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(an
 def test_without_results_the_command_for_the_peaks_has_the_threads_that_the_framework_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.answers.analysis.analysing.fingerprint", lambda: replace(fingerprint(), cores=6))
+    here = Processors(6, "x86_64", hyper_threading=False)
+    monkeypatch.setattr("dlbricks_tui.runtime.registry.processors_here", lambda: here)
     asked = ["--data-dir", str(tmp_path / "data"), "analyze", "table1:16", "--runtime", "onnxruntime"]
     assert main(asked) == 1
     assert "dlbricks doctor --peaks --threads 6" in capsys.readouterr().err

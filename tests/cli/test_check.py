@@ -58,7 +58,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
         patch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
-        assert main(["--data-dir", str(data.path), "runtimes", "add", str(interpreter), "--name", "fake"]) == 0
+        assert (
+            main(
+                ["--data-dir", str(data.path), "runtimes", "add", str(interpreter), "--name", "fake", "--threads", "1"]
+            )
+            == 0
+        )
         request = RunRequest(
             models=chosen([it.in_format(Format.MXNET) for it in library(data).find(MODEL)]),
             runtime=Registry(data.path).find("fake"),
@@ -110,7 +115,7 @@ def test_an_unchanged_model_is_the_same(check: Command) -> None:
     status, out, told = check()
     assert status == 0
     (line,) = out.splitlines()
-    assert line.startswith(f"same     {MODEL} (mxnet, default threads, written): ")
+    assert line.startswith(f"same     {MODEL} (mxnet, 1 thread, written): ")
     assert "in 3 processes; changes up to 3.0 % count as none" in told
     assert "1 same" in told
 
@@ -197,7 +202,7 @@ def test_junit_has_a_failure_for_a_slower_model(
     assert suite.get("failures") == "1"
     (case,) = suite.findall("testcase")
     failure = case.find("failure")
-    assert case.get("name") == f"{MODEL} (mxnet, default threads, written)"
+    assert case.get("name") == f"{MODEL} (mxnet, 1 thread, written)"
     assert failure is not None and failure.text is not None and out.strip() in failure.text
 
 

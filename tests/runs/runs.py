@@ -24,14 +24,14 @@ from dlbricks_tui.runs.request import ModelChoice, RunRequest, RuntimeChoice, ch
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
-from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, Failure, Measurement, Run, new_uuid
 from tests.store.samples import system
 
 ROOT = Path(__file__).parents[2]
 FAKE_WORKER = Path(__file__).parent / "fake_worker.py"
-FAKE = Runtime("fake", sys.executable, "mxnet", "1.9.1", "3.11.0")
+FAKE = Runtime("fake", sys.executable, "mxnet", "1.9.1", "3.11.0", Settings(1))
 # Its types come with it, so that no framework is asked: 21 layers, 18 unique.
 MODEL = "alexnet"
 BRICKS = 18

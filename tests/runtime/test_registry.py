@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.errors import FrameworkMissingError, RegistryError, WorkerDiedError
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO, Format
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME, OPENVINO, TRAITS, Format
 
 # Runs a program, whose path follows, in an interpreter that imports no framework.
 _WITHOUT_FRAMEWORKS = """
@@ -114,6 +115,32 @@ def test_a_removed_runtime_is_forgotten_and_the_default_one_stays(registry: Regi
 def test_the_default_runtime_is_this_interpreter_with_the_settings_of_the_shell(registry: Registry) -> None:
     runtime = registry.default({"OMP_NUM_THREADS": "3"})
     assert (runtime.name, runtime.python, runtime.settings) == ("default", sys.executable, Settings(3))
+
+
+def test_runtimes_without_a_setting_have_the_number_of_threads_of_the_host(
+    folder: Path, fake_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next host that reads the folder may have other processors."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for number in (8, 2):
+        here = Processors(number, "x86_64", hyper_threading=False)
+        monkeypatch.setattr("dlbricks_tui.runtime.registry.processors_here", lambda here=here: here)
+        registry = Registry(folder)
+        added = registry.add(fake_python, name=f"on-{number}")
+        assert added == registry.find(added.name)
+        found = {it.name: it.settings.threads for it in registry.known()}
+        usual = {it.own_runtime: it.usual_threads(here) for it in TRAITS.values()}
+        assert found == {**usual, **{name: number // 2 for name in found if name.startswith("on-")}}
+
+
+def test_each_host_of_a_fleet_decides_about_threads_that_were_not_registered(
+    registry: Registry, fake_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    fixed, free = (registry.add(fake_python, name=f"r{it}", settings=Settings(it)) for it in (3, None))
+    assert [registry.as_registered(it).settings.threads for it in (fixed, free, registry.default())] == [3, None, None]
+    monkeypatch.setenv("OMP_NUM_THREADS", "5")
+    assert registry.as_registered(registry.default()).settings.threads == 5
 
 
 def test_the_default_runtime_keeps_its_identity_when_its_framework_is_gone(

@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from dlbricks_tui.recorded_host import Processors
 from dlbricks_tui.runtime.runtime import Runtime, Settings, settings_from
 
 TWO_THREADS = Settings(2)
@@ -30,6 +31,34 @@ def test_name_path_and_micro_version_of_python_do_not_change_a_runtime() -> None
 )
 def test_settings_that_affect_results_change_a_runtime(other: Runtime) -> None:
     assert runtime().identity != other.identity
+
+
+@pytest.mark.parametrize(
+    ("framework", "processors", "threads"),
+    [
+        # MXNet takes two logical processors of x86 for one core.
+        ("mxnet", Processors(8, "x86_64", hyper_threading=False), 4),
+        ("mxnet", Processors(8, "aarch64", hyper_threading=True), 8),
+        ("mxnet", Processors(1, "x86_64", hyper_threading=True), 1),
+        # The others start one thread for each core.
+        ("onnxruntime", Processors(8, "x86_64", hyper_threading=False), 8),
+        ("onnxruntime", Processors(8, "x86_64", hyper_threading=True), 4),
+        ("openvino", Processors(8, "aarch64", hyper_threading=True), 4),
+        ("openvino", Processors(1, "x86_64", hyper_threading=True), 1),
+    ],
+)
+def test_the_usual_number_of_threads_follows_from_the_processors(
+    framework: str, processors: Processors, threads: int
+) -> None:
+    untuned = replace(runtime(settings=Settings()), framework=framework)
+    assert untuned.on(processors) == untuned.with_threads(threads)
+    assert runtime().on(processors) == runtime()
+
+
+@pytest.mark.parametrize("variable", ["OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MXNET_OMP_MAX_THREADS"])
+def test_no_number_is_guessed_beside_another_setting_of_threads(variable: str) -> None:
+    tuned = runtime(settings=Settings(None, ((variable, "4,2"),)))
+    assert tuned.on(Processors(8, "x86_64", hyper_threading=False)) == tuned
 
 
 def test_the_order_of_settings_does_not_matter() -> None:

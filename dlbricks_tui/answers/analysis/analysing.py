@@ -1,6 +1,5 @@
 """The analysis of models from stored results: bounds, what-ifs and the gap."""
 
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,15 +22,12 @@ from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.lookup import end_to_end
 from dlbricks_tui.host import processor
-from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.host_files import HostFiles
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.content import without_cycle_search
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE
-from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import InstructionSet, Precision
 from dlbricks_tui.store import records
 from dlbricks_tui.store.selections import by_id
@@ -154,7 +150,7 @@ class Analyser:
         complete = composed is not None and not found.estimate.is_partial and is_known
         competing = [baseline, *(it for it in others if _competes(it, baseline))]
         best = best_measured(competing) if complete else None
-        threads = max(it.found.variant.threads or threads_here(it.execution.runtime) for it in competing)
+        threads = max(it.found.variant.threads or 1 for it in competing)
         roof: Roof | None = None
         least_ms: float | None = None
         points: tuple[LayerPoint, ...] = ()
@@ -248,12 +244,6 @@ class Analyser:
 
     def _reference(self, source: ModelSource) -> str:
         return reference_to(source, has_name=not self._named or source.name in self._named)
-
-
-def threads_here(runtime: Runtime) -> int:
-    """Return the number of threads that a runtime starts on this host; 1 for a framework that is not known."""
-    cores, machine = fingerprint().cores, platform.machine()
-    return runtime.threads_on(cores, machine) if runtime.framework in TRAITS else runtime.settings.threads or 1
 
 
 def _lacking_instructions() -> Mapping[Precision, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from dlbricks_tui.analysis.lacking import Host, Lack, expected_seconds, lacks_of, requests_for
 from dlbricks_tui.analysis.roofline import applies_to
 from dlbricks_tui.analysis.what_if import WhatIfKind
-from dlbricks_tui.answers.analysis.analysing import Analysis, threads_here
+from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.answers.child_process import ChildProcess, JobFolder
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
@@ -73,7 +73,7 @@ def _peaks_threads(found: Analysis, lacks: Sequence[Lack], data: DataFolder) -> 
     if not applies_to(found.baseline.found.way.runtime):
         return None
     competing = [it.execution.runtime for it in lacks if it.competes]
-    threads = max([found.threads, *(threads_here(it) for it in competing)])
+    threads = max([found.threads, *(it.settings.threads or 1 for it in competing)])
     if threads == found.threads:
         return threads if found.lacks_peaks else None
     with ResultsDatabase(data.store) as store:

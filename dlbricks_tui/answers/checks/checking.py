@@ -22,6 +22,7 @@ from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.models.graph import Level, Numbers, Shape
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.loading import UNLOADABLE, Loader
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runs.request import InputShape, InputValue, RunRequest, chosen, usual_method
 from dlbricks_tui.runtime.errors import RegistryError
 from dlbricks_tui.runtime.registry import Registry
@@ -183,9 +184,13 @@ def _in_variant_of(runtime: Runtime, found: RecordedResult) -> Runtime:
     )
     # A quantised file needs no precision.
     reduced = found.precision if found.precision.is_unchecked else None
-    return untuned.with_precision(reduced).with_kernels(
-        None if found.instructions is InstructionSet.ALL else found.instructions,
-        None if found.optimisation is Optimisation.ALL else found.optimisation,
+    return (
+        untuned.on(processors_here())
+        .with_precision(reduced)
+        .with_kernels(
+            None if found.instructions is InstructionSet.ALL else found.instructions,
+            None if found.optimisation is Optimisation.ALL else found.optimisation,
+        )
     )
 
 

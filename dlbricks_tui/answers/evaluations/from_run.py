@@ -157,11 +157,10 @@ def _stated(variants: Sequence[Runtime], request: RunRequest) -> EvaluatedRuntim
     # A limit by the newer name of oneDNN stays a variable: a stated limit would replace it.
     has_limits = len(first.traits.instruction_sets) > 1 and NEWER_INSTRUCTIONS_VARIABLE not in variables
     has_levels = len(first.traits.optimisations) > 1
-    threads = dict.fromkeys(it.settings.threads for it in variants)
     return EvaluatedRuntime(
         framework=first.framework,
         version=exact_constraint(first.version),
-        threads=tuple([it for it in threads if it is not None]),
+        threads=tuple(dict.fromkeys(it.settings.threads for it in variants if it.settings.threads)),
         batch=request.batch_sizes,
         precision=tuple(dict.fromkeys(it.settings.precision for it in variants)),
         instructions=tuple(dict.fromkeys(it.instructions for it in kernels)) if has_limits else (),
@@ -192,12 +191,9 @@ def _requirements(request: RunRequest, host: HostState) -> Requirements:
 
     The name of the processor is left out, so that others can repeat the evaluation. A comparison names it.
     """
-    threads = [part.runtime.settings.threads for part in request.parts]
-    most = max((it for it in threads if it is not None), default=1)
-    # A framework that decides the number of threads starts one for each core, or for two of them.
-    cores = str(host.cores) if None in threads else f">={min(most, host.cores)}"
+    most = max(part.runtime.settings.threads or 1 for part in request.parts)
     return Requirements(
-        cores=cores,
+        cores=f">={min(most, host.cores)}",
         instructions=tuple([it for it in _TELLING_SETS if it in host.instructions]),
         governor="" if host.governor == UNKNOWN else host.governor,
         turbo=host.turbo,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dlbricks_tui.answers.measuring import MeasureOptions, run_request
+from dlbricks_tui.answers.measuring import MeasureOptions, run_request, several
 from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler_address import SECURE, check_address
@@ -13,6 +13,7 @@ from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
+from dlbricks_tui.runtime.registry import Registry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +39,10 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
         _require_usable(options, data)
     # Only layers travel: no host can time a whole model.
     measuring = replace(options.measuring, end_to_end=False)
+    run = run_request(measuring, sources, data)
     return FleetRequest(
-        run=run_request(measuring, sources, data),
+        # Unless they are given, each host starts its usual number of threads.
+        run=run if several(measuring.threads) else run.with_runtimes(Registry(data.path).as_registered),
         hosts=() if options.hosts is None else _hosts(options.hosts),
         scheduler=options.scheduler,
         question=options.question,

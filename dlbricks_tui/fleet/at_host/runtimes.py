@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from dlbricks_tui.fleet.errors import HostError
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.runtime.registry import NOT_INSTALLED, Registry
 from dlbricks_tui.runtime.runtime import UNTUNED, Runtime
 
@@ -23,7 +24,7 @@ def runtime_here(data: DataFolder, requested: Runtime) -> Runtime:
             f"this host has no {requested.framework} {requested.version}; its frameworks are {there}: "
             "install the same version as at home"
         )
-    return replace(found, settings=requested.settings)
+    return replace(found, settings=requested.settings).on(processors_here())
 
 
 def _names(runtime: Runtime) -> tuple[str, str]:

@@ -12,7 +12,9 @@ from dlbricks_tui.fleet.driving.workload import FleetWorkload
 from dlbricks_tui.fleet.messages import HostReport
 from dlbricks_tui.measure.known import Conditions, known_in
 from dlbricks_tui.runs.run_folder import Tally
+from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.numbered_threads import processors_of
 from dlbricks_tui.store.records import System
 
 
@@ -35,7 +37,7 @@ class SharedPools:
         found = []
         for number, part in enumerate(self._workload.parts):
             # The report was checked: the host has the runtime.
-            identity = identity_there(part.request.runtime, report) or ""
+            identity = numbered_identity(identity_there(part.request.runtime, report) or "", processors_of(system))
             found.append(self._pool(number, Conditions(system.id, identity, part.request.method.id)))
         host.pools = tuple(found)
         for pool in found:

@@ -27,6 +27,7 @@ from dlbricks_tui.share.suites.manifest import is_id, is_key, sha256
 from dlbricks_tui.share.suites.preparation import PreparedPart, read_prepared
 from dlbricks_tui.store.database import ResultsDatabase, Source
 from dlbricks_tui.store.documents import BrokenDocumentError, to_document
+from dlbricks_tui.store.numbered_threads import numbered
 from dlbricks_tui.store.records import BrickForm, Calibration, Failure, Measurement, Record, Runtime, System, utc_now
 from dlbricks_tui.store.verification import check_date, check_samples
 from dlbricks_tui.untrusted_json import check_fields, parsed_document
@@ -221,7 +222,13 @@ def _checked_part(part: Any, system: System) -> PartResults:
         _check_way(result, system, runtime)
     if not all(isinstance(reason, str) and len(reason) <= LONGEST_TEXT for reason in part["failed"].values()):
         raise ValueError("has a failure without a reason, or with a very long one")
-    return PartResults(runtime, measured, part["failed"], calibrations)
+    there = [system]
+    return PartResults(
+        next(numbered([runtime], there)),
+        {name: tuple(numbered(found, there)) for name, found in measured.items()},
+        part["failed"],
+        tuple(numbered(calibrations, there)),
+    )
 
 
 def _check_way(record: Measurement | Calibration, system: System, runtime: Runtime) -> None:

@@ -10,13 +10,14 @@ from dlbricks_tui import __version__
 from dlbricks_tui.fleet import at_host
 from dlbricks_tui.fleet.at_host import receiving
 from dlbricks_tui.fleet.at_host.reporting import host_report
-from dlbricks_tui.fleet.at_host.runtimes import runtimes_here
+from dlbricks_tui.fleet.at_host.runtimes import runtime_here, runtimes_here
 from dlbricks_tui.fleet.encoding import report_from
 from dlbricks_tui.fleet.errors import HostError
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import HostQueue
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.recorded_host import processors_here
 from dlbricks_tui.store.documents import to_record
 from dlbricks_tui.store.records import System
 from tests.host.lines import turn_of
@@ -94,6 +95,13 @@ def test_settings_of_the_shell_are_not_those_of_the_runtimes(tmp_path: Path, mon
         assert "threads-default" in runtime.identity
         assert "MALLOC" not in runtime.identity
         assert "OMP_NUM_THREADS" not in runtime.environment(os.environ)
+
+
+def test_a_host_starts_its_own_number_of_threads_unless_the_request_states_one(tmp_path: Path) -> None:
+    data = DataFolder(tmp_path)
+    (onnx,) = (it for it in runtimes_here(data) if it.framework == "onnxruntime")
+    assert runtime_here(data, onnx) == onnx.on(processors_here())
+    assert runtime_here(data, onnx.with_threads(7)).settings.threads == 7
 
 
 def test_a_host_on_which_another_run_measures_is_busy(tmp_path: Path) -> None:
