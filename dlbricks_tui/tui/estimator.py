@@ -291,4 +291,4 @@ def _key(spec: ModelSpec, choices: Choices) -> str:
         file = (known.st_mtime_ns, known.st_size)
     except OSError:
         file = (0, 0)
-    return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), choices))
+    return repr((str(path), spec.source.name, file, sorted(spec.shapes.items()), sorted(spec.values.items()), choices))

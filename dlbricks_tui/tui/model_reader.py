@@ -20,7 +20,7 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, USUAL_KERNELS, Kernels, Precision
-from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, input_shapes
+from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, asked_inputs
 from dlbricks_tui.tui.workbench.nesting import Nesting
 
 # Enough to switch between a few models; all fifty would fill the memory of a small host.
@@ -70,12 +70,17 @@ class ModelReader:
         with self._lock:
             self._workers(as_written).retry_missing()
             try:
-                found = {
-                    name: AskedShape(shape, shape) for name, shape in input_shapes(self._graph(as_written)).items()
-                }
+                found = asked_inputs(self._graph(as_written))
             except MissingShapeError as error:
-                found = {name: AskedShape(None, example) for name, example in error.examples.items()}
+                examples = error.examples.items()
+                found = {name: AskedShape(example if error.tried else None, example) for name, example in examples}
         return {**found, **{name: AskedShape(shape, shape) for name, shape in spec.shapes.items()}}
+
+    def forget_inputs(self, source: ModelSource) -> None:
+        """Forget the shapes and values that were given for the inputs of a model."""
+        with self._lock:
+            self._memory.forget(source)
+            self._read.clear()
 
     def decompose_cached(self, spec: ModelSpec) -> Decomposition | None:
         """Return the decomposition of a model, or None if only the framework could read it, which takes long."""
@@ -155,7 +160,7 @@ class ModelReader:
                 f"no runtime here computes {spec.source.format.value} models in {spec.precision.value}: choose another "
                 "precision"
             )
-        return loader.load(spec.source, spec.level, spec.shapes, batch_size=spec.batch_size)
+        return loader.load(spec.source, spec.level, spec.shapes, spec.values, spec.batch_size)
 
 
 def _can(runtime: Runtime, spec: ModelSpec) -> bool:
@@ -165,4 +170,5 @@ def _can(runtime: Runtime, spec: ModelSpec) -> bool:
 
 def _key(spec: ModelSpec) -> object:
     graphs = spec.precision, spec.kernels, spec.runtime
-    return spec.source.path, spec.level, spec.batch_size, graphs, tuple(sorted(spec.shapes.items()))
+    given = tuple(sorted(spec.shapes.items())), tuple(sorted(spec.values.items()))
+    return spec.source.path, spec.level, spec.batch_size, graphs, given

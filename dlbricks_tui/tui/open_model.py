@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.answer import Reading
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
-    from dlbricks_tui.models.graph import LayerGraph, Level, Shape
+    from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.tui.choices import Choices
@@ -51,10 +51,23 @@ def index_of(place: LayerPlace, names: Sequence[str]) -> int | None:
 
 
 class AskedShape(NamedTuple):
-    """The known shape of an input, and an example of how to write one."""
+    """The known shape of an input, an example of how to write one, and its known value."""
 
     known: Shape | None
     example: Shape | None
+    value: Numbers = ()
+
+    @property
+    def is_number(self) -> bool:
+        """True for an input without axes, of which only the value can be chosen."""
+        return () in (self.known, self.example)
+
+
+class GivenInputs(NamedTuple):
+    """The shapes and values that the user gives for the inputs of a model; without shapes, the remembered ones go."""
+
+    shapes: Mapping[str, Shape]
+    values: Mapping[str, Numbers]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +84,7 @@ class ModelSpec:
     kernels: Kernels = USUAL_KERNELS
     # The runtime that fuses it; None: the usual one of the format.
     runtime: Runtime | None = None
+    values: Mapping[str, Numbers] = field(default_factory=dict)
 
     def read_as(self, reading: Reading) -> ModelSpec:
         """Return how the model is read by a runtime."""
@@ -88,17 +102,18 @@ class OpenModel:
     nesting: Nesting
 
 
-def input_shapes(graph: LayerGraph) -> dict[str, Shape | None]:
-    """Return the shapes of a model's inputs by name; None where they are unknown."""
-    return {it.name: it.type.shape for it in graph.inputs}
+def asked_inputs(graph: LayerGraph) -> dict[str, AskedShape]:
+    """Return what is known of a model's inputs by name."""
+    return {it.name: AskedShape(it.type.shape, it.type.shape, it.value) for it in graph.inputs}
 
 
 class ListedModels:
-    """The models of the library with the shapes that the user has given."""
+    """The models of the library with the shapes and values that the user has given."""
 
     def __init__(self) -> None:
         self.sources: tuple[ModelSource, ...] = ()
         self.shapes: dict[ModelId, Mapping[str, Shape]] = {}
+        self.values: dict[ModelId, Mapping[str, Numbers]] = {}
 
     def shapes_of(self, source: ModelSource) -> Mapping[str, Shape]:
         """Return the known shapes of a model's inputs."""
@@ -118,10 +133,14 @@ class ListedModels:
     def spec(self, source: ModelSource, choices: Choices) -> ModelSpec:
         """Return the spec of a model under the current settings."""
         file = source if choices.format is None else source.in_format(choices.format)
-        shapes = self.shapes.get(id_of(source), {})
+        shapes, values = self.shapes.get(id_of(source), {}), self.values.get(id_of(source), {})
         return ModelSpec(
-            file, choices.level, choices.cutting, shapes, choices.batch, choices.precision, choices.kernels
+            file, choices.level, choices.cutting, shapes, choices.batch, choices.precision, choices.kernels, values=values
         )
+
+    def take(self, source: ModelSource, given: GivenInputs) -> None:
+        """Keep what the user gives for the inputs of a model, in place of earlier shapes and values."""
+        self.shapes[id_of(source)], self.values[id_of(source)] = given
 
     def specs(self, choices: Choices) -> list[ModelSpec]:
         return [self.spec(source, choices) for source in self.sources]

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.models.errors import FusionRefusedError, ModelError
+from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import source_of
@@ -184,6 +184,45 @@ async def test_given_shapes_are_remembered_after_a_restart(
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         await press(pilot, "n")
         assert values(pilot) == ["1,8"]
+
+
+async def test_a_single_number_takes_its_value(
+    measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {"x": AskedShape((1, 8), (1, 8)), "sr": AskedShape((), (), (16_000,)), "n": AskedShape((), ())}
+    monkeypatch.setattr(ModelReader, "inputs", lambda reader, wish: found)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of("xy", tmp_path)}"', "enter", "escape", "1", "n")
+        assert values(pilot) == ["1,8", "16000", ""]
+        assert "sr  the value of a single number" in screen_text(pilot)
+        await press(pilot, "tab", "end", '"x"', "enter")
+        assert "sr: write its value, a number, or nothing" in screen_text(pilot)
+        await press(pilot, *["backspace"] * 6, '"8000"', "enter")
+        assert [wish.shapes for wish in opened_with] == [{"x": (1, 8), "sr": (), "n": ()}]
+        assert [wish.values for wish in opened_with] == [{"sr": (8_000,)}]
+
+
+async def test_shapes_that_the_model_runs_with_are_offered(
+    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(reader: ModelReader, wish: ModelSpec) -> OpenModel:
+        raise MissingShapeError("net does not say the shape of: x", {"x": (2, 1, 128)}, tried=True)
+
+    monkeypatch.setattr(ModelReader, "open", refuse)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter")
+        assert values(pilot) == ["2,1,128"]
+
+
+async def test_remembered_shapes_are_reset(measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]) -> None:
+    path = model_of(["data"], tmp_path)
+    memory = ShapeMemory(measured.path)
+    async with running(app_on(measured)) as pilot:
+        await press(pilot, "o", f'"{path}"', "enter", '"1,8"', "enter")
+        memory.remember(source_of(path), {"data": (1, 8)})
+        await press(pilot, "n", "ctrl+r")
+        assert not memory.recall_shapes(source_of(path))
+        assert isinstance(pilot.app.screen, InputShapesScreen) and values(pilot) == [""], "it is asked for again"
 
 
 async def test_a_fusion_failure_names_the_key_that_shows_written_layers(

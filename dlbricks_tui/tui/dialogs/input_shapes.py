@@ -10,9 +10,11 @@ from textual.containers import VerticalScroll
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.input_shapes import parse_input
+from dlbricks_tui.models.input_values import parse_value_option
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.lines import Line, Span, line, wrapped
+from dlbricks_tui.tui.open_model import GivenInputs
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.models.graph import Shape
+    from dlbricks_tui.models.graph import Numbers, Shape
     from dlbricks_tui.tui.open_model import AskedShape
 
     Inputs = Mapping[str, AskedShape]
@@ -29,14 +31,17 @@ if TYPE_CHECKING:
 _IMAGE = (1, 3, 224, 224)
 
 
-class InputShapesScreen(Dialog["dict[str, Shape]"]):
-    """One field per input; returns the shapes by name.
+class InputShapesScreen(Dialog["GivenInputs"]):
+    """One field per input: its shape, or the value of a single number. Returns both by name, or nothing to forget them.
 
     The box opens while the inputs are still being read from the model, so that it takes the keys.
     """
 
     scope = actions.FORM
-    ABOUT = "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels."
+    ABOUT = (
+        "A shape is written like 1,3,224,224: one image of three channels, 224 by 224 pixels. An input that is a "
+        "single number has no shape: its field takes the value."
+    )
 
     def __init__(self, model: str, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
         super().__init__()
@@ -79,19 +84,32 @@ class InputShapesScreen(Dialog["dict[str, Shape]"]):
 
     def action_submit(self) -> None:
         shapes: dict[str, Shape] = {}
+        values: dict[str, Numbers] = {}
         for name, field in self._fields.items():
+            asked, text = self._inputs[name], field.value.strip()
             try:
-                shapes[name] = parse_input(f"{name}={field.value}")[1]
+                if asked.is_number:
+                    shapes[name] = ()
+                    values.update([parse_value_option(f"{name}={text}")] if text else [])
+                elif text:
+                    shapes[name] = parse_input(f"{name}={text}")[1]
+                else:
+                    raise ModelError("no shape")
             except ModelError:
-                self._say(f"{name}: write its shape like {_example(self._inputs[name])}")
+                what = "its value, a number, or nothing" if asked.is_number else f"its shape like {_example(asked)}"
+                self._say(f"{name}: write {what}")
                 self.set_focus(field)
                 return
         if shapes:
-            self.dismiss(shapes)
+            self.dismiss(GivenInputs(shapes, values))
+
+    def action_reset(self) -> None:
+        self.dismiss(GivenInputs({}, {}))
 
     def _labelled_fields(self) -> list[TextLines | Field]:
         labelled = (
-            (TextLines(partial(_label, name), classes="field-name"), field) for name, field in self._fields.items()
+            (TextLines(partial(_label, name, self._inputs[name]), classes="field-name"), field)
+            for name, field in self._fields.items()
         )
         return [each for pair in labelled for each in pair]
 
@@ -112,17 +130,20 @@ def _read(read: Callable[[], Inputs]) -> tuple[Inputs, str]:
     return inputs, "" if inputs else "The model has no inputs."
 
 
-def _label(name: str, width: int) -> tuple[Line, ...]:
-    return (line(Span(name, "strong")),)
+def _label(name: str, asked: AskedShape, width: int) -> tuple[Line, ...]:
+    return (line(Span(name, "strong"), Span("  the value of a single number" if asked.is_number else "", "muted")),)
 
 
 def _fields(inputs: Inputs) -> dict[str, Field]:
-    return {name: Field(_spelled(asked.known or ()), hint=_example(asked)) for name, asked in inputs.items()}
+    return {
+        name: Field(_spelled(asked.value if asked.is_number else asked.known or ()), hint=_example(asked))
+        for name, asked in inputs.items()
+    }
 
 
 def _example(asked: AskedShape) -> str:
-    return _spelled(asked.example or asked.known or _IMAGE)
+    return "any value" if asked.is_number else _spelled(asked.example or asked.known or _IMAGE)
 
 
-def _spelled(shape: Shape) -> str:
-    return ",".join(map(str, shape))
+def _spelled(numbers: Numbers) -> str:
+    return ",".join(map(str, numbers))

@@ -127,8 +127,9 @@ FORM = Scope(
     "form",
     "In this form",
     (
-        Action("form.submit", ("enter",), "use", "Use these shapes.", footer=True),
+        Action("form.submit", ("enter",), "use", "Use these shapes and values.", footer=True),
         Action("form.next_field", ("tab", "down"), "next", "Go to the next field.", footer=True),
+        Action("form.reset", ("ctrl+r",), "reset", "Forget the shapes and values given for this model.", footer=True),
         Action("form.previous_field", ("shift+tab", "up"), "previous", "Go to the previous field."),
     ),
     (DIALOG,),

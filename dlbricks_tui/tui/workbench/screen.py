@@ -12,7 +12,7 @@ from textual.containers import Container
 from dlbricks_tui.recorded_host import recorded_host
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.open_model import AskedShape, OpenModel, id_of, input_shapes
+from dlbricks_tui.tui.open_model import AskedShape, GivenInputs, OpenModel, asked_inputs, id_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import actions, work
@@ -26,14 +26,13 @@ from dlbricks_tui.tui.workbench.tree import TreePanel
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
     from pathlib import Path
 
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.estimate.knowledge import Pair
-    from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices, CutAt
     from dlbricks_tui.tui.dialogs.input_shapes import Inputs
@@ -147,9 +146,10 @@ class WorkbenchScreen(ViewsScreen):
     def _shapes_wanted(self, event: ModelsPanel.ShapesAsked) -> None:
         opened = self._opened if self._opened and id_of(self._opened.spec.source) == id_of(event.source) else None
         # An open model has shapes: given now, remembered, or from its file.
-        inputs = input_shapes(opened.graph) if opened else event.source.inputs
-        if inputs:
-            self._ask_for_shapes(event.source, inputs)
+        if opened:
+            self._ask_for_inputs(event.source, asked_inputs(opened.graph))
+        elif shapes := event.source.inputs:
+            self._ask_for_inputs(event.source, {name: AskedShape(shape, shape) for name, shape in shapes.items()})
         else:
             # The box opens at once and takes the keys; its thread reads the inputs from the file.
             spec = self._library.spec(event.source, self.choices)
@@ -247,7 +247,7 @@ class WorkbenchScreen(ViewsScreen):
         self._tree.show_problem(found.reason, found.next_step)
         self._estimate.show_problem(found.reason, found.next_step)
         if found.inputs and self._spec is not None:
-            self._ask_for_shapes(self._spec.source, found.inputs, found.reason)
+            self._ask_for_inputs(self._spec.source, found.inputs, found.reason)
 
     def _update_estimate(self, refresh: bool = False) -> None:
         if self._opened is not None and self._spec is not None:
@@ -386,19 +386,20 @@ class WorkbenchScreen(ViewsScreen):
         self.go_to(self._estimate)
         self._estimate.go_to_settings()
 
-    def _ask_for_shapes(self, source: ModelSource, examples: Mapping[str, Shape | None], reason: str = "") -> None:
-        known = self._library.shapes_of(source)
-        # For a refused model the examples are guesses, not its shapes.
-        inputs = {
-            name: AskedShape(known.get(name, None if reason else shape), shape) for name, shape in examples.items()
-        }
-        self._show_shapes(source, inputs, reason)
+    def _ask_for_inputs(self, source: ModelSource, inputs: Inputs, reason: str = "") -> None:
+        known = {} if reason else self._library.shapes_of(source)
+        asked = {name: it._replace(known=known.get(name, it.known)) for name, it in inputs.items()}
+        self._show_shapes(source, asked, reason)
 
     def _show_shapes(self, source: ModelSource, inputs: Inputs | Callable[[], Inputs], reason: str = "") -> None:
         from dlbricks_tui.tui.dialogs.input_shapes import InputShapesScreen
 
         self.ask(InputShapesScreen(source.name, inputs, reason), partial(self._shapes_given, source))
 
-    def _shapes_given(self, source: ModelSource, shapes: dict[str, Shape]) -> None:
-        self._library.shapes[id_of(source)] = shapes
-        self.open(source)
+    def _shapes_given(self, source: ModelSource, given: GivenInputs) -> None:
+        self._library.take(source, given)
+        if given.shapes:
+            self.open(source)
+        else:
+            forget = partial(self.session.reader.forget_inputs, source)
+            self.run_in_thread(forget, "inputs", lambda _: self.open(source))

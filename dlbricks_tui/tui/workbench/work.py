@@ -23,6 +23,7 @@ from dlbricks_tui.models.errors import (
 from dlbricks_tui.runtime.variant import stated_threads
 from dlbricks_tui.tui.choices import BATCH_SIZES, with_own
 from dlbricks_tui.tui.keys.keymap import key
+from dlbricks_tui.tui.open_model import AskedShape
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency, known_latency
 from dlbricks_tui.tui.workbench.next_steps import next_steps
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-    from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.model_reader import ModelReader
@@ -104,7 +104,7 @@ class Refusal(NamedTuple):
     reason: str
     # May name actions in place of keys.
     next_step: str = ""
-    inputs: Mapping[str, Shape] = {}
+    inputs: Mapping[str, AskedShape] = {}
 
 
 def answer_for(session: Session, spec: ModelSpec, choices: Choices) -> Answer:
@@ -119,7 +119,10 @@ def read_model(session: Session, spec: ModelSpec, choices: Choices) -> OpenModel
     try:
         return session.reader.open(spec.read_as(answer_for(session, spec, choices).reading))
     except MissingShapeError as error:
-        return Refusal(str(error), inputs=error.examples)
+        # Examples that were not tried are guesses.
+        known = error.examples if error.tried else spec.shapes
+        asked = {name: AskedShape(known.get(name), example) for name, example in error.examples.items()}
+        return Refusal(str(error), inputs=asked)
     except FusionRefusedError as error:
         return Refusal(str(error), _SHOW_AS_WRITTEN)
     except UserError as error:
