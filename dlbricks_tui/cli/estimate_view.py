@@ -23,6 +23,7 @@ from dlbricks_tui.estimate.explanation import (
 from dlbricks_tui.estimate.slowest import slowest
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.models.titles import assumption
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import remarks_on
 from dlbricks_tui.store.labels import label_of
@@ -74,6 +75,7 @@ def estimate_view(
     if found.composed is not None and not found.obstacle:
         yield _compositions(one, found.composed, pen)
         yield from map(Text, engine_remarks([one]))
+        yield from map(Text, filter(None, [assumption(graph.inputs)]))
         yield from _sentences(graph, one, found.composed)
         yield _types(graph, found, pen)
         yield _bricks(graph, found, pen)

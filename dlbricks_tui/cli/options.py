@@ -89,7 +89,7 @@ def add_input_options(parser: Parser) -> None:
         parser,
         "--value",
         "NAME=16000",
-        "the value of an input that is a setting, such as a sampling rate: a number, or several with commas",
+        "the value of an input that is a setting, such as a sampling rate: a number or a text, or several with commas",
     )
 
 

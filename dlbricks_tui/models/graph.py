@@ -13,8 +13,8 @@ from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.runtime.traits import MXNET, Format, Traits
 
 Shape = tuple[int, ...]
-# The value of an input: one number for all elements, or one for each.
-Numbers = tuple[int | float, ...]
+# The value of an input: one number (or text) for all elements, or one for each.
+Numbers = tuple[int | float | str, ...]
 ParamValue = None | bool | int | float | str | tuple["ParamValue", ...]
 Params = tuple[tuple[str, ParamValue], ...]
 
@@ -167,11 +167,15 @@ def _bytes_read(layer: Layer, weight: int) -> int:
 
 
 class GraphInput(NamedTuple):
-    """A data input of the model. `value` is empty if it is not given."""
+    """A data input of the model. `value` is empty if it is not given.
+
+    `assumed` are the names of axes whose size neither the file nor the user says: each has one element.
+    """
 
     name: str
     type: TensorType
     value: Numbers = ()
+    assumed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dlbricks_tui.models.literals import MOST_NUMBERS
 
 _LONGEST_NUMBER = 64
 _SETTINGS = frozenset({"int64", "int32"})
-_EXAMPLE = "NAME=16000 or NAME=1,2,3"
+_EXAMPLE = "NAME=16000, NAME=1,2,3 or NAME=text"
 
 
 class _Range(NamedTuple):
@@ -29,16 +29,20 @@ _LARGEST_FLOATS: Mapping[str, float] = {"float16": 65504.0, "bfloat16": 3.3e38, 
 
 
 def parse_value_option(text: str) -> tuple[str, Numbers]:
-    """Parse `NAME=16000` or `NAME=1,2,3` from the command line."""
-    name, _, numbers = text.rpartition("=")
-    parts = [part.strip() for part in numbers.split(",")] if name and len(numbers) < MOST_NUMBERS * 32 else []
-    found = [_number(part) for part in parts]
-    known = tuple([number for number in found if number is not None])
-    if not known or len(known) < len(found):
+    """Parse `NAME=16000`, `NAME=1,2,3` or `NAME=text` from the command line; a number in quotes is a text."""
+    name, _, values = text.rpartition("=")
+    parts = [part.strip() for part in values.split(",")] if name and len(values) < MOST_NUMBERS * 32 else []
+    numbers = [_number(part) for part in parts]
+    known = tuple([number for number in numbers if number is not None])
+    if not any(parts):
         raise ModelError(f"--value {text[:80]!r} is not {_EXAMPLE}")
-    if len(known) > MOST_NUMBERS:
-        raise ModelError(f"--value {name[:80]!r} has {len(known):,} numbers; the limit is {MOST_NUMBERS:,}")
-    return name, known
+    if len(parts) > MOST_NUMBERS:
+        raise ModelError(f"--value {name[:80]!r} has {len(parts):,} values; the limit is {MOST_NUMBERS:,}")
+    return name, known if len(known) == len(parts) else tuple([_unquoted(part) for part in parts])
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 
 def refuse_unknown_inputs(values: Mapping[str, Numbers], names: list[str], where: str) -> None:
@@ -63,8 +67,9 @@ def refuse_unfit(values: Mapping[str, Numbers], types: Mapping[str, TensorType],
             if not all(isinstance(number, int) and least <= number <= most for number in numbers):
                 raise ModelError(f"{label} takes whole numbers from {least} to {most}; give such a --value")
         elif dtype not in _LARGEST_FLOATS:
-            raise ModelError(f"{label} takes {'text' if dtype == 'object' else dtype}; --value gives numbers only")
-        elif any(abs(number) > _LARGEST_FLOATS[dtype] for number in numbers):
+            if dtype != "object":
+                raise ModelError(f"{label} takes {dtype}, which --value cannot give")
+        elif any(isinstance(number, str) or abs(number) > _LARGEST_FLOATS[dtype] for number in numbers):
             raise ModelError(f"{label} is {dtype}, which cannot hold the given --value")
 
 

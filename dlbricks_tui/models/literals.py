@@ -51,9 +51,11 @@ def parse_tuple(text: str) -> tuple[int | float | None, ...] | None:
 
 
 def numbers_of(document: object) -> Numbers:
-    """Return the numbers of a JSON document: one, or a list; raise ValueError for anything else."""
+    """Return the numbers or texts of a JSON document: one, or a list; raise ValueError for anything else."""
     items = document if isinstance(document, list) else [document]
-    numbers = tuple([it for it in items if type(it) is int or (type(it) is float and math.isfinite(it))])
+    numbers = tuple(
+        [it for it in items if type(it) is int or type(it) is str or (type(it) is float and math.isfinite(it))]
+    )
     if not items or len(numbers) < len(items) or len(numbers) > MOST_NUMBERS:
         raise ValueError("not a number or a list of numbers")
     return numbers

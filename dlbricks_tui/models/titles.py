@@ -1,11 +1,12 @@
 """Short titles of layers: `conv 3x3/2 64`, `max pool 2x2`, `concat of 4`."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from dlbricks_tui.models.graph import GraphInput, Layer, Shape, TensorType
+from dlbricks_tui.models.input_shapes import listed
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.neutral import plain_name
 
@@ -33,8 +34,22 @@ def shape_text(tensor: TensorType) -> str:
 
 
 def input_text(given: GraphInput) -> str:
-    """Return the name of an input, and its value if one is given, as `sr = 16000`."""
-    return f"{given.name} = {','.join(map(str, given.value))}" if given.value else given.name
+    """Return the name of an input, its value if one is given, as `sr = 16000`, and its assumed sizes."""
+    said = f"{given.name} = {','.join(map(str, given.value))}" if given.value else given.name
+    return f"{said} ({_assumed(given)} assumed)" if given.assumed else said
+
+
+def assumption(inputs: Iterable[GraphInput]) -> str:
+    """Return which sizes of inputs are assumed, and how to give others; empty if there are none."""
+    found = [it for it in inputs if it.assumed]
+    sizes = [f"{_assumed(it)} in input {it.name[:80]}" for it in found]
+    # Only first axes are.
+    options = [f"--input {it.name[:80]}={','.join(['SIZE', *map(str, (it.type.shape or ())[1:])])}" for it in found]
+    return f"assumed: {listed(sizes)}; {options[0]} gives another" if found else ""
+
+
+def _assumed(given: GraphInput) -> str:
+    return ", ".join(f"{axis[:80]} = 1" for axis in given.assumed)
 
 
 def _window(layer: Layer) -> list[str]:

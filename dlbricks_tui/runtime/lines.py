@@ -106,6 +106,10 @@ def _number(value: Any) -> float:
     return value
 
 
+def _value(value: Any) -> Any:
+    return value if isinstance(value, str) else _number(value)
+
+
 def _reason(value: Any) -> Reason:
     try:
         return Reason(value)
@@ -204,6 +208,7 @@ _READERS: dict[str, Reader] = {
     "bool": _flag,
     "int": _count,
     "Number": _number,
+    "Value": _value,
     "float": _seconds,
     "Reason": _reason,
     "Tensor": _tensor,

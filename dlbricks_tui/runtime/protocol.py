@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, Union
 
 # A finite number, which may be negative; an `int` in a message is a count.
 Number = float
+# A number, or a text for an input of texts.
+Value = Union[float, str]  # noqa: UP007 - Python 3.7 evaluates it
 
 
 class Tensor(NamedTuple):
@@ -59,9 +61,10 @@ class ArrayType(NamedTuple):
 class Network:
     """A graph to run without further optimisation: a symbol file of unique node names, and the types of its variables.
 
-    `weights` never change. `inputs` are fed, in this order; those in `values` hold these numbers, or one number
-    throughout; all others hold synthetic data. Where `file` names a model file, the worker runs that file with its own
-    weights, and `symbol` and `weights` are empty. The framework optimises the file only if `optimised` is set.
+    `weights` never change. `inputs` are fed, in this order; those in `values` hold these numbers or texts, or
+    one of them throughout; all others hold synthetic data. Where `file` names a model file, the worker runs that file
+    with its own weights, and `symbol` and `weights` are empty. The framework optimises the file only if `optimised` is
+    set.
     """
 
     symbol: str
@@ -69,7 +72,7 @@ class Network:
     weights: Mapping[str, ArrayType]
     file: str = ""
     optimised: bool = False
-    values: Mapping[str, tuple[Number, ...]] = field(default_factory=dict)
+    values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

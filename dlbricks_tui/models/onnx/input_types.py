@@ -11,6 +11,7 @@ from dlbricks_tui.models.onnx.open_axes import (
     Axes,
     axes_of,
     batch_axes,
+    counts_images,
     named_sizes,
     resized,
     shape_of_value,
@@ -23,11 +24,22 @@ if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
 
+# Types of inputs that no runtime is fed here.
+_NO_TENSORS = {
+    "sequence_type": "a sequence",
+    "optional_type": "optional",
+    "map_type": "a map",
+    "sparse_tensor_type": "a sparse tensor",
+}
+
+
 class InputTypes(NamedTuple):
     """The type of each input by name, and the batch size that they amount to."""
 
     types: Mapping[str, TensorType]
     batch_size: int
+    # The names of axes of one element, by input, where the name is not that of a batch and nothing says the size.
+    assumed: Mapping[str, tuple[str, ...]]
 
 
 def input_types(
@@ -43,6 +55,13 @@ def input_types(
     An open axis has the size that is given for its name in any input. Otherwise a first axis, or one named batch, means
     one image. A batch size replaces the sizes of all open batch axes.
     """
+    for it in inputs:
+        kind = _NO_TENSORS.get(it.type.WhichOneof("value") or "")
+        if kind:
+            raise ModelError(
+                f"{where}: input {it.name[:80]!r} is {kind}, and values are made up for tensors only: export the model "
+                "with an input of a tensor for each part"
+            )
     names = [it.name for it in inputs]
     for name in given:
         if name not in names:
@@ -72,7 +91,18 @@ def input_types(
     found = {name: shape for name, shape in shapes.items() if shape is not None}
     refuse_too_large(found, MOST_ELEMENTS, "ONNX Runtime", where)
     types = {it.name: TensorType(found[it.name], dtype_name(it.type.tensor_type.elem_type)) for it in inputs}
-    return InputTypes(types, _batch_size(found, places))
+    assumed = (
+        {}
+        if batch_size is not None
+        else {
+            name: tuple(
+                [axis for axis in its if isinstance(axis, str) and axis not in sizes and not counts_images(axis)]
+            )
+            for name, its in axes.items()
+            if its is not None and name not in stated and name not in values
+        }
+    )
+    return InputTypes(types, _batch_size(found, places), assumed)
 
 
 def _refuse_other_ranks(axes: Mapping[str, Axes | None], stated: Mapping[str, Shape], where: str) -> None:

@@ -83,6 +83,8 @@ class _Model(NamedTuple):
     # The values of some inputs.
     values: Mapping[str, Numbers]
     batch_size: int
+    # The names of axes whose size is assumed, by input.
+    assumed: Mapping[str, tuple[str, ...]]
 
     def analysis(self, file: OnnxFile, conditions: Mapping[str, bool]) -> Analysis:
         """Return the analysis of a graph of the model, given the known conditions of each `If`."""
@@ -97,7 +99,12 @@ class _Model(NamedTuple):
     def graph(self, found: OnnxGraph, level: Level) -> LayerGraph:
         """Return the layers at a level."""
         graph = build_onnx_graph(found, self.name, level)
-        inputs = tuple([it._replace(value=self.values.get(it.name, ())) for it in graph.inputs])
+        inputs = tuple(
+            [
+                it._replace(value=self.values.get(it.name, ()), assumed=self.assumed.get(it.name, ()))
+                for it in graph.inputs
+            ]
+        )
         return replace(graph, inputs=inputs, batch_size=self.batch_size)
 
 
@@ -136,9 +143,9 @@ class OnnxLoader:
             beside = checked_array_file_sizes(file, path, name)
             stated = stated_inputs(file.metadata)
             values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
-            inputs, batch = input_types(file.inputs, given, known, values, batch_size, name)
+            inputs, batch, assumed = input_types(file.inputs, given, known, values, batch_size, name)
             refuse_unfit(values, inputs, name)
-            model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values}, batch)
+            model = _Model(name, path, content, inputs, {**compared_numbers(file, inputs), **values}, batch, assumed)
             found = _written(file, model, self._analysed(file, model, Level.WRITTEN), self._traits)
             written = model.graph(found, Level.WRITTEN)
             if level is Level.FUSED:
@@ -184,7 +191,7 @@ class OnnxLoader:
         values, known = {**stated.values, **values}, {**stated.shapes, **source.inputs}
         weights = {it.name: type_of_weight(it) for it in file.weights if is_external(it)}
         try:
-            inputs, _ = input_types(file.inputs, given, known, values, None, source.name)
+            inputs = input_types(file.inputs, given, known, values, None, source.name).types
         except ModelError as error:
             return str(error)
         values = {**compared_numbers(file, inputs), **values}

@@ -94,6 +94,11 @@ def batch_axes(declared: Mapping[str, Axes | None]) -> dict[str, int]:
     return found
 
 
+def counts_images(axis: str) -> bool:
+    """Return whether an open axis has no name, or one that says that it counts images or sentences."""
+    return not axis or names_a_batch(axis) or axis.lower() in _BATCH_LETTERS or "+" in axis
+
+
 def _is_batch_after_length(axes: Axes) -> bool:
     return len(axes) > 1 and names_a_length(str(axes[0])) and str(axes[1]).lower() in _BATCH_LETTERS
 

@@ -116,7 +116,9 @@ def tensors_of(
     for name, shape in zip(unsized, held, strict=False):
         if shape is not None:
             types[name] = TensorType(tuple(map(int, shape.numbers)), types[name].dtype)
-    numbers = {name: it.numbers for name, it in zip(few, held[len(unsized) :], strict=True) if it and it.numbers}
+    numbers: dict[str, Numbers] = {
+        name: it.numbers for name, it in zip(few, held[len(unsized) :], strict=True) if it and it.numbers
+    }
     return Tensors(types, numbers, frozenset(unsized))
 
 

@@ -73,6 +73,6 @@ def stored_settings(values: Mapping[str, Numbers], inputs: Mapping[str, TensorTy
 
     for name, numbers in values.items() if inputs.keys() > values.keys() else ():
         shape, dtype = inputs[name]
-        if shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS:
+        if shape is not None and 0 < prod(shape) <= _MOST_ELEMENTS and dtype != "object":
             kind = tensor_dtype_to_np_dtype(dtype_number(dtype))
             yield from_array(numpy.resize(numpy.array(numbers, kind), shape), name)

@@ -40,7 +40,8 @@ def stating(inputs: Mapping[str, GraphInput]) -> str:
     said: dict[str, dict[str, Any]] = {}
     for name, given in inputs.items():
         said[name] = {} if given.type.shape is None else {"shape": given.type.shape}
-        if given.value and len(given.value) <= MOST_NUMBERS:
+        # Texts do not travel.
+        if given.value and len(given.value) <= MOST_NUMBERS and not any(isinstance(it, str) for it in given.value):
             said[name]["value"] = given.value
     return json.dumps(said, separators=(",", ":"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -190,8 +190,8 @@ def _varint(content: memoryview, place: int) -> tuple[int, int]:
 _IR_VERSION, _OPSET = 8, 13
 # Data types by ONNX's numbers.
 _FLOAT, _INT64, _STRING = 1, 7, 8
-# The field numbers of an attribute's type, and the number of the type.
-_KIND, _INT_KIND = 20, 2
+# The field number of an attribute's type, and the numbers of two types.
+_KIND, _INT_KIND, _TENSOR_KIND = 20, 2, 4
 _TEXT, _NUMBER = 2, 0
 
 
@@ -206,6 +206,16 @@ def as_texts() -> bytes:
     """Return a model that turns an array `data` of 64-bit integers into texts."""
     to = _message(5, _text(1, "to") + _number(3, _STRING) + _number(_KIND, _INT_KIND))
     return _model(_text(4, "Cast") + to, _number(1, _INT64))
+
+
+def text_array(texts: Sequence[str], shape: Sequence[int]) -> bytes:
+    """Return a model without inputs that puts out these texts."""
+    strings = b"".join(_text(6, it) for it in texts)
+    tensor = b"".join(_number(1, size) for size in shape) + _number(2, _STRING) + strings
+    value = _message(5, _text(1, "value") + _message(5, tensor) + _number(_KIND, _TENSOR_KIND))
+    node = _message(1, _text(2, "result") + _text(4, "Constant") + value)
+    graph = node + _text(2, "texts") + _message(12, _text(1, "result"))
+    return _number(1, _IR_VERSION) + _message(7, graph) + _message(8, _number(2, _OPSET))
 
 
 def _model(op: bytes, tensor: bytes) -> bytes:

@@ -35,7 +35,8 @@ class OnnxOnly(NamedTuple):
 
 def _upper_halves(shape: tuple[int, ...], filling: Filling) -> Any:
     """Return the upper halves of 32-bit floats, which are bfloat16."""
-    return (filling(shape, "float32").view(numpy.uint32) >> 16).astype(numpy.uint16)
+    # Of a single number, numpy makes a scalar, which no framework takes.
+    return numpy.asarray(filling(shape, "float32").view(numpy.uint32) >> 16, numpy.uint16)
 
 
 def _bytes_of(byte: int) -> Callable[[tuple[int, ...], Filling], Any]:

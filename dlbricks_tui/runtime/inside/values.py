@@ -16,7 +16,7 @@ import numpy
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
 from dlbricks_tui.runtime.inside.symbol_file import SymbolNodes
-from dlbricks_tui.runtime.protocol import ArrayType, Reason
+from dlbricks_tui.runtime.protocol import ArrayType, Reason, Value
 
 
 def array_bytes(arrays: Iterable[ArrayType]) -> int:
@@ -75,8 +75,10 @@ def sampled_values(shape: tuple[int, ...], dtype: str) -> Any:
     return numpy.random.default_rng(VALUES).standard_normal(shape).astype(dtype)
 
 
-def given_values(shape: tuple[int, ...], dtype: str, numbers: Sequence[float]) -> Any:
-    """Return an array of these numbers, or of one number throughout."""
+def given_values(shape: tuple[int, ...], dtype: str, numbers: Sequence[Value]) -> Any:
+    """Return an array of these numbers or texts, or of one of them throughout."""
+    if any(isinstance(it, str) for it in numbers):
+        numbers, dtype = [str(it) for it in numbers], "object"
     return numpy.resize(numpy.array(numbers, dtype), shape)
 
 
