@@ -135,7 +135,14 @@ class ListedModels:
         file = source if choices.format is None else source.in_format(choices.format)
         shapes, values = self.shapes.get(id_of(source), {}), self.values.get(id_of(source), {})
         return ModelSpec(
-            file, choices.level, choices.cutting, shapes, choices.batch, choices.precision, choices.kernels, values=values
+            file,
+            choices.level,
+            choices.cutting,
+            shapes,
+            choices.batch,
+            choices.precision,
+            choices.kernels,
+            values=values,
         )
 
     def take(self, source: ModelSource, given: GivenInputs) -> None:

@@ -121,9 +121,7 @@ def test_an_input_of_texts_takes_texts_and_others_do_not(tmp_path: Path) -> None
 def test_an_input_that_is_no_tensor_is_refused_in_one_line(tmp_path: Path) -> None:
     made = with_rate()
     made.graph.input.append(make_tensor_sequence_value_info("words", TensorProto.FLOAT, (2,)))
-    with pytest.raises(
-        ModelError, match=r"^net: input 'words' is a sequence, and values are made up for tensors"
-    ):
+    with pytest.raises(ModelError, match=r"^net: input 'words' is a sequence, and values are made up for tensors"):
         read(tmp_path, made)
 
 
