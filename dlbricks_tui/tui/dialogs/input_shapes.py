@@ -90,7 +90,7 @@ class InputShapesScreen(Dialog["GivenInputs"]):
             try:
                 if asked.is_number:
                     shapes[name] = ()
-                    values.update([parse_value_option(f"{name}={text}")] if text else [])
+                    values.update([_number(name, text)] if text else [])
                 elif text:
                     shapes[name] = parse_input(f"{name}={text}")[1]
                 else:
@@ -128,6 +128,13 @@ def _read(read: Callable[[], Inputs]) -> tuple[Inputs, str]:
     except UserError as error:
         return {}, str(error)
     return inputs, "" if inputs else "The model has no inputs."
+
+
+def _number(name: str, text: str) -> tuple[str, Numbers]:
+    found = parse_value_option(f"{name}={text}")
+    if len(found[1]) != 1 or isinstance(found[1][0], str):
+        raise ModelError("no single number")
+    return found
 
 
 def _label(name: str, asked: AskedShape, width: int) -> tuple[Line, ...]:
