@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.errors import FusionRefusedError, MissingShapeError, ModelError
 from dlbricks_tui.models.frameworks import Frameworks
@@ -43,15 +44,19 @@ def model_of(inputs: Sequence[str], folder: Path) -> Path:
 def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[ModelSpec]:
     """Record the specs with given shapes; a sample is opened instead, as the framework would take long."""
     specs: list[ModelSpec] = []
-    as_it_is = ModelReader.open
+    alexnet, open_as_it_is, decompose_as_it_is = sample("alexnet"), ModelReader.open, ModelReader.decompose_model
 
     def open_(reader: ModelReader, wish: ModelSpec) -> OpenModel:
         if not wish.shapes:
-            return as_it_is(reader, wish)
+            return open_as_it_is(reader, wish)
         specs.append(wish)
-        return replace(sample("alexnet"), spec=wish)
+        return replace(alexnet, spec=wish)
+
+    def decompose_(reader: ModelReader, wish: ModelSpec) -> Decomposition:
+        return alexnet.decomposition if wish.shapes else decompose_as_it_is(reader, wish)
 
     monkeypatch.setattr(ModelReader, "open", open_)
+    monkeypatch.setattr(ModelReader, "decompose_model", decompose_)
     return specs
 
 
@@ -115,7 +120,7 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
 ) -> None:
     read = ModelReader.inputs
 
-    def refused(reader: ModelReader, wish: ModelSpec) -> OpenModel:
+    def refused(reader: ModelReader, wish: ModelSpec) -> Decomposition:
         raise FusionRefusedError("open: it cannot be fused")
 
     path = model_of(["x"], tmp_path)
@@ -126,7 +131,7 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
         return read(reader, wish)
 
     with monkeypatch.context() as patched:
-        patched.setattr(ModelReader, "open", refused)
+        patched.setattr(ModelReader, "decompose_model", refused)
         patched.setattr(ModelReader, "inputs", slowly)
         app = app_on(measured)
         async with running(app) as pilot:
@@ -205,10 +210,10 @@ async def test_a_single_number_takes_its_value(
 async def test_shapes_that_the_model_runs_with_are_offered(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(reader: ModelReader, wish: ModelSpec) -> OpenModel:
+    def refuse(reader: ModelReader, wish: ModelSpec) -> Decomposition:
         raise MissingShapeError("net does not say the shape of: x", {"x": (2, 1, 128)}, tried=True)
 
-    monkeypatch.setattr(ModelReader, "open", refuse)
+    monkeypatch.setattr(ModelReader, "decompose_model", refuse)
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter")
         assert values(pilot) == ["2,1,128"]
@@ -228,10 +233,10 @@ async def test_remembered_shapes_are_reset(measured: DataFolder, tmp_path: Path,
 async def test_a_fusion_failure_names_the_key_that_shows_written_layers(
     measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(reader: ModelReader, wish: ModelSpec) -> OpenModel:
+    def refuse(reader: ModelReader, wish: ModelSpec) -> Decomposition:
         raise FusionRefusedError("net: its branches disagree")
 
-    monkeypatch.setattr(ModelReader, "open", refuse)
+    monkeypatch.setattr(ModelReader, "decompose_model", refuse)
     async with running(app_on(measured)) as pilot:
         await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter")
         assert "net: its branches disagree" in screen_text(pilot)
