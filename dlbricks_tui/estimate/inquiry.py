@@ -65,20 +65,18 @@ class Inquiry:
         system: str,
         runtime: str | None,
         counts: Callable[[str], bool] | None = None,
-        prefers: Callable[[str], bool] | None = None,
     ) -> SystemEstimate | None:
         """Return the estimate on a system; None if there are no results.
 
         Without a runtime it is by the one of the model's framework that covers most, of those that `counts` allows by
         their identities: models of several formats share bricks. By default, those that compute in the usual precision
-        with any of their kernels count. Of those that cover as much, one that `prefers` allows comes first. A model
-        without measured bricks may still have been timed end to end.
+        with any of their kernels count. A model without measured bricks may still have been timed end to end.
         """
         counts = counts or (of_usual_variant if runtime is None else any_runtime)
         offers = [it for it in self.offers if counts(it.way.runtime)]
         if runtime is None:
             offers = offers_for(offers, self.decomposition.graph.traits, by_id(self._store.runtimes()))
-        offer = best_offer(offers, system, runtime, prefers)
+        offer = best_offer(offers, system, runtime)
         way = self._only_timed(system, runtime, counts) if offer is None else offer.way
         return None if way is None else self.by(way)
 

@@ -34,17 +34,11 @@ def find_runtime(wanted: str, runtimes: Mapping[str, Runtime]) -> str:
     return _find("runtime", wanted, runtimes, lambda runtime: (runtime.id, runtime.name))
 
 
-def best_offer(
-    offers: Iterable[Offer], system: str, runtime: str | None, prefers: Callable[[str], bool] | None = None
-) -> Offer | None:
-    """Return the way on a system (and runtime) that covers most of the model.
+def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Offer | None:
+    """Return the way on a system (and runtime) that covers most of the model, of equal ones an own and then the newest."""
 
-    Of equal ones it is an own one, by a runtime whose identity is preferred, and then the newest.
-    """
-
-    def rank(offer: Offer) -> tuple[int, int, bool, int, Way]:
-        preferred = prefers is not None and prefers(offer.way.runtime)
-        return (offer.sequences, offer.trust, preferred, offer.newest, offer.way)
+    def rank(offer: Offer) -> tuple[int, int, int, Way]:
+        return (offer.sequences, offer.trust, offer.newest, offer.way)
 
     fitting = [offer for offer in offers if offer.way.system == system and runtime in (None, offer.way.runtime)]
     return max(fitting, key=rank, default=None)
