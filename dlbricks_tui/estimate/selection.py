@@ -35,7 +35,7 @@ def find_runtime(wanted: str, runtimes: Mapping[str, Runtime]) -> str:
 
 
 def best_offer(offers: Iterable[Offer], system: str, runtime: str | None) -> Offer | None:
-    """Return the way on a system (and runtime) that covers most of the model, of equal ones an own and then the newest."""
+    """Return the way on a system (and runtime) that covers most of the model, of equal ones an own, then the newest."""
 
     def rank(offer: Offer) -> tuple[int, int, int, Way]:
         return (offer.sequences, offer.trust, offer.newest, offer.way)
