@@ -1,5 +1,7 @@
 """Shapes of data inputs: as users write them and as messages show them. Shapes and values are remembered."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
@@ -7,14 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from dlbricks_tui.atomic_write import in_turn, write_atomically
 from dlbricks_tui.models.errors import MissingShapeError, ModelError
 from dlbricks_tui.models.graph import Numbers, Shape
-from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.models.literals import LiteralError, numbers_of, parse_tuple
 from dlbricks_tui.regular_files import open_regular, read_json
+
+if TYPE_CHECKING:
+    from dlbricks_tui.models.library import ModelSource
 
 # The limit of numpy, and so of MXNet and ONNX Runtime.
 MOST_AXES = 32

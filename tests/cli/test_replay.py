@@ -35,7 +35,7 @@ def test_lines_come_after_ten_seconds_of_the_run(data: DataFolder, capsys: pytes
     put_run(data, [*in_the_middle(), ended()], State.FINISHED)
     assert replay(data, *FAST) == 0
     # The run takes half a minute, the replay no time.
-    assert sum(" done, " in line for line in capsys.readouterr().err.splitlines()) >= 1
+    assert sum(" of 40 bricks, " in line for line in capsys.readouterr().err.splitlines()) >= 1
 
 
 def test_the_document_has_what_the_events_tell(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> None:

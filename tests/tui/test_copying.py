@@ -47,7 +47,7 @@ from tests.tui.application import LIBRARY, NARROW, app_on, press, running, scree
 from tests.tui.results import OTHER_SYSTEM, graph_of, store_run
 from tests.tui.snapshots import check_all
 from tests.tui.stored_results import RESULTS
-from tests.tui.test_analysis_screen import ONE_THREAD
+from tests.tui.test_analysis_screen import ONE_THREAD, TWO_THREADS
 from tests.tui.test_fleet_screen import fleet_screen
 from tests.tui.test_run_screens import shows
 from tests.tui.test_scenario_screen import scenario_screen, store_load_test
@@ -127,7 +127,7 @@ async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured:
         await press(pilot, "slash", '"resnet18"', "enter", "enter", "1", "slash", "escape")
         await press(pilot, "2", "e")
         heading, rows = models = table(pilot, ModelsPanel)
-        assert heading == ("model", "task", "layers", "unique", "age", "est. ms")
+        assert heading == ("model", "task", "layers", "unique", "age", "ms")
         assert sorted(column_of(models, "model")) == sorted(LIBRARY)
         assert [row[-1] for row in rows if row[0] == "resnet18_v1"] != ["·"]
         parts = table(pilot, TreePanel)
@@ -182,7 +182,7 @@ async def test_copies_of_the_systems_have_all_systems_machines_and_findings(meas
 async def test_copies_of_the_analysis_have_all_what_ifs_and_layers(new: DataFolder) -> None:
     store_run(new, ["squeezenet1.1"])
     store_run(new, ["squeezenet1.1"], runtime=ONE_THREAD, factor=0.75)
-    async with running(app_on(new), NARROW) as pilot:
+    async with running(app_on(new, TWO_THREADS), NARROW) as pilot:
         await press(pilot, "slash", '"squeezenet1.1"', "enter", "enter", "0")
         what_ifs = table(pilot, WhatIfsPanel)
         assert what_ifs[0] == ("what if", "ms", "gain", "95 %", "proved")

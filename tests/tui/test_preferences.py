@@ -163,7 +163,7 @@ async def test_removing_the_theme_in_use_selects_the_first_one(new: DataFolder) 
 
 async def test_a_changed_key_replaces_the_default_key(measured: DataFolder) -> None:
     app = app_with(measured, '[keys]\n"app.next_theme" = "ctrl+t"\n"app.show_help" = ["f5", "f6"]\n')
-    async with running(app, (160, 90)) as pilot:
+    async with running(app, (160, 110)) as pilot:
         await press(pilot, "t")
         assert app.theme == "dark"
         await press(pilot, "ctrl+t")

@@ -34,10 +34,10 @@ from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, eventually, press, running, screen_text, settled
+from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
-from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN, analysis_screen
+from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN, TWO_THREADS, analysis_screen
 
 # It takes the order, writes each line of a file, and then waits until a second file is there.
 SCRIPT = """
@@ -126,7 +126,7 @@ async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row
 
 
 async def test_a_key_cancels_the_proof(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster), NARROW) as pilot:
+    async with running(app_on(faster, TWO_THREADS), NARROW) as pilot:
         await press(pilot, *OPEN, "3")
         await pilot.press("p")
         writes(folder, "first", ProofWaits("run r1 of a colleague"))
@@ -139,7 +139,7 @@ async def test_a_key_cancels_the_proof(faster: DataFolder, folder: Path) -> None
 
 
 async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster), WIDE) as pilot:
+    async with running(app_on(faster, TWO_THREADS), WIDE) as pilot:
         await press(pilot, *OPEN, "3")
         await pilot.press("p")
         await eventually(pilot, (folder / "pid").exists)
@@ -147,7 +147,7 @@ async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(fa
         await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
         await tells(pilot, "The proof goes on in the background")
     assert not ended(folder)
-    async with running(DlbricksApp(Session(faster, faster.path / "samples"), WRITTEN), WIDE) as pilot:
+    async with running(DlbricksApp(Session(faster, faster.path / "samples"), TWO_THREADS), WIDE) as pilot:
         await press(pilot, *OPEN[:-1])
         await pilot.press(OPEN[-1])
         writes(folder, "first", ROUNDS)

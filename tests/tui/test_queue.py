@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue, Kind, Task, Ticket, host_queue
+from dlbricks_tui.host.queue import HostQueue, Kind, Place, Task, Ticket, host_queue
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.bar import status_lines
@@ -17,7 +17,8 @@ from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.host.lines import Work
 from tests.runs.live_runs import put_run, started
-from tests.tui.application import NARROW, app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, app_on, eventually, press, running, screen_text, showing
+from tests.tui.snapshots import check_all
 from tests.tui.test_run_lines import text_of
 
 MODEL = "squeezenet1.1"
@@ -84,6 +85,16 @@ async def test_the_box_lists_the_line_and_cancels_work(known: DataFolder, line: 
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
     trace.kill()
+
+
+async def test_the_boxes_match_their_snapshots(new: DataFolder) -> None:
+    waiting = Place(4711, "trace", "alexnet", "", "/their/data", "someone")
+    measuring = Place(4700, "run", MODEL, "20261128-1", "/my/data", "me", measures=True, share=0.41)
+    places = (measuring, waiting)
+    async with showing(new, lambda session: QueueScreen(places, session.data)) as pilot:
+        await check_all(pilot, "queue")
+    async with showing(new, lambda _: CancelWorkScreen(waiting)) as pilot:
+        await check_all(pilot, "queue-cancel")
 
 
 async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:

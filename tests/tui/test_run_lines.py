@@ -472,7 +472,7 @@ def test_a_registered_runtime_runs_where_ours_has_no_framework(
 
     monkeypatch.setattr(metadata, "version", gone)
     found = sources("alexnet")
-    assert request_for(found, {}, settings_for(Choices(), found, data, Config()), data).runtime == PAPER
+    assert request_for(found, {}, settings_for(Choices(), found, data, Config()), data).runtime.name == PAPER.name
 
 
 def test_a_run_refuses_models_with_different_input_shapes(data: DataFolder) -> None:

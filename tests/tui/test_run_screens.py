@@ -462,7 +462,6 @@ async def test_a_run_is_started_watched_paused_continued_and_cancelled(
         (folder,) = launched
         request = read_request(folder.request_file)
         assert (request.level, request.cutting.granularity, request.end_to_end) == (Level.WRITTEN, 2, True)
-        assert "G 2" in screen_text(pilot)
         await shows(pilot, " running ")
         await press(pilot, "5")
         await shows(pilot, " bricks")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.tui.lines import Line, Span, column, line, number_column
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.answers import answer_words, faster_words
-from dlbricks_tui.wording.doubts import doubts_about
 from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
 
 if TYPE_CHECKING:
@@ -127,7 +126,9 @@ def answer_lines(
     composed, whole = found.estimate.composed, found.end_to_end
     if composed is None or found.estimate.is_partial or not composed.sequential_ms:
         return
+    # Loaded here: the first screen needs no bricks.
     from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.wording.doubts import doubts_about
 
     interval = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
     is_predicted = found.estimate.coverage.predicted > 0

@@ -100,8 +100,8 @@ class PartLatencies:
 
         latency_ms = milliseconds(within(self._paid_ps))
         if region is self._nesting.root:
-            # The latency of the model includes the call everywhere.
-            latency_ms += self.call_ms
+            # The latency of the model includes the call everywhere. Too few layers make no figure of it.
+            latency_ms = latency_ms + self.call_ms if self._total_ms else 0.0
         return PartLatency(
             latency_ms,
             latency_ms / self._total_ms if self._total_ms else 0.0,
