@@ -170,6 +170,8 @@ async def test_the_box_shows_what_it_waits_for_and_closing_it_ends_the_waiting(
         try:
             while True:
                 check()
+                # The interface gets the interpreter between two looks.
+                left.wait(0.001)
         finally:
             left.set()
 
