@@ -291,7 +291,7 @@ def test_a_trace_whose_file_cannot_be_written_is_stored_all_the_same(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dlbricks_tui.answers.traces.tracing.replace_file", full)
+        patched.setattr("dlbricks_tui.answers.traces.tracing.write_named", full)
         status, out, err = trace("--quiet")
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert "dlbricks trace --from 20261127-071500-ab12 -o FILE" in err

@@ -273,7 +273,7 @@ def test_a_graph_that_cannot_be_written_is_refused_in_one_line(capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ("sr", "--value 'sr' is not NAME=16000 or NAME=1,2,3"),
+        ("sr", "--value 'sr' is not NAME=16000, NAME=1,2,3 or NAME=text"),
         ("rate=1", "silero_vad has no input 'rate'; its inputs are: input, state, sr"),
         ("sr=1,2", "silero_vad: input 'sr' is a single number; its --value has 2 numbers, give 1"),
     ],

@@ -112,7 +112,7 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b"# caf\xe9\n")
     with pytest.raises(ConfigError, match="is not UTF-8 text: invalid continuation byte at byte 5"):
         Sources(tmp_path / "latin.toml", {}).read()
-    with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match="cannot be read: it is a directory"):
         Sources(tmp_path, {}).read()
 
 

@@ -167,14 +167,15 @@ def test_a_fused_and_a_written_model_are_timed_separately(model: Path, capsys: p
     assert len({it.model for it in timed}) == 2
 
 
-def test_a_model_that_does_not_run_at_all_is_a_failure_with_a_reason(
+def test_a_model_that_does_not_run_with_given_shapes_is_refused_with_shapes_that_work(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = saved(model.parent, unfusable(), "odd")
     asked = ["run", str(path), "--input", "x=1,5", "--end-to-end", "--fixed-runs", "6", "--calibrate", "never"]
-    status, found, told = dlbricks(model, capsys, *asked)
-    assert (status, found["end_to_end"]["failed"]) == (1, 1)
-    assert "failed: odd end to end" in told
+    status, _, told = dlbricks(model, capsys, *asked)
+    assert status == 2
+    assert "odd does not run with x=1,5: " in told
+    assert told.rstrip().endswith("; the model runs with --input x=1,8")
 
 
 @pytest.mark.soak
