@@ -1,6 +1,4 @@
-import platform
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +7,7 @@ from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.results import runtime_record
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime, Settings
-from dlbricks_tui.runtime.traits import MXNET, ONNX_RUNTIME
+from dlbricks_tui.runtime.traits import MXNET
 
 # MXNet and we have one OpenMP, as a process has the libraries of a name once.
 ASKING = """
@@ -26,22 +24,9 @@ def of(framework: str, settings: Settings) -> Runtime:
     return Runtime("it", "/python", framework, "1.0", "3.11.2", settings)
 
 
-@pytest.mark.parametrize(
-    ("framework", "machine", "cores", "threads"),
-    [
-        (MXNET.framework, "x86_64", 8, 4),
-        (MXNET.framework, "x86_64", 1, 1),
-        (MXNET.framework, "aarch64", 8, 8),
-        (ONNX_RUNTIME.framework, "x86_64", 8, 8),
-    ],
-)
-def test_a_framework_without_settings_uses_its_default_threads(
-    framework: str, machine: str, cores: int, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(platform, "machine", lambda: machine)
-    host = replace(fingerprint(), cores=cores)
-    assert runtime_record(of(framework, Settings()), host).threads == threads
-    assert runtime_record(of(framework, Settings(threads=3)), host).threads == 3
+def test_the_record_of_a_runtime_has_its_threads_or_none_where_they_are_not_known() -> None:
+    assert runtime_record(of(MXNET.framework, Settings(threads=3)), fingerprint()).threads == 3
+    assert runtime_record(of(MXNET.framework, Settings()), fingerprint()).threads == 0
 
 
 @pytest.mark.mxnet

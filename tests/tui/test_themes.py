@@ -158,7 +158,7 @@ def test_an_unreadable_theme_file_is_refused(tmp_path: Path) -> None:
     themes, refused = read_themes(tmp_path)
     assert not themes
     assert [str(error).split(" ", 2)[2] for error in refused] == [
-        "cannot be read: Is a directory",
+        "cannot be read: it is a directory",
         "is not UTF-8 text: invalid continuation byte at byte 5",
     ]
 

@@ -143,6 +143,7 @@ async def test_the_order_has_the_settings_of_the_box(
         # The next box begins with the settings of the last trace.
         await pilot.press("x", "y")
         await eventually(pilot, process.has_ended)
+        await eventually(pilot, lambda: any("cancelled" in note.message for note in pilot.app._notifications))
         await press(pilot, "m")
         assert "primitive" in screen_text(pilot) and " 7 " in screen_text(pilot)
 
