@@ -1,5 +1,4 @@
 import re
-import time
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -30,10 +29,10 @@ from dlbricks_tui.tui.workbench.estimate_rows import (
 )
 from dlbricks_tui.tui.workbench.next_steps import KnownAlready, next_steps
 from dlbricks_tui.wording.numbers import age
-from tests.tui.application import MEASURED_ONLY, WRITTEN
+from tests.tui.application import MEASURED_ONLY, NOW, WRITTEN
 from tests.tui.results import OTHER_SYSTEM, RUNTIME, WHEN, graph_of, source_called, store_run
 
-AGE = age(time.time() - datetime.fromisoformat(WHEN).timestamp())
+AGE = age(NOW - datetime.fromisoformat(WHEN).timestamp())
 AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 

@@ -141,6 +141,8 @@ def test_the_only_measured_combination_is_not_called_the_best() -> None:
     assert ranking_answer(alone).startswith("Only onnxruntime was measured: 10.00 ms, ")
     assert ranking_answer(alone).endswith("per second; 1 other was not.")
     quicker = called(predicted(5.0, 4.9, 5.1), "mxnet")
-    assert "mxnet is predicted to be best: ~" in ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker])))
+    assert ranking_answer(Ranking("net", "c5.xlarge", ranked([one, quicker]))).startswith(
+        "Only onnxruntime was measured"
+    )
     two = [called(timed(1, ms), name) for ms, name in ((10.0, "onnxruntime"), (20.0, "mxnet"))]
     assert "onnxruntime is best: " in ranking_answer(Ranking("net", "c5.xlarge", ranked(two)))

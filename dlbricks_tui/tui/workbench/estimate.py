@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.tui.ages import now
+from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import Line, Span, line, spread, width_of
@@ -318,7 +318,7 @@ class Headline(LineBar):
         return [
             name,
             line(Span(f" {figure_text(found)}", "strong")),
-            line(Span(f" {origin_words(found, now())}", "muted")),
+            line(Span(f" {origin_words(found, ages.now())}", "muted")),
             line(Span(f" {combination_words(found)}{on}{chosen}", "muted")),
         ]
 

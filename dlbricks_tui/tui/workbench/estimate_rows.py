@@ -7,7 +7,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.tui.ages import measured_ago, now
+from dlbricks_tui.tui import ages
+from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import (
@@ -183,7 +184,7 @@ def _answer(view: EstimateView, width: int, on: str) -> Iterator[Line]:
     """Yield the answer, unless there is none at all: then the lines below say what to do."""
     found = view.system_estimate
     if found.figure is not None or (found.is_measured and not found.estimate.obstacle):
-        yield from answer_lines(found, width, now(), chosen=view.is_chosen, fastest=view.fastest, on=on)
+        yield from answer_lines(found, width, ages.now(), chosen=view.is_chosen, fastest=view.fastest, on=on)
 
 
 def _what_next(view: EstimateView, under_way: UnderWay, shown: Shown) -> Iterator[Line]:
