@@ -137,7 +137,7 @@ def _with_results(data: DataFolder) -> list[str]:
 
 
 class _Progress:
-    """What the report is doing, a line every few seconds, as its work may take minutes."""
+    """Progress of a report: a line every few seconds, as its work may take minutes."""
 
     def __init__(self, first: str) -> None:
         narrate(first)

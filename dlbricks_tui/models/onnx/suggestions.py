@@ -63,7 +63,7 @@ def implied_axes(file: OnnxFile) -> dict[str, Axes | None]:
 
 
 class _Implied:
-    """What the nodes of a graph imply about the inputs that they read."""
+    """Facts about the inputs of a graph that follow from the nodes that read them."""
 
     def __init__(self, axes: dict[str, Axes | None]) -> None:
         self.axes = axes
