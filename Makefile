@@ -22,7 +22,7 @@ TOUR := build/tour
 # What people wait for; the other benchmarks take longer, or ask for a quiet host.
 BENCHMARKS := startup samples reading estimate store_scale tui_workbench tui_tree tui_results report
 
-.PHONY: run tour test check soak samples bench accuracy docs reference screenshots format clean
+.PHONY: run tour test check matrix soak samples bench accuracy docs reference screenshots format clean
 
 run: $(INSTALLED)
 	@if [ -t 0 ] && [ -t 1 ] && [ -t 2 ]; then $(BIN)/dlbricks; else $(MAKE) --no-print-directory tour; fi
@@ -47,6 +47,10 @@ check: $(INSTALLED_DEV)
 # The documentation as a site in build/site, which opens from disk: build/site/index.html. A broken link is an error.
 docs: $(INSTALLED_DEV)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# `make test` on every installed Python from 3.10 to 3.14, in environments of their own, and a table of how they ended.
+matrix:
+	@$(PYTHON) -m tests.matrix
 
 soak: $(INSTALLED_DEV)
 	$(BIN)/python -m pytest -q -m "soak or hypothesis" --hypothesis-profile thorough

@@ -112,12 +112,12 @@ class _Simulation:
     @property
     def tests(self) -> int:
         """The number of tests."""
-        return self.service.shape[1]
+        return int(self.service.shape[1])
 
     @property
     def queries(self) -> int:
         """The queries of each test."""
-        return self.service.shape[2]
+        return int(self.service.shape[2])
 
     @property
     def capacity(self) -> Numbers:

@@ -204,7 +204,7 @@ def latencies_since_due(answered: Sequence[Answered], rate: float) -> Latencies:
     ordered = sorted(answered, key=lambda it: it.received_ns)
     received_ns = np.array([it.received_ns for it in ordered], dtype=np.int64)
     due_ns = np.rint(unit_schedule(len(ordered)) * (_NS_PER_SECOND / rate)).astype(np.int64)
-    began_ns = (received_ns - due_ns).min()
+    began_ns = np.min(received_ns - due_ns)
     delays_ns = received_ns - due_ns - began_ns
     latencies_ns = delays_ns + np.array([it.latency_ns for it in ordered], dtype=np.int64)
     seconds = (due_ns + latencies_ns).max() / _NS_PER_SECOND

@@ -307,7 +307,7 @@ class Index:
                 if known.any() and not known.all():
                     before = np.maximum.accumulate(np.where(known, dates, 0))
                     # Those that were stored before all others are older than these.
-                    self._past[rows] = np.where(known, dates, np.where(before, before, dates[known].min() - 1))
+                    self._past[rows] = np.where(known, dates, np.where(before, before, np.min(dates[known]) - 1))
         return self._past
 
     def _mark(self, uuids: Iterable[str], origin: str) -> None:

@@ -281,7 +281,7 @@ def numbered(index: Index, columns: Sequence[str], rows: Rows) -> NDArray[np.int
     numbers, most = np.zeros(len(rows), dtype=np.int64), 1
     for column in columns:
         values = index.column(column)[rows].astype(np.int64)
-        width = int(values.max(initial=0)) + 1
+        width = int(np.max(values, initial=0)) + 1
         if most * width > _LARGEST:
             found, numbers = np.unique(numbers, return_inverse=True)
             most = len(found)

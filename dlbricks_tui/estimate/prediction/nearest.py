@@ -164,7 +164,8 @@ def _places_of_least(numbers: Numbers, count: int) -> NDArray[np.intp]:
     below, equal = numbers < limit, numbers == limit
     room = count - below.sum(axis=1, keepdims=True)
     chosen = below | (equal & (equal.cumsum(axis=1) <= room))
-    return np.nonzero(chosen)[1].reshape(len(numbers), count)
+    places: NDArray[np.intp] = np.nonzero(chosen)[1].reshape(len(numbers), count)
+    return places
 
 
 def by_roofline_ms(roofline: Roofline, bricks: Sequence[Features]) -> Numbers:

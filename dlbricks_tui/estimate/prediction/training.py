@@ -128,7 +128,7 @@ def _roofline(work: Numbers, latencies_ms: Numbers) -> Roofline:
     for size in (1, 2, 3):
         for chosen in map(list, combinations(range(3), size)):
             found = np.linalg.lstsq(relative[:, chosen] / scale[chosen], np.ones(len(work)), rcond=None)[0]
-            wrong = np.abs(relative[:, chosen] / scale[chosen] @ found - 1.0).sum()
+            wrong = float(np.abs(relative[:, chosen] / scale[chosen] @ found - 1.0).sum())
             if (found >= 0.0).all() and found.any() and wrong < best:
                 best, rates = wrong, np.zeros(3)
                 rates[chosen] = found / scale[chosen]

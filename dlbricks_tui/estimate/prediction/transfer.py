@@ -219,7 +219,7 @@ def deviations(bricks: Iterable[KnownBrick], law: Law = USUAL) -> Deviations:
 def _completed(logs: Numbers) -> Numbers:
     """Return the logarithms with those that a system lacks: from the others, as it usually compares with them."""
     known = np.isfinite(logs)
-    found = logs.copy()
+    found: Numbers = logs.copy()
     for system in range(logs.shape[1]):
         others = np.where(known, logs, 0.0).sum(axis=1) - np.where(known[:, system], logs[:, system], 0.0)
         count = known.sum(axis=1) - known[:, system]
