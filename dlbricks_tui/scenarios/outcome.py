@@ -65,7 +65,7 @@ def measured_load(test: LoadTest) -> MeasuredLoad:
         p90_ms=p90,
         p99_ms=p99,
         p999_ms=p999,
-        per_second=test.rate if test.sought and test.rate is not None else test.per_second,
+        per_second=test.found_per_second,
         valid=test.valid,
         queries=test.queries,
         batch_size=test.batch_size,

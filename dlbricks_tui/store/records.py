@@ -283,6 +283,11 @@ class LoadTest(DatedRecord):
     wake_up_ms: float
     latencies: str
 
+    @property
+    def found_per_second(self) -> float:
+        """The requests per second that the test has found: those that were sent if it sought the highest rate."""
+        return self.rate if self.sought and self.rate is not None else self.per_second
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provenance(DatedRecord):

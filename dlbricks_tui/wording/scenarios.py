@@ -235,7 +235,7 @@ def load_test_lines(tests: Sequence[LoadTest]) -> list[str]:
     columns: list[Column[LoadTest]] = [
         Column("WHEN (UTC)", lambda it: it.when[:16].replace("T", " "), holds_names=True),
         Column("TEST", _role, holds_names=True),
-        Column("PER SECOND", lambda it: milliseconds(it.per_second)),
+        Column("PER SECOND", lambda it: milliseconds(it.found_per_second)),
         Column(latency, lambda it: in_us(percentile_ms(it)).removesuffix(" ms")),
         Column("REQUESTS", lambda it: f"{it.queries:,}"),
         Column("VERDICT", lambda it: "VALID" if it.valid else "INVALID", holds_names=True),

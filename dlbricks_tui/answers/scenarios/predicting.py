@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.answers.answer import Answer
@@ -11,8 +12,10 @@ from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.answers.run_command import reference_to, run_command
 from dlbricks_tui.answers.scenarios.service_times import StoredService
+from dlbricks_tui.answers.scope import MeasurementScope
 from dlbricks_tui.bricks.identity import end_to_end_keys
 from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.runtime import MOST_THREADS, Runtime
 from dlbricks_tui.runtime.variant import stated_threads
@@ -142,9 +145,16 @@ class ScenarioAnswer:
 
 
 def scenario_answer(estimator: Estimator, source: ModelSource, options: ScenarioOptions) -> ScenarioAnswer:
-    """Return what is known of a scenario of a model; nothing is measured."""
+    """Return what is known of a scenario of a model; nothing is measured.
+
+    Unless the user chose a combination, the one whose load test answers the scenario comes before a prediction.
+    """
     scenario = options.scenario(estimator.options.batch)
-    return _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario).answer()
+    found = _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario)
+    if (test := found.test_of_another_execution) is not None:
+        tested = replace(estimator.options, runtime=test.runtime, level=test.level)
+        found = _Scenarios(replace(estimator, options=tested), source, scenario)
+    return found.answer()
 
 
 def _sharing_cores(estimator: Estimator, instances: int) -> Estimator:
@@ -206,18 +216,30 @@ class _Scenarios:
             refusal=refusal,
             cure=cure,
             order=self._order(execution, prediction),
-            load_tests=tuple([it for it in alike if has_rate_of(it, scenario)]),
+            load_tests=tuple(self._answering(self._own_tests)),
             load_tests_of_model=self._tests_of_model,
             load_tests_at_rates=tuple([it for it in alike if not it.sought]) if scenario.seeks_rate else (),
             notes=tuple(self._notes(service, prediction)),
         )
 
+    @property
+    def test_of_another_execution(self) -> LoadTest | None:
+        """The stored test that answers the scenario if the user chose no execution, and this one has none."""
+        if self._model.is_chosen:
+            return None
+        return None if best_of(self._answering(self._own_tests)) else best_of(self._answering(self._tests_of_model))
+
+    def _answering(self, tests: Sequence[LoadTest]) -> list[LoadTest]:
+        return [it for it in tests if has_settings_of(it, self._scenario) and has_rate_of(it, self._scenario)]
+
     def _at(self, size: int | None) -> Answer:
         """Return the model with its estimate at a batch size; None is that of its file."""
-        estimator = self._estimator
-        (found,) = replace(estimator, options=replace(estimator.options, batch=size)).answers(
-            [self._source], self._scope
-        )
+        return self._asked(self._scope, batch=size)
+
+    def _asked(self, scope: MeasurementScope | None, **changed: Any) -> Answer:
+        """Return the model with its estimate under changed options, which may need a scope of their own."""
+        estimator = replace(self._estimator, options=replace(self._estimator.options, **changed))
+        (found,) = estimator.answers([self._source], scope or estimator.scope_of([self._source]))
         return found
 
     def _cure(self, runtime: Runtime, sizes: Sequence[int]) -> str:
@@ -247,11 +269,22 @@ class _Scenarios:
     @cached_property
     def _tests_of_model(self) -> tuple[LoadTest, ...]:
         """All stored tests of the model on the system, the newest first."""
-        keys = end_to_end_keys(self._model.decomposition.graph).values()
+        graphs = [self._model.decomposition.graph, *self._graphs_of_other_files()]
+        keys = dict.fromkeys(key for graph in graphs for key in end_to_end_keys(graph).values())
         found = [
             test for key in keys for test in self._estimator.store.load_tests_of(key, self._model.found.way.system)
         ]
         return tuple(sorted(found, key=lambda test: test.when, reverse=True))
+
+    def _graphs_of_other_files(self) -> Iterator[LayerGraph]:
+        """Yield the model as its files of other formats have it, if tests of this name ran them."""
+        model = self._model
+        tests = self._estimator.store.least_first(LoadTest, equal(system=model.found.way.system))
+        tested = {it.runtime for it in tests if it.name == self._source.name}
+        by_format = {self._runtimes.of(identity).traits.format: identity for identity in sorted(tested)}
+        for form, identity in by_format.items():
+            if form is not model.source.format and form in self._source.formats:
+                yield self._asked(None, batch=1, runtime=identity, threads=None).decomposition.graph
 
     @property
     def _own_tests(self) -> Sequence[LoadTest]:

@@ -83,7 +83,7 @@ class LoadTestsPanel(ItemPanel["LoadTest"]):
         scenario = scenario_line(scenario_of(it)) if room >= _ROOMY else it.kind
         return (
             column(f"{it.when[5:10]} {scenario}", room),
-            number_column(milliseconds(it.per_second), _RATE, "strong"),
+            number_column(milliseconds(it.found_per_second), _RATE, "strong"),
             number_column(latency, _LATENCY),
             number_column(verdict_of(it), _VERDICT, "good" if it.valid else "bad"),
         )

@@ -262,3 +262,30 @@ def test_an_unknown_model_gets_one_line(ask: Ask) -> None:
     with pytest.raises(ModelError, match="no-such-model") as caught:
         ask([], model="no-such-model")
     assert "\n" not in str(caught.value)
+
+
+ONNX_IDENTITY = "onnxruntime-1.32.0 python-3.11 threads-1"
+
+
+def test_a_load_test_of_another_file_of_the_model_answers_unless_a_runtime_was_chosen(
+    ask: Ask, tmp_path: Path
+) -> None:
+    records = [*brick_records(SQUEEZENET, **WHERE), runtime(ONNX_IDENTITY, framework="onnxruntime")]
+    with opened(tmp_path, system=None, runtime="onnxruntime", threads=1) as estimator:
+        source = found(tmp_path, "squeezenet1.1")
+        (as_onnx,) = estimator.answers([source], estimator.scope_of([source]))
+    tested = load_test(
+        **{**WHERE, "runtime": ONNX_IDENTITY},
+        model=whole_model(as_onnx.decomposition.graph).key,
+        name="squeezenet1.1",
+        level=as_onnx.decomposition.graph.level,
+        bound_ms=200.0,
+        rate=27.0,
+        per_second=26.5,
+    )
+    answer = ask([*records, tested], model="squeezenet1.1", runtime=None)
+    assert (answer.best_test, answer.load_tests_of_model) == (tested, (tested,))
+    assert answer.execution is not None and answer.execution.runtime.identity == ONNX_IDENTITY
+    assert tested.found_per_second == 27.0
+    chosen = ask([], model="squeezenet1.1", runtime=IDENTITY)
+    assert (chosen.best_test, chosen.load_tests_of_model) == (None, (tested,))
