@@ -20,7 +20,7 @@ from dlbricks_tui.runtime.traits import TRAITS, Format
 from dlbricks_tui.runtime.variant import Precision
 
 
-class Reading(NamedTuple):
+class ModelReading(NamedTuple):
     """A model as a runtime reads it: the format of the file, the runtime that fuses it, and the level.
 
     The runtime is None for the usual one of the format.
@@ -56,7 +56,7 @@ class Answer:
     source: ModelSource
     inquiry: Inquiry
     found: SystemEstimate
-    reading: Reading
+    reading: ModelReading
     # The identity of the runtime that a run would take; empty for any.
     wanted: str = ""
     # True if the user chose the combination, at least in part.
@@ -80,18 +80,18 @@ class Readings:
         self.usual = usual
         self._loading = {form: runtimes.loading(runtime) for form, runtime in usual.items()}
         # The library has many models, and few runtimes have measured them.
-        self._known: dict[tuple[str, Level | None], Reading] = {}
+        self._known: dict[tuple[str, Level | None], ModelReading] = {}
 
-    def of(self, identity: str, level: Level | None) -> Reading:
+    def of(self, identity: str, level: Level | None) -> ModelReading:
         """Return the reading of a runtime by its identity."""
         if (identity, level) not in self._known:
             runtime = self.runtimes.of(identity)
             form, reads = runtime.traits.format, self.runtimes.loading(runtime)
             at = level or preferred_level(self.runtimes.levels(identity))
-            self._known[identity, level] = Reading(form, None if reads == self._loading.get(form) else reads, at)
+            self._known[identity, level] = ModelReading(form, None if reads == self._loading.get(form) else reads, at)
         return self._known[identity, level]
 
-    def of_model(self, source: ModelSource, choice: Choice, *, guess: bool = False) -> dict[Reading, list[str]]:
+    def of_model(self, source: ModelSource, choice: Choice, *, guess: bool = False) -> dict[ModelReading, list[str]]:
         """Return the readings to look at for a model's answer, each with its runtimes; the first is the usual one.
 
         A runtime with results that name the model has its reading among them. The usual reading is there in any case,
@@ -99,7 +99,7 @@ class Readings:
         no result names it, which may take a framework.
         """
         first = self._first(choice)
-        found: dict[Reading, list[str]] = {first: []}
+        found: dict[ModelReading, list[str]] = {first: []}
         named = self.runtimes.of_model(source.name)
         for identity in self.runtimes.measured:
             reading = self.of(identity, choice.level)
@@ -109,22 +109,22 @@ class Readings:
                 found.setdefault(reading, []).append(identity)
         return found
 
-    def _first(self, choice: Choice) -> Reading:
+    def _first(self, choice: Choice) -> ModelReading:
         if choice.runtime in self.runtimes.measured:
             return self.of(choice.runtime, choice.level)
         measured = [it for it in self.runtimes.measured if self.of(it, None).form is choice.form and choice.counts(it)]
         levels = sorted({level for it in measured for level in self.runtimes.levels(it)})
         is_known = choice.runtime.partition("-")[0] in TRAITS
         runtime = self.of(choice.runtime, choice.level).runtime if is_known else None
-        return Reading(choice.form, runtime, choice.level or preferred_level(levels))
+        return ModelReading(choice.form, runtime, choice.level or preferred_level(levels))
 
 
 def answer_of(
     source: ModelSource,
     system: str,
     choice: Choice,
-    readings: Mapping[Reading, Sequence[str]],
-    inquiries: Mapping[Reading, Inquiry],
+    readings: Mapping[ModelReading, Sequence[str]],
+    inquiries: Mapping[ModelReading, Inquiry],
 ) -> Answer:
     """Return the answer of a model, by the rule of this module.
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.answers.answer import Answer, Choice, Reading, Readings, answer_of, best_of, with_threads
+from dlbricks_tui.answers.answer import Answer, Choice, ModelReading, Readings, answer_of, best_of, with_threads
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
-from dlbricks_tui.answers.opening import InputsUsed, Readers, library, load_all
+from dlbricks_tui.answers.opening import InputsUsed, ModelLoaders, library, load_all
 from dlbricks_tui.answers.runtimes import named_runtime, usual_runtimes
 from dlbricks_tui.answers.scope import EstimateOptions, MeasurementScope, ScopeChoice
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -61,7 +61,7 @@ class Estimator:
     options: EstimateOptions
     data: DataFolder
     store: ResultsDatabase
-    readers: Readers
+    readers: ModelLoaders
     remarks: Remarks
     compositions: Options
     # The format of models that have several, unless the options name a runtime.
@@ -85,7 +85,7 @@ class Estimator:
         for source in sources:
             choice = self._choice(source, scope)
             taken = readings.of_model(source, choice, guess=True)
-            inquiries: dict[Reading, Inquiry] = {}
+            inquiries: dict[ModelReading, Inquiry] = {}
             for reading in taken:
                 try:
                     inquiries[reading] = self.inquiry(source, reading)
@@ -118,7 +118,7 @@ class Estimator:
 
         return Choice(counts, taken.format, wanted, options.chooses, options.level, options.precision)
 
-    def inquiry(self, source: ModelSource, reading: Reading) -> Inquiry:
+    def inquiry(self, source: ModelSource, reading: ModelReading) -> Inquiry:
         """Return the results of a model as it is read."""
         loader = self.readers.loader(reading.runtime)
         graph = self._graph(source.in_format(reading.form), reading.level, loader).named(source.name)
@@ -248,7 +248,7 @@ def open_estimator(options: EstimateOptions, data: DataFolder, remarks: Remarks)
         runtimes = _runtimes_here(options, data, store)
         preferred = runtimes[0].traits.format if runtimes else Registry(data.path).preferred_format
         most_bytes = _memory_bytes(options, store)
-        with Readers(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
+        with ModelLoaders(data, remarks.inputs_used, *runtimes, most_bytes=most_bytes, tell=remarks.tell) as readers:
             predictors = Predictors(store, data.cache)
             yield Estimator(options, data, store, readers, remarks, compositions, preferred, predictors)
 

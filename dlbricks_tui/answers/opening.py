@@ -108,7 +108,7 @@ def open_loader(
         yield loader
 
 
-class Readers:
+class ModelLoaders:
     """Loaders of models, one for each runtime that reads them; each is opened at its first use."""
 
     def __init__(
@@ -139,7 +139,7 @@ class Readers:
             self._loaders[runtime] = self._open.enter_context(opened)
         return self._loaders[runtime]
 
-    def __enter__(self) -> "Readers":
+    def __enter__(self) -> "ModelLoaders":
         return self
 
     def __exit__(self, *_: object) -> None:

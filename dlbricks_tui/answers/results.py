@@ -17,7 +17,7 @@ from dlbricks_tui.estimate.explanation import (
     unpredicted_operators,
 )
 from dlbricks_tui.estimate.slowest import SlowPart, slowest
-from dlbricks_tui.estimate.system_estimate import Basis, SystemEstimate
+from dlbricks_tui.estimate.system_estimate import FigureBasis, SystemEstimate
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.contrast import Verdict
@@ -99,7 +99,7 @@ class AnswerFigure:
 
     latency_ms: float
     interval_ms: tuple[float, float]
-    basis: Basis
+    basis: FigureBasis
     # The times of the oldest and the newest measurement in it, in ISO 8601; None if nothing was measured.
     measured: tuple[str, str] | None
 

@@ -21,7 +21,7 @@ class Way(NamedTuple):
     protocol: str
 
 
-class Basis(str, Enum):
+class FigureBasis(str, Enum):
     """The origin of the latency that answers for a model.
 
     MEASURED: the whole model was timed.
@@ -38,14 +38,14 @@ class Figure(NamedTuple):
     """The latency that answers for a model, its origin, and the times of its measurements."""
 
     latency: Latency
-    basis: Basis
+    basis: FigureBasis
     # The oldest and the newest, in seconds since 1970; None if nothing was measured.
     between: tuple[float, float] | None
 
     @property
     def is_measured(self) -> bool:
         """True if nothing in it is predicted."""
-        return self.basis is not Basis.PREDICTED
+        return self.basis is not FigureBasis.PREDICTED
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,12 @@ class SystemEstimate:
         """The end-to-end latency, else the estimate of all layers; None for a sum that lacks layers."""
         if self.end_to_end is not None:
             moment = self.timed_when / _MICROSECONDS
-            return Figure(self.end_to_end, Basis.MEASURED, (moment, moment) if self.timed_when else None)
+            return Figure(self.end_to_end, FigureBasis.MEASURED, (moment, moment) if self.timed_when else None)
         composed = self.estimate.composed
         if composed is None or self.estimate.is_partial:
             return None
         latency = Latency(composed.sequential_ms, composed.interval.low_ms, composed.interval.high_ms)
-        basis = Basis.PREDICTED if self.estimate.coverage.predicted else Basis.ESTIMATED
+        basis = FigureBasis.PREDICTED if self.estimate.coverage.predicted else FigureBasis.ESTIMATED
         return Figure(latency, basis, self.measured_between)
 
     @property

@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeAlias
 
 from dlbricks_tui import __version__
-from dlbricks_tui.answers.answer import Answer, Choice, Reading, Readings, answer_of
+from dlbricks_tui.answers.answer import Answer, Choice, ModelReading, Readings, answer_of
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Decomposition
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 # Returns the decomposition of a model as it is read, or raises UserError.
-Read: TypeAlias = "Callable[[Reading], Decomposition]"
+Read: TypeAlias = "Callable[[ModelReading], Decomposition]"
 
 
 class ThreadSafeEstimator:
@@ -92,7 +92,7 @@ class ThreadSafeEstimator:
             readings = self._readings_of(store, system, choices)
             choice = _choice(source, choices, store, readings)
             taken = readings.of_model(source, choice)
-        found: dict[Reading, Decomposition] = {}
+        found: dict[ModelReading, Decomposition] = {}
         refusals: list[UserError] = []
         # Other panels use the store while models are read.
         for reading in taken:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from dlbricks_tui.answers.answer import Reading
+    from dlbricks_tui.answers.answer import ModelReading
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
     from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
     from dlbricks_tui.models.library import ModelSource
@@ -86,7 +86,7 @@ class ModelSpec:
     runtime: Runtime | None = None
     values: Mapping[str, Numbers] = field(default_factory=dict)
 
-    def read_as(self, reading: Reading) -> ModelSpec:
+    def read_as(self, reading: ModelReading) -> ModelSpec:
         """Return how the model is read by a runtime."""
         source = self.source.in_format(reading.form)
         return replace(self, source=source, level=reading.level, runtime=reading.runtime)

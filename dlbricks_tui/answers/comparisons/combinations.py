@@ -10,7 +10,7 @@ from tinydb import where
 
 from dlbricks_tui.answers.estimating import Estimator, Remarks
 from dlbricks_tui.answers.measuring import several
-from dlbricks_tui.answers.opening import CutOptions, Readers, require_batch_size
+from dlbricks_tui.answers.opening import CutOptions, ModelLoaders, require_batch_size
 from dlbricks_tui.answers.results import next_step
 from dlbricks_tui.answers.run_command import run_command
 from dlbricks_tui.answers.runtimes import RuntimesOnSystem, RuntimeVariants
@@ -288,7 +288,9 @@ class _Comparison:
         if here not in self._estimators:
             inputs_used, cut = self._remarks.inputs_used, self._options
             runtimes = [] if here is None else [here]
-            opened = Readers(self._data, inputs_used, *runtimes, most_bytes=self._most_bytes, tell=self._remarks.tell)
+            opened = ModelLoaders(
+                self._data, inputs_used, *runtimes, most_bytes=self._most_bytes, tell=self._remarks.tell
+            )
             readers = self._open.enter_context(opened)
             options = EstimateOptions(
                 granularity=cut.granularity, cut=cut.cut, order=cut.order, inputs=cut.inputs, values=cut.values

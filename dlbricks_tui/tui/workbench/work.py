@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from dlbricks_tui.answers.answer import Answer, Reading
+    from dlbricks_tui.answers.answer import Answer, ModelReading
     from dlbricks_tui.bricks.decomposition import Decomposition
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
@@ -286,7 +286,7 @@ def estimate_library(
         cache.save()
 
 
-def _read_cached(session: Session, spec: ModelSpec, reading: Reading) -> Decomposition:
+def _read_cached(session: Session, spec: ModelSpec, reading: ModelReading) -> Decomposition:
     found = session.reader.decompose_cached(spec.read_as(reading))
     if found is None:
         raise ModelError(f"{spec.source.name} is read by a framework, which takes too long for a list")

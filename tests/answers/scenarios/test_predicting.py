@@ -267,9 +267,7 @@ def test_an_unknown_model_gets_one_line(ask: Ask) -> None:
 ONNX_IDENTITY = "onnxruntime-1.32.0 python-3.11 threads-1"
 
 
-def test_a_load_test_of_another_file_of_the_model_answers_unless_a_runtime_was_chosen(
-    ask: Ask, tmp_path: Path
-) -> None:
+def test_a_load_test_of_another_file_of_the_model_answers_unless_a_runtime_was_chosen(ask: Ask, tmp_path: Path) -> None:
     records = [*brick_records(SQUEEZENET, **WHERE), runtime(ONNX_IDENTITY, framework="onnxruntime")]
     with opened(tmp_path, system=None, runtime="onnxruntime", threads=1) as estimator:
         source = found(tmp_path, "squeezenet1.1")
