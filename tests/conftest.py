@@ -5,6 +5,7 @@ import signal
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -43,15 +44,17 @@ def ort() -> Any:
     return load_onnxruntime()
 
 
-@pytest.fixture(autouse=True)
-def _mxnet_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _mxnet_is_listed() -> Iterator[None]:
     """List MXNet 1.9.1 as installed on every Python.
 
     Tests of stored results, and those with a fake worker, need its name and version only.
     """
-    if find_spec("mxnet") is None:
-        version = metadata.version
-        monkeypatch.setattr(metadata, "version", lambda name: "1.9.1" if name == "mxnet" else version(name))
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        if find_spec("mxnet") is None:
+            version = metadata.version
+            monkeypatch.setattr(metadata, "version", lambda name: "1.9.1" if name == "mxnet" else version(name))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -537,6 +537,7 @@ def on_one_and_four_threads() -> list[Record]:
     return [system("c5.xlarge"), *runtimes, *bricks]
 
 
+@pytest.mark.mxnet
 def test_threads_choose_the_results_of_another_system(dlbricks: Command) -> None:
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
     for threads, identity in ((1, ON_ONE), (4, ON_FOUR)):
@@ -589,6 +590,7 @@ def test_impossible_variants_are_refused_in_one_line(
     assert complaint in told
 
 
+@pytest.mark.mxnet
 def test_results_of_limited_kernels_count_only_where_they_are_asked_for(dlbricks: Command, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default()
     limited: dict[str, Any] = {"runtime": ours.with_instructions(InstructionSet.AVX2).identity}

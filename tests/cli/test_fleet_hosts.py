@@ -60,7 +60,7 @@ def hosts(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def examined(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple[str, ...]]:
     """The names of the hosts that were examined, of which one lacks its environment."""
     asked: list[tuple[str, ...]] = []
 

@@ -235,6 +235,7 @@ def test_the_load_tests_of_reported_models_are_a_section(report: Report) -> None
     assert (folder / "figures" / "figure-scenarios-c5.2xlarge.svg").exists()
 
 
+@pytest.mark.mxnet
 def test_without_models_those_with_results_are_reported_on_with_progress(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

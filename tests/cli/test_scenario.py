@@ -139,6 +139,7 @@ def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predic
     assert document(predict([], *SERVER, "--json")[1])["stored"]["rate"] == 38.04
 
 
+@pytest.mark.mxnet
 def test_the_best_batch_size_is_the_answer_offline(predict: Answer) -> None:
     offline: dict[str, Any] = {"kind": "offline", "bound_ms": None, "rate": None, "sought": False}
     older, newer = (f"2026-11-2{day}T08:00:00+00:00" for day in (1, 2))
@@ -183,6 +184,7 @@ def test_the_output_fits_80_columns(predict: Answer, monkeypatch: pytest.MonkeyP
     assert max(map(len, out.splitlines())) <= 80
 
 
+@pytest.mark.mxnet
 def test_a_model_without_results_gets_one_line_with_the_command_that_measures_it(predict: Answer) -> None:
     status, out, err = predict(
         [system("c5.xlarge"), runtime(MXNET, framework="mxnet")],

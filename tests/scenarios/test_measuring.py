@@ -155,6 +155,7 @@ def test_a_request_after_a_pause_tells_what_waking_up_costs(host: Host) -> None:
     assert host.records()[0].wake_up_ms == ready.wake_up_ms
 
 
+@pytest.mark.mxnet
 def test_requests_that_wait_are_served_in_batches(host: Host) -> None:
     asked = scenario(Kind.SERVER, rate=10_000.0, batch_sizes=(1, 2, 4))
     assert host.measure(asked, fake(FAKE_NAP="0.01"))
@@ -172,6 +173,7 @@ def test_several_instances_serve_at_the_same_time(host: Host) -> None:
     assert 0.2 <= record.seconds < 0.5
 
 
+@pytest.mark.mxnet
 def test_the_best_batch_size_counts_offline(host: Host) -> None:
     # A batch of four takes as long as a single request.
     assert host.measure(scenario(Kind.OFFLINE, batch_sizes=(1, 4)), fake(FAKE_NAP="0.005"))
@@ -267,6 +269,7 @@ def test_the_tests_of_a_search_that_fails_are_stored(host: Host) -> None:
     assert (record.rate, record.valid, record.sought) == (done.rate, done.passed, False)
 
 
+@pytest.mark.mxnet
 def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_scenario(
     host: Host, tmp_path: Path
 ) -> None:
