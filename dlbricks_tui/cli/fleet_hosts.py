@@ -17,7 +17,7 @@ _NEEDED = ("distributed", "asyncssh", "cryptography")
 def add_host_actions(actions: Actions) -> None:
     """Add `doctor`, `init` and `worker`."""
     _add_doctor(actions)
-    making = add_action(actions, "init", "make the certificates of a fleet, once", make_certificates)
+    making = add_action(actions, "init", "make the certificates of a fleet, unless they are there", make_certificates)
     making.add_argument("folder", metavar="DIR", nargs="?", type=Path, help="(default: in the data folder)")
     _add_worker(actions)
 
@@ -94,18 +94,20 @@ def examine_fleet(args: argparse.Namespace) -> int:
 
 
 def make_certificates(args: argparse.Namespace) -> int:
-    """Make the certificates and private keys of a fleet."""
+    """Make the certificates and private keys of a fleet, or name those that are there."""
     require_extra()
     from dlbricks_tui.fleet.certificates import Certificates
 
     certificates = Certificates(args.folder or args.data.certificates)
-    certificates.create()
+    is_new = certificates.create()
     if args.json:
         write_json({"folder": str(certificates.folder), "hosts": [str(path) for path in certificates.of_hosts]})
     else:
         write(f"{certificates.folder}\n")
-    names = ", ".join(path.name for path in certificates.of_hosts)
-    narrate(f"hosts that you start yourself need {names}; over SSH they get these by themselves")
+    if not is_new:
+        narrate("they are there already, and stay as they are")
+    copying = certificates.copying_to("FOLDER")
+    narrate(f"workers that you start yourself need a copy: `{copying}`; over SSH they get one by themselves")
     return Status.DONE
 
 

@@ -5,6 +5,7 @@ owner take part in the fleet, so all keys are readable by their owner only.
 """
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.hosts import USUAL_FOLDER
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -43,17 +45,22 @@ class Certificates:
     @property
     def of_hosts(self) -> tuple[Path, ...]:
         """The files that a host needs: the authority, and the certificate and key of hosts."""
-        return (self.authority, self._certificate(_HOST), self._key(_HOST))
+        return self._of(_HOST)
 
-    def create(self) -> None:
-        """Create an authority and certificates; raise FleetError if there are some already.
+    def copying_to(self, folder: str) -> str:
+        """Return the command that copies the files that a host needs from here to a folder there."""
+        return _copying(shlex.quote(str(self.folder)), folder)
 
-        The authority's private key is not kept, so no one can sign further certificates of the fleet.
+    def create(self) -> bool:
+        """Create an authority and certificates; keep those that are there already, and return False.
+
+        The authority's private key is not kept, so no one can sign further certificates of the fleet. Raise FleetError
+        if some are missing.
         """
         if self.exist:
-            raise FleetError(
-                f"{self.folder} has certificates already: remove the folder to make new ones, which all hosts need then"
-            )
+            self._require(_DRIVER)
+            self._require(_HOST)
+            return False
         with _writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             self.folder.chmod(_FOLDER)
@@ -64,22 +71,28 @@ class Certificates:
                 _write_new(self._certificate(name), _encoded(certificate), _PUBLIC)
             # Last: it says that the others are complete.
             _write_new(self.authority, _encoded(signer.certificate), _PUBLIC)
+        return True
 
     def for_driver(self) -> "Security":
         """Return the security settings of the driver and its scheduler."""
+        self._require(_DRIVER)
         return self._security(_DRIVER)
 
     def for_host(self) -> "Security":
         """Return the security settings of a host's worker."""
+        for path in self.of_hosts:
+            if not path.is_file():
+                # `fleet init` would make those of another fleet here.
+                copying = _copying(f"{USUAL_FOLDER}/certificates", shlex.quote(str(self.folder)))
+                raise FleetError(
+                    f"{path} is missing: copy it from the machine that drives the fleet, there by `{copying}`"
+                )
         return self._security(_HOST)
 
     def _security(self, name: str) -> "Security":
         from distributed.security import Security
 
-        certificate, key = self._certificate(name), self._key(name)
-        for path in (self.authority, certificate, key):
-            if not path.is_file():
-                raise FleetError(f"{path} is missing: `dlbricks fleet init` makes the certificates of a fleet")
+        _, certificate, key = self._of(name)
         if key.stat().st_mode & 0o077:
             raise FleetError(f"{key} can be read by others, and is a private key: chmod 600 {key}")
         return Security(
@@ -88,6 +101,17 @@ class Certificates:
             **{f"tls_{role}_cert": str(certificate) for role in ("client", "scheduler", "worker")},
             **{f"tls_{role}_key": str(key) for role in ("client", "scheduler", "worker")},
         )
+
+    def _require(self, name: str) -> None:
+        cure = "`dlbricks fleet init` makes the certificates of a fleet"
+        if self.exist:
+            cure = "copy it from the machine that made the others, or remove the folder: all hosts need new ones then"
+        for path in self._of(name):
+            if not path.is_file():
+                raise FleetError(f"{path} is missing: {cure}")
+
+    def _of(self, name: str) -> tuple[Path, Path, Path]:
+        return self.authority, self._certificate(name), self._key(name)
 
     def _certificate(self, name: str) -> Path:
         return self.folder / f"{name}.pem"
@@ -135,6 +159,10 @@ class _Authority:
             builder = builder.add_extension(above, critical=False)
             builder = builder.add_extension(x509.ExtendedKeyUsage(both), critical=False)
         return key, builder.sign(key if signer is None else signer.key, SHA256())
+
+
+def _copying(source: str, target: str) -> str:
+    return f"ssh HOST mkdir -p {target} && scp -p {source}/{{authority,host,host-key}}.pem HOST:{target}"
 
 
 def _encoded(certificate: "Certificate") -> bytes:

@@ -113,10 +113,15 @@ def test_certificates_are_made_once_and_keys_are_private(fleet: Answer, data: Da
     assert (status, out.strip()) == (0, str(data.certificates))
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.certificates.iterdir()}
     assert {mode for name, mode in modes.items() if name.endswith("-key.pem")} == {0o600}
-    assert "host-key.pem" in told
-    assert "has certificates already" in one_line(fleet("init"))
+    assert "scp -p" in told
+    before = {path.name: path.read_bytes() for path in data.certificates.iterdir()}
+    status, again, told = fleet("init")
+    assert (status, again) == (0, out)
+    assert "are there already" in told
+    assert {path.name: path.read_bytes() for path in data.certificates.iterdir()} == before
 
 
 def test_a_worker_without_certificates_is_refused_in_one_line(fleet: Answer) -> None:
     told = one_line(fleet("worker", "tls://127.0.0.1:1", "--name", "a"))
-    assert "dlbricks fleet init" in told
+    assert "scp -p" in told
+    assert "fleet init" not in told, "that would make another authority"

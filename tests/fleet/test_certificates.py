@@ -35,7 +35,10 @@ def test_a_host_gets_no_key_of_the_driver(certificates: Certificates) -> None:
 
 def test_certificates_are_never_replaced(certificates: Certificates) -> None:
     before = certificates.authority.read_bytes()
-    with pytest.raises(FleetError, match="has certificates already: remove the folder"):
+    assert not certificates.create()
+    assert certificates.authority.read_bytes() == before
+    (certificates.folder / "driver.pem").unlink()
+    with pytest.raises(FleetError, match=r"driver\.pem is missing: copy it from the machine that made the others"):
         certificates.create()
     assert certificates.authority.read_bytes() == before
 
@@ -59,6 +62,22 @@ def test_a_key_that_others_can_read_is_refused(certificates: Certificates) -> No
 def test_missing_certificates_name_the_command_that_makes_them(tmp_path: Path) -> None:
     with pytest.raises(FleetError, match="`dlbricks fleet init`"):
         Certificates(tmp_path).for_driver()
+
+
+def test_a_host_without_certificates_is_told_to_copy_those_of_its_fleet(
+    tmp_path: Path, certificates: Certificates
+) -> None:
+    with pytest.raises(FleetError) as caught:
+        Certificates(tmp_path / "a host").for_host()
+    told = str(caught.value)
+    assert (
+        f"&& scp -p ~/.local/share/dlbricks/certificates/{{authority,host,host-key}}.pem HOST:'{tmp_path}/a host'"
+        in told
+    )
+    assert "init" not in told, "that would make another authority"
+    assert certificates.copying_to("there").endswith(
+        f"scp -p {certificates.folder}/{{authority,host,host-key}}.pem HOST:there"
+    )
 
 
 def test_a_folder_that_cannot_be_written_is_told_in_one_line(tmp_path: Path) -> None:

@@ -28,8 +28,7 @@ def _over_ssh(hosts: tuple[HostEntry, ...], certificates: Certificates, logs: Pa
     # Loaded here: it loads dask.
     from dlbricks_tui.fleet.ssh.cluster import FleetCluster, LinkChanged, LinkState
 
-    if not certificates.exist:
-        certificates.create()
+    certificates.create()
     unreachable: SimpleQueue[HostUnreachable] = SimpleQueue()
 
     def tell(changed: LinkChanged) -> None:

@@ -36,7 +36,7 @@ def check_address(address: str, allow_plain: bool) -> SplitResult:
     if place.scheme == PLAIN and not allow_plain and not _is_loopback(place.hostname or ""):
         raise FleetError(
             f"{address[:80]} has neither encryption nor certificates: anybody on its network could run programs on all "
-            "hosts; use tls:// after `dlbricks fleet init`, or --allow-plain on a network of your own"
+            "hosts; start it with TLS (docs/guides/many-hosts.md), or give --allow-plain on a network of your own"
         )
     return place
 
