@@ -132,7 +132,7 @@ async def _settled(address: str, certificates: Certificates, case: str) -> None:
     async with Client(address, security=certificates.for_driver(), asynchronous=True, set_as_default=False) as client:
         await client.wait_for_workers(1)
         if case == IN_TASK:
-            fire_and_forget(client.submit(rest, resources={dask_settings.RESOURCE: 1}, pure=False))
+            fire_and_forget(client.submit(rest, pure=False))
             await asyncio.sleep(1.0)
     await asyncio.sleep(SECONDS_TO_SETTLE)
 

@@ -59,7 +59,7 @@ class Cluster:
             "DLBRICKS_TEST_CORES": str(self.cores[name]),
             "PYTHONPATH": str(SEAT),
         }
-        options = ["--nthreads", "1", "--resources", "host=1", "--name", name, "--no-nanny", "--no-dashboard"]
+        options = ["--nthreads", "1", "--name", name, "--no-nanny", "--no-dashboard"]
         folders = ["--local-directory", str(folder / "dask")]
         self._start(name, ["distributed.cli.dask_worker", self.address, *options, *folders], environment)
 

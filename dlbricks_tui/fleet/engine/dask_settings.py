@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-# Each worker has one of it, and each task needs it.
-RESOURCE = "host"
 # Between two heartbeats of a worker; dask's own answer would be half a second.
 HEARTBEAT_SECONDS = 10.0
 # A host whose worker says nothing for so long is lost.

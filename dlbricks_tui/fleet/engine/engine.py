@@ -250,7 +250,11 @@ def _seen(identity: Mapping[str, Any]) -> Mapping[str, tuple[str, str]]:
     found = {}
     for address, worker in identity["workers"].items():
         fault = ""
-        if worker.get("nthreads") != 1 or not (worker.get("resources") or {}).get(dask_settings.RESOURCE):
-            fault = "its dask worker would run several tasks at once: start it with `dlbricks fleet worker`"
+        # One thread runs one task at a time.
+        if (threads := worker.get("nthreads")) != 1:
+            fault = (
+                f"its dask worker runs up to {printable(str(threads))[:_LONGEST_NAME]} tasks at once: "
+                "start it by `dlbricks fleet worker`, or by `dask worker --nthreads 1`"
+            )
         found[printable(str(worker.get("name")))[:_LONGEST_NAME]] = (str(address), fault)
     return found

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dlbricks_tui.fleet.engine.dask_settings import RESOURCE
 from dlbricks_tui.fleet.engine.events import Answered, HostSaid
 from dlbricks_tui.fleet.engine.scheduler_address import reason_of
 
@@ -79,7 +78,6 @@ class OpenCalls:
                 key=f"{function}-{call.name}",
                 workers=[worker],
                 allow_other_workers=False,
-                resources={RESOURCE: 1},
                 retries=0,
                 pure=False,
             )

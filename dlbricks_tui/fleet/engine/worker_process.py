@@ -99,7 +99,6 @@ class _Life:
                 request.scheduler,
                 name=request.name,
                 nthreads=1,
-                resources={dask_settings.RESOURCE: 1},
                 security=self._security,
                 protocol=urlsplit(request.scheduler).scheme,
                 host=place.hostname,

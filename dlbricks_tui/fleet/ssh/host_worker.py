@@ -98,7 +98,6 @@ async def _worker(told: _Told) -> None:
         settings["scheduler"],
         name=settings["name"],
         nthreads=1,
-        resources={dask_settings.RESOURCE: 1},
         host=LOOPBACK,
         port=port,
         contact_address=settings["contact"],

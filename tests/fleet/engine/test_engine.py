@@ -216,14 +216,15 @@ def test_a_worker_that_may_run_several_tasks_at_once_joins_with_a_fault() -> Non
     from dlbricks_tui.fleet.engine.engine import _seen
 
     workers = {
-        "tls://1": {"name": "right", "nthreads": 1, "resources": {"host": 1.0}},
-        "tls://2": {"name": "wide", "nthreads": 8, "resources": {"host": 1.0}},
-        "tls://3": {"name": "\x1b[2J", "nthreads": 1, "resources": {}},
+        "tls://1": {"name": "right", "nthreads": 1},
+        "tls://2": {"name": "wide", "nthreads": 8},
+        "tls://3": {"name": "\x1b[2J", "nthreads": "\x1b[2J"},
     }
     found = _seen({"workers": workers})
     assert found["right"] == ("tls://1", "")
-    assert "dlbricks fleet worker" in found["wide"][1]
-    assert "dlbricks fleet worker" in found["\\x1b[2J"][1]
+    assert "runs up to 8 tasks at once" in found["wide"][1]
+    assert found["wide"][1].isprintable()
+    assert found["\\x1b[2J"][1].isprintable()
 
 
 def refusal(address: str, certificates: Certificates | None) -> str:
