@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.cli.output import narrate, narration_console
+from dlbricks_tui.fleet.events import FleetEnded
 from dlbricks_tui.fleet.progress import FleetProgress
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.wording.fleets import WORKING, fleet_line, note_line, settled_line
@@ -54,7 +55,9 @@ class ShownFleet:
         if self._quiet:
             return
         now = self._clock()
-        if now < self._show_again_at or self.progress.ended is not None:
+        # The last line agrees with the tables below it.
+        is_last = isinstance(event, FleetEnded)
+        if now < self._show_again_at and not is_last:
             return
         if self._draw is not None:
             # The fleet run goes on when the terminal is gone.

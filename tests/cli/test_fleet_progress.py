@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from dlbricks_tui.cli.fleet_progress import ShownFleet
-from dlbricks_tui.fleet.events import HostState
+from dlbricks_tui.fleet.events import FleetEnded, HostState
 from tests.fleet.sample_fleet import EVENTS, changed, progress
 
 
@@ -21,6 +21,14 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
     shown.take(progress("c7i", 50))
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("c7i measuring, 50 of 60 bricks, 1 failed, 42 s left; m8g probing, 12 of 60 bricks")
+
+
+def test_the_last_line_has_what_the_table_has(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ShownFleet(None, lambda: 0.0)
+    done = (progress("c7i", 60), changed("c7i", HostState.DONE), FleetEnded(state="finished", message="", seconds=1.0))
+    for event in (*EVENTS, *done):
+        shown.take(event)
+    assert capsys.readouterr().err.splitlines()[-1].startswith("c7i done, 60 of 60 bricks, 1 failed; m8g probing, 12")
 
 
 def test_on_a_terminal_each_host_has_a_row_and_repaints_are_rare() -> None:

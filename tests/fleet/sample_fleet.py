@@ -41,9 +41,9 @@ def changed(host: str, state: HostState, message: str = "") -> Event:
     return HostChanged(host=host, state=state.value, message=message, system=f"{host}-id", system_name=host)
 
 
-def progress(host: str, bricks: int) -> Event:
+def progress(host: str, bricks: int, *, failed: int = 1) -> Event:
     return HostProgress(
-        host=host, bricks=bricks, of=60, failed=1, seconds_left=42.0, disturbed_rounds=3, disturbed_seconds=1.5
+        host=host, bricks=bricks, of=60, failed=failed, seconds_left=42.0, disturbed_rounds=3, disturbed_seconds=1.5
     )
 
 
