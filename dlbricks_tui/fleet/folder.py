@@ -18,7 +18,7 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.regular_files import read_json
 from dlbricks_tui.runs.events import EventReader, EventWriter
 from dlbricks_tui.runs.request import request_document, request_from
-from dlbricks_tui.runs.run_folder import FolderList, RunFolder
+from dlbricks_tui.runs.run_folder import FolderList, RunFolder, State
 from dlbricks_tui.store.database import ResultsDatabase
 
 _SCHEMA = 1
@@ -116,11 +116,21 @@ class FleetFolder(RunFolder):
         commands = EventReader(self.commands_file, COMMANDS).new()
         return tuple(command.entry for command in commands if isinstance(command, HostAdded))
 
+    def entries(self) -> tuple[HostEntry, ...]:
+        """Return all hosts that are reached over SSH."""
+        return (*read_fleet_request(self.request_file).hosts, *self.added_hosts())
+
+    @property
+    def is_complete(self) -> bool:
+        """True if every host has measured all that was asked of it; other workers may join a scheduler later."""
+        if self.state().state is not State.FINISHED:
+            return False
+        names, rows = [entry.name for entry in self.entries()], self.progress().hosts
+        return bool(names) and all(name in rows and rows[name].is_complete for name in names)
+
     def host_names(self) -> tuple[str, ...]:
         """Return the names of all hosts that are known so far."""
-        requested = (entry.name for entry in read_fleet_request(self.request_file).hosts)
-        added = (entry.name for entry in self.added_hosts())
-        return tuple(dict.fromkeys((*requested, *added, *self.progress().hosts)))
+        return tuple(dict.fromkeys((*(entry.name for entry in self.entries()), *self.progress().hosts)))
 
     def progress(self) -> FleetProgress:
         """Return the progress of the fleet run, as its events tell."""

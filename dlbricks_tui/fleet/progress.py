@@ -33,6 +33,11 @@ class HostRow:
     disturbed_rounds: int = 0
     disturbed_seconds: float = 0.0
 
+    @property
+    def is_complete(self) -> bool:
+        """True if it has done everything, without a failure."""
+        return self.state is HostState.DONE and not self.failed
+
 
 @dataclass(slots=True)
 class FleetProgress:

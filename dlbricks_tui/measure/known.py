@@ -67,6 +67,8 @@ class Known:
     failed: Mapping[JobKey, str] = field(default_factory=dict)
     # The measured ones that another run may improve.
     again: Mapping[JobKey, Renewal] = field(default_factory=dict)
+    # The runs of the measured ones.
+    runs: Mapping[JobKey, str] = field(default_factory=dict)
 
 
 def known_in(
@@ -92,6 +94,7 @@ def known_in(
             for key, good in results.items()
             if key in counting and (renewal := _renewal(store, conditions, key, good, speed))
         },
+        {key: found[key].run for key in counting},
     )
 
 

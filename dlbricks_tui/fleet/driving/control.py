@@ -20,16 +20,15 @@ class FleetControl:
     def __init__(self, folder: FleetFolder, clock: Callable[[], float] = time.monotonic) -> None:
         self._folder = folder
         self._clock = clock
-        self._began = clock()
+        before = folder.state()
+        self._began = clock() - before.seconds
         self._not_before = 0.0
         # A resumed fleet run goes on, even if it was paused when its last process died.
         folder.unpause()
         self._commands = EventReader(folder.commands_file, COMMANDS)
         # Earlier commands were to an earlier process; the hosts that were added then are read apart.
         self._commands.new()
-        self._state = replace(
-            folder.state(), state=State.STARTING, process=this_process(), bricks=Tally(), seconds=0.0, message=""
-        )
+        self._state = replace(before, state=State.STARTING, process=this_process(), message="")
         folder.set_state(self._state)
 
     @property
@@ -39,7 +38,7 @@ class FleetControl:
 
     @property
     def seconds(self) -> float:
-        """Seconds since this process took the fleet run over."""
+        """Seconds for which the fleet run has been driven, by this process and earlier ones."""
         return self._clock() - self._began
 
     @property
@@ -58,8 +57,13 @@ class FleetControl:
             self._folder.set_state(self._state)
 
     def count(self, bricks: Tally, *, at_once: bool = False) -> None:
-        """Store the bricks of all hosts, at once or now and then."""
-        if bricks != self._state.bricks and (at_once or self._clock() >= self._not_before):
+        """Store the bricks of all hosts, at once or now and then.
+
+        Those that an earlier process has counted stay until as many are known again: hosts join one after another.
+        """
+        if bricks.total < self._state.bricks.total or bricks == self._state.bricks:
+            return
+        if at_once or self._clock() >= self._not_before:
             self._not_before = self._clock() + _SECONDS_BETWEEN_STATES
             self._state = replace(self._state, bricks=bricks, seconds=self.seconds)
             self._folder.set_state(self._state)

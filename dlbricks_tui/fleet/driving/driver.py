@@ -66,7 +66,7 @@ class Driver:
         self._tell = tell
         self._clock = clock
         self._patience_seconds = patience_seconds
-        self.pools = SharedPools(workload, store, control.state.started)
+        self.pools = SharedPools(workload, store, control.state)
         self._answering = Answering(request.question, estimates, self.pools.askers, lambda: self.hosts.values(), tell)
         self._assigning = Assigning(request, self.pools, self._answering, calls, store, tell, clock)
         self._change = self._assigning.change

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
+from dlbricks_tui.fleet.driving.storing import is_of
 from dlbricks_tui.fleet.driving.workload import FleetPart
 from dlbricks_tui.measure.jobs import Job, JobKey
 from dlbricks_tui.measure.known import Conditions, Known
@@ -20,7 +21,7 @@ _MOST_LOSSES = 2
 class BrickPool:
     """The bricks that one system has to measure by one runtime. Hosts of the same system share them."""
 
-    def __init__(self, part: FleetPart, conditions: Conditions, known: Known) -> None:
+    def __init__(self, part: FleetPart, conditions: Conditions, known: Known, fleet: str) -> None:
         self.part = part
         self.conditions = conditions
         found = plan(part.models, known, part.request.rule, False, (), part.request.method)
@@ -34,8 +35,9 @@ class BrickPool:
         self.measured = {key: it for key, it in known.measured.items() if key in part.jobs}
         self._asked = Counter[JobKey]()
         self._losses = Counter[JobKey]()
-        # The bricks that had enough samples before.
-        self.reused = self.done
+        # The bricks that had enough samples before the fleet run, which may have been resumed.
+        own = [key for key in self.measured if key not in self._left and is_of(fleet, known.runs.get(key, ""))]
+        self.reused = self.done - len(own)
         # True once a host of the system has had its probe.
         self.is_probed = False
         self._seconds = expected_seconds(part.request.method, part.request.rule, self._left.values())

@@ -67,7 +67,7 @@ def execute_fleet(
         closing(EventWriter(folder.events_file, listener)) as events,
     ):
         control = FleetControl(folder, place.clock)
-        hosts = (*request.hosts, *folder.added_hosts())
+        hosts = folder.entries()
         tasks_before = folder.given_tasks()
 
         def end(state: State, message: str) -> RunState:

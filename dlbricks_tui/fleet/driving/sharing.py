@@ -11,7 +11,7 @@ from dlbricks_tui.fleet.driving.validation import identity_there
 from dlbricks_tui.fleet.driving.workload import FleetWorkload
 from dlbricks_tui.fleet.messages import HostReport
 from dlbricks_tui.measure.known import Conditions, known_in
-from dlbricks_tui.runs.run_folder import Tally
+from dlbricks_tui.runs.run_folder import RunState, Tally
 from dlbricks_tui.runtime.runtime import numbered_identity
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.numbered_threads import processors_of
@@ -21,11 +21,12 @@ from dlbricks_tui.store.records import System
 class SharedPools:
     """A pool for each part and each system with its runtime. Hosts of the same system share the bricks."""
 
-    def __init__(self, workload: FleetWorkload, store: ResultsDatabase, started: str) -> None:
+    def __init__(self, workload: FleetWorkload, store: ResultsDatabase, state: RunState) -> None:
         self._workload = workload
         self._store = store
         # Results since then count where everything is to be measured again.
-        self._started = started
+        self._started = state.started
+        self._fleet = state.run
         # By the number of the part.
         self._pools: dict[tuple[int, Conditions], BrickPool] = {}
         self._members: defaultdict[BrickPool, list[HostWork]] = defaultdict(list)
@@ -84,5 +85,5 @@ class SharedPools:
             found = known_in(self._store, conditions, part.jobs, self._started if part.request.again else "")
             if part.request.retry_failed:
                 found = replace(found, failed={})
-            known = self._pools[number, conditions] = BrickPool(part, conditions, found)
+            known = self._pools[number, conditions] = BrickPool(part, conditions, found, self._fleet)
         return known

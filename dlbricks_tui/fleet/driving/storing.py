@@ -40,6 +40,11 @@ def run_of(fleet: str, host: str) -> str:
     return f"{fleet}@{host}"
 
 
+def is_of(fleet: str, run: str) -> bool:
+    """Return True if a result of this run comes from a host of a fleet run."""
+    return run.startswith(run_of(fleet, ""))
+
+
 class FleetResults:
     """Stores what the hosts of one fleet run return, each record once."""
 

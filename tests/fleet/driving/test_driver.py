@@ -26,7 +26,7 @@ from dlbricks_tui.fleet.events import (
     OrderFound,
     ResultStored,
 )
-from dlbricks_tui.fleet.folder import FleetFolder, create_fleet
+from dlbricks_tui.fleet.folder import FleetFolder, create_fleet, read_fleet_request
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.messages import Parcel, Task, TaskNote
 from dlbricks_tui.fleet.progress import FleetProgress
@@ -269,6 +269,26 @@ def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(tmp_path: Pa
     for host in fleet.engine.hosts.values():
         asked = {brick for task in host.tasks for brick in task.bricks}
         assert not asked & {brick for system, brick in stored if system == host.system.id}
+
+
+def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
+    first = fleet.drive()
+    assert (first.bricks.measured, first.bricks.reused) == (2 * fleet.bricks, 0)
+    again = fleet.drive()
+    assert (again.state, again.bricks) == (State.FINISHED, first.bricks)
+    assert again.seconds >= first.seconds
+    # Another fleet run finds the same results.
+    fleet.folder = create_fleet(read_fleet_request(fleet.folder.request_file), fleet.site.data)
+    assert fleet.drive().bricks == replace(first.bricks, measured=0, reused=2 * fleet.bricks)
+
+
+def test_the_tally_stays_while_hosts_are_away(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
+    first = fleet.drive()
+    fleet.engine.hosts["one"].is_there = False
+    again = fleet.drive()
+    assert (again.state, again.bricks) == (State.FAILED, first.bricks)
 
 
 def test_a_host_that_measured_for_another_driver_sends_what_it_has(
