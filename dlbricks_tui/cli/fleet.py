@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
 from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
-from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option, require_extra
+from dlbricks_tui.cli.fleet_hosts import add_host_actions, add_hosts_option
 from dlbricks_tui.cli.options import (
     add_cutting_options,
     add_models_argument,
@@ -122,12 +123,10 @@ def _add(actions: Actions, name: str, about: str, handler: Handler, *, newest: b
 
 def run_fleet(args: argparse.Namespace) -> int:
     """Start a fleet run, and drive it unless it is to be detached."""
-    from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
     from dlbricks_tui.answers.opening import library
     from dlbricks_tui.cli.run import measure_options_of, tell_variants
     from dlbricks_tui.fleet.folder import create_fleet
 
-    require_extra()
     cutting = cutting_of(args)
     measuring = replace(
         measure_options_of(args),
@@ -176,8 +175,7 @@ def show_status(args: argparse.Namespace) -> int:
                     time.sleep(_SECONDS_BETWEEN_LOOKS)
     state, progress = folder.state(), folder.progress()
     _show(state, progress, as_json=args.json)
-    if state.message:
-        narrate(state.message)
+    _tell_reason(state, progress)
     return Status.DONE if state.active else _status(state, progress, is_end=args.follow)
 
 
@@ -228,8 +226,13 @@ def resume_fleet(args: argparse.Namespace) -> int:
     if args.host is not None:
         folder.unpause_host(args.host)
         return _confirm(folder, f"goes on with {args.host}", args)
+    if not state.active and folder.is_complete:
+        progress = folder.progress()
+        _show(state, progress, as_json=args.json)
+        narrate(f"fleet run {folder.run} is complete: there is nothing to resume")
+        return _status(state, progress)
     if not state.active:
-        require_extra()
+        require_resumable(folder)
         return _drive(folder, args)
     if state.state is State.PAUSED or folder.pause_file.exists():
         folder.unpause()
@@ -279,9 +282,14 @@ def _drive(folder: FleetFolder, args: argparse.Namespace) -> int:
             f"fleet run {state.run} {state.state.value} after {state.seconds:.1f} s: "
             f"{counted(bricks.measured, 'brick')} measured, {bricks.reused:,} known before, {bricks.failed:,} failed"
         )
-    if state.message:
-        narrate(state.message)
+    _tell_reason(state, progress)
     return _status(state, progress)
+
+
+def _tell_reason(state: RunState, progress: FleetProgress) -> None:
+    """Tell why a fleet run has ended, unless the table of its hosts has told it."""
+    if state.message and not any(row.message and row.message in state.message for row in progress.hosts.values()):
+        narrate(state.message)
 
 
 def _status(state: RunState, progress: FleetProgress, *, is_end: bool = True) -> int:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from importlib.util import find_spec
 from pathlib import Path
 
+from dlbricks_tui.answers.fleets.requesting import require_extra
 from dlbricks_tui.cli.output import narrate, show, write, write_json
 from dlbricks_tui.cli.parser import Actions, Parser, Status, add_action, add_schema_option
 from dlbricks_tui.fleet.errors import FleetError
-
-_EXTRA = "pip install 'dlbricks-tui[fleet]'"
-_NEEDED = ("distributed", "asyncssh", "cryptography")
 
 
 def add_host_actions(actions: Actions) -> None:
@@ -126,10 +123,3 @@ def work_for_fleet(args: argparse.Namespace) -> int:
     )
     run_worker(request, narrate)
     return Status.DONE
-
-
-def require_extra() -> None:
-    """Raise FleetError if the packages of fleets are not installed."""
-    lacking = [name for name in _NEEDED if find_spec(name) is None]
-    if lacking:
-        raise FleetError(f"fleets need {', '.join(lacking)}: {_EXTRA}")

@@ -28,10 +28,24 @@ from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunState, State
 from tests.answers.validation import faults
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
+from tests.fleet.ssh_server import Person, SshServer, served
 from tests.models.onnx_models import saved, small
 
 Answer = Callable[..., tuple[int, str, str]]
-HOSTS = '[[host]]\nname = "c7i"\nprice_per_hour = 0.2\n\n[[host]]\nname = "m8g"\n'
+# No SSH server answers at port 1.
+HOSTS = """
+[defaults]
+port = 1
+
+[[host]]
+name = "c7i"
+address = "127.0.0.1"
+price_per_hour = 0.2
+
+[[host]]
+name = "m8g"
+address = "127.0.0.1"
+"""
 
 
 @pytest.fixture
@@ -160,6 +174,21 @@ def test_a_scheduler_without_tls_is_used_with_leave_of_the_user(
     assert [(it.scheduler, it.allow_plain) for it in driven] == [("tcp://10.0.0.1:8786", True)]
 
 
+def test_an_unknown_host_key_is_told_in_one_line_before_there_is_a_fleet_run(
+    fleet: Answer, data: DataFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    person, hosts = Person(tmp_path / "person"), tmp_path / "hosts.toml"
+    with served(SshServer(tmp_path, Path(f"{person.key}.pub"), {})) as server:
+        way = f'address = "127.0.0.1"\nport = {server.port}'
+        hosts.write_text(f'[[host]]\nname = "one"\n{way}\n\n[[host]]\nname = "two"\n{way}\n')
+        told = one_line(fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts))
+        assert f"one: 127.0.0.1 port {server.port} is not in known_hosts" in told
+        assert f"run `ssh -p {server.port} 127.0.0.1 true` once, and compare the key (and 1 more: " in told
+    assert not data.fleets.exists()
+
+
 def test_runtimes_that_nobody_has_registered_are_refused(fleet: Answer, hosts: Path, model: Path) -> None:
     assert "nix" in one_line(fleet("run", model, "--hosts", hosts, "--runtime", "nix"))
 
@@ -167,7 +196,7 @@ def test_runtimes_that_nobody_has_registered_are_refused(fleet: Answer, hosts: P
 def test_without_the_extra_one_line_says_how_to_install_it(
     fleet: Answer, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dlbricks_tui.cli.fleet_hosts.find_spec", lambda name: None)
+    monkeypatch.setattr("dlbricks_tui.answers.fleets.requesting.find_spec", lambda name: None)
     told = one_line(fleet("run", model, "--hosts", hosts))
     assert "pip install 'dlbricks-tui[fleet]'" in told
 
@@ -239,3 +268,22 @@ def test_commands_about_a_fleet_run_that_has_ended_are_refused(fleet: Answer, da
     sample_fleet(data, State.FINISHED)
     assert "nothing to pause" in one_line(fleet("pause", "last"))
     assert "nothing to cancel" in one_line(fleet("cancel", "last"))
+
+
+def test_a_complete_fleet_run_is_shown_and_not_driven_again(
+    fleet: Answer, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+) -> None:
+    fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    (state,) = FleetFolders(data.fleets).states()
+    folder = FleetFolder(data.fleets / state.run)
+    tell(folder, progress("c7i", 60, failed=0), progress("m8g", 60, failed=0))
+    before = folder.state()
+    _, out, told = fleet("resume", "last")
+    assert "60 of 60" in out
+    assert f"fleet run {folder.run} is complete: there is nothing to resume" in told
+    assert (folder.state(), len(driven)) == (before, 1)
+    more = tmp_path / "more.toml"
+    more.write_text('[[host]]\nname = "c8a"\naddress = "127.0.0.1"\nport = 1\n')
+    fleet("add", "last", "--hosts", more)
+    fleet("resume", "last")
+    assert len(driven) == 2, "a host was added"

@@ -145,9 +145,10 @@ async def test_the_hosts_of_a_model_are_sorted_by_latency_or_by_cost(new: DataFo
 
 
 async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_list_of_all(
-    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+    new: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_fleet(new, State.INTERRUPTED)
+    request = FleetRequest(run=Site(tmp_path / "site").request(), scheduler="tls://10.0.0.1:8786")
+    write_fleet_request(sample_fleet(new, State.INTERRUPTED).request_file, request)
     resumed: list[str] = []
     monkeypatch.setattr(fleets, "start_detached", lambda folder, _: resumed.append(folder.run))
     async with fleet_screen(new) as pilot:
@@ -157,6 +158,19 @@ async def test_a_fleet_run_that_has_ended_is_resumed_on_its_screen_or_from_the_l
         await press(pilot, "R", "r")
         await settled(pilot)
         assert resumed == [RUN, RUN] and isinstance(pilot.app.screen, FleetScreen)
+
+
+async def test_a_complete_fleet_run_is_not_resumed(new: DataFolder, tmp_path: Path) -> None:
+    folder = sample_fleet(new, State.FINISHED)
+    request = FleetRequest(run=Site(tmp_path / "site").request(), hosts=(HostEntry(name="c7i"),))
+    write_fleet_request(folder.request_file, request)
+    tell(folder, progress("c7i", 60, failed=0), changed("c7i", HostState.DONE))
+    before = folder.state()
+    async with fleet_screen(new) as pilot:
+        await press(pilot, "r")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, ErrorScreen) and "there is nothing to resume" in screen_text(pilot)
+    assert folder.state() == before
 
 
 async def test_the_hosts_of_another_file_are_added(new: DataFolder, fleet: FleetFolder, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from dlbricks_tui.answers.measuring import MeasureOptions, run_request, several
@@ -9,11 +10,15 @@ from dlbricks_tui.answers.probing import MOST_PROBE_SECONDS
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.engine.scheduler_address import SECURE, check_address
 from dlbricks_tui.fleet.errors import FleetError
+from dlbricks_tui.fleet.folder import FleetFolder
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.request import FleetRequest, Question
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.runtime.registry import Registry
+
+_EXTRA = "pip install 'dlbricks-tui[fleet]'"
+_NEEDED = ("distributed", "asyncssh", "cryptography")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +35,11 @@ class FleetOptions:
 
 
 def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: DataFolder) -> FleetRequest:
-    """Return the request of a fleet run; raise FleetError for options that do not fit together."""
+    """Return the request of a fleet run.
+
+    Raise FleetError for options that do not fit together, a scheduler that cannot be used, or hosts that SSH refuses.
+    """
+    require_extra()
     if (options.hosts is None) is not bool(options.scheduler):
         raise FleetError("name either a hosts file (--hosts FILE) or a dask scheduler (--scheduler ADDRESS)")
     if not 0 < options.probe_seconds <= MOST_PROBE_SECONDS:
@@ -40,10 +49,11 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
     # Only layers travel: no host can time a whole model.
     measuring = replace(options.measuring, end_to_end=False)
     run = run_request(measuring, sources, data)
+    hosts = () if options.hosts is None else _hosts(options.hosts)
     return FleetRequest(
         # Unless they are given, each host starts its usual number of threads.
         run=run if several(measuring.threads) else run.with_runtimes(Registry(data.path).as_registered),
-        hosts=() if options.hosts is None else _hosts(options.hosts),
+        hosts=hosts,
         scheduler=options.scheduler,
         question=options.question,
         probe_seconds=options.probe_seconds,
@@ -51,11 +61,32 @@ def fleet_request(options: FleetOptions, sources: Sequence[ModelSource], data: D
     )
 
 
-def _hosts(path: Path) -> tuple[HostEntry, ...]:
-    # Loaded here: other users of this module need no reader of TOML files.
-    from dlbricks_tui.fleet.hosts_file import read_hosts
+def require_extra() -> None:
+    """Raise FleetError if the packages of fleets are not installed."""
+    lacking = [name for name in _NEEDED if find_spec(name) is None]
+    if lacking:
+        raise FleetError(f"fleets need {', '.join(lacking)}: {_EXTRA}")
 
-    return read_hosts(path)
+
+def require_resumable(folder: FleetFolder) -> None:
+    """Raise FleetError if a fleet run has nothing left to do, or if SSH refuses one of its hosts."""
+    require_extra()
+    if folder.is_complete:
+        raise FleetError(f"fleet run {folder.run} is complete: there is nothing to resume")
+    # Loaded here, as below.
+    from dlbricks_tui.fleet.ssh.connecting import check_hosts
+
+    check_hosts(folder.entries())
+
+
+def _hosts(path: Path) -> tuple[HostEntry, ...]:
+    # Loaded here: other users of this module need neither a reader of TOML files nor SSH.
+    from dlbricks_tui.fleet.hosts_file import read_hosts
+    from dlbricks_tui.fleet.ssh.connecting import check_hosts
+
+    hosts = read_hosts(path)
+    check_hosts(hosts)
+    return hosts
 
 
 def _require_usable(options: FleetOptions, data: DataFolder) -> None:

@@ -7,7 +7,8 @@ The keys of servers are always checked, whatever the configuration says.
 import asyncio
 import shlex
 import socket
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +22,8 @@ from dlbricks_tui.printable import printable
 
 SECONDS_TO_CONNECT = 30.0
 SECONDS_TO_CLOSE = 5.0
+# A host that is slower is left to the fleet run, which waits for it.
+_SECONDS_TO_CHECK = 5.0
 LOOPBACK = "127.0.0.1"
 # A connection whose server is silent for three of them is lost.
 _SECONDS_BETWEEN_KEEPALIVES = 10
@@ -76,6 +79,32 @@ async def connected(entry: HostEntry) -> AsyncIterator["SshConnection"]:
         except asyncio.TimeoutError:
             raise SshError(f"{_named(hop)} did not answer within {SECONDS_TO_CONNECT:.0f} seconds") from None
         yield SshConnection(ssh, client)
+
+
+def check_hosts(hosts: Sequence[HostEntry]) -> None:
+    """Connect to hosts once, side by side; raise HostRefusedError if SSH refuses one, for example its key."""
+    if not hosts:
+        return
+    # In a thread: the caller may have an event loop, as in a notebook.
+    with ThreadPoolExecutor(1) as thread:
+        refused = thread.submit(lambda: asyncio.run(_refusals(hosts))).result()
+    if refused:
+        name, error = refused[0]
+        more = f" (and {len(refused) - 1} more: dlbricks fleet doctor --hosts FILE)" if len(refused) > 1 else ""
+        raise HostRefusedError(f"{name}: {error}{more}")
+
+
+async def _refusals(hosts: Sequence[HostEntry]) -> Sequence[tuple[str, HostRefusedError]]:
+    async def attempt(host: HostEntry) -> None:
+        async with connected(host):
+            pass
+
+    attempts = [asyncio.create_task(attempt(host)) for host in hosts]
+    await asyncio.wait(attempts, timeout=_SECONDS_TO_CHECK)
+    for late in attempts:
+        late.cancel()
+    ends = zip(hosts, await asyncio.gather(*attempts, return_exceptions=True), strict=True)
+    return [(host.name, end) for host, end in ends if isinstance(end, HostRefusedError)]
 
 
 class _Client(asyncssh.SSHClient):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request
+from dlbricks_tui.answers.fleets.requesting import FleetOptions, fleet_request, require_resumable
 from dlbricks_tui.answers.measuring import MeasureOptions
 from dlbricks_tui.fleet.driving.running import start_detached
 from dlbricks_tui.fleet.folder import FleetFolders, create_fleet
@@ -60,7 +60,9 @@ class Fleets:
 
     def resume(self, run: str) -> None:
         """Resume a fleet run that ended before it was complete."""
-        start_detached(self.folder(run), self._data)
+        folder = self.folder(run)
+        require_resumable(folder)
+        start_detached(folder, self._data)
 
     def add(self, run: str, hosts_file: Path) -> None:
         """Let more hosts take part in a fleet run."""

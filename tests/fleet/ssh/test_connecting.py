@@ -13,7 +13,8 @@ import pytest
 
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.hosts import HostEntry
-from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, connected
+from dlbricks_tui.fleet.ssh import connecting
+from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, check_hosts, connected
 from dlbricks_tui.fleet.ssh.connection import Connect
 from tests.fleet.ssh_server import USER, Person, SshServer, served
 
@@ -121,6 +122,34 @@ def test_a_server_with_another_key_than_before_is_refused(person: Person, server
     server.host_key = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
     person.trusts(server)
     assert "none of the keys that known_hosts has" in _refused(server.entry())
+
+
+def test_the_first_host_that_ssh_refuses_is_named_in_one_line(person: Person, server: SshServer) -> None:
+    with pytest.raises(HostRefusedError) as caught:
+        check_hosts([server.entry(name=name) for name in ("one", "two", "three")])
+    told = str(caught.value)
+    assert told.startswith(f"one: 127.0.0.1 port {server.port} is not in known_hosts with this key")
+    assert told.endswith("(and 2 more: dlbricks fleet doctor --hosts FILE)")
+    person.trusts(server)
+    check_hosts([])
+
+    async def in_a_notebook() -> None:
+        check_hosts([server.entry(), server.entry(name="two")])
+
+    asyncio.run(in_a_notebook())
+
+
+def test_hosts_that_may_come_back_keep_nobody_waiting(
+    person: Person, server: SshServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.trusts(server)
+    monkeypatch.setattr(connecting, "_SECONDS_TO_CHECK", 0.2)
+    with socket.socket() as silent, socket.socket() as closed:
+        for each in (silent, closed):
+            each.bind(("127.0.0.1", 0))
+        silent.listen()
+        ports = [each.getsockname()[1] for each in (silent, closed)]
+        check_hosts([server.entry(), *(server.entry(name=f"h{port}", port=port) for port in ports)])
 
 
 def test_a_key_that_the_server_does_not_accept_is_refused(person: Person, server: SshServer, tmp_path: Path) -> None:
