@@ -1,7 +1,7 @@
-"""Messages between the driver of a fleet and its hosts: JSON values only, so that nothing that a host returns is run.
+"""Messages between the driver of a fleet and its hosts: JSON values only.
 
 A host reports itself, receives parcels and tasks, and sends what it has measured while a task runs. The driver checks
-everything that it receives before it uses it.
+everything that it receives before it uses it. docs/how-it-works/fleet.md says what that protects from.
 """
 
 from collections.abc import Mapping

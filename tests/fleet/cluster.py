@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +21,14 @@ from dlbricks_tui.runs.run_folder import RunFolders
 ROOT = Path(__file__).parents[2]
 SEAT = Path(__file__).parent / "seat"
 PATIENCE_SECONDS = 240.0
+_GUIDE = ROOT / "docs" / "guides" / "many-hosts.md"
+
+
+def scheduler_of_the_guide() -> list[str]:
+    """Return the options with which the guide starts a scheduler, for any free port of the loopback."""
+    found = re.search(r"^    dask scheduler (.*\\\n.*)$", _GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None
+    return shlex.split(found[1].replace("\\\n", " ").replace("10.0.0.1", "127.0.0.1").replace("8786", "0"))
 
 
 def eventually(happens: Callable[[], object]) -> None:
@@ -41,8 +51,9 @@ class Cluster:
     def start(self, hosts: int) -> None:
         """Start everything."""
         file = self.path / "scheduler.json"
-        options = ["--host", "127.0.0.1", "--protocol", "tls", "--port", "0", "--scheduler-file", str(file)]
-        self._start("", ["distributed.cli.dask_scheduler", *options, "--no-dashboard"], {})
+        # The guide names the certificates as its reader is in their folder.
+        options = [str(self.certificates.folder / it) if it.endswith(".pem") else it for it in scheduler_of_the_guide()]
+        self._start("", ["distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file)], {})
         eventually(lambda: file.exists() and file.read_text().endswith("}"))
         self.address = json.loads(file.read_text())["address"]
         for number, name in enumerate(("one", "two", "three")[:hosts], start=1):
@@ -60,6 +71,8 @@ class Cluster:
             "PYTHONPATH": str(SEAT),
         }
         options = ["--nthreads", "1", "--name", name, "--no-nanny", "--no-dashboard"]
+        authority, certificate, key = map(str, self.certificates.of_hosts)
+        options += ["--tls-ca-file", authority, "--tls-cert", certificate, "--tls-key", key]
         folders = ["--local-directory", str(folder / "dask")]
         self._start(name, ["distributed.cli.dask_worker", self.address, *options, *folders], environment)
 
@@ -87,11 +100,9 @@ class Cluster:
             process.wait()
 
     def _start(self, name: str, arguments: list[str], environment: dict[str, str]) -> None:
-        authority, certificate, key = self.certificates.of_hosts
-        secure = ["--tls-ca-file", str(authority), "--tls-cert", str(certificate), "--tls-key", str(key)]
         with (self.path / f"{name or 'scheduler'}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                [sys.executable, "-m", *arguments, *secure],
+                [sys.executable, "-m", *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -1,4 +1,7 @@
-"""Check everything that hosts return: a host that returns something impossible is not trusted any more."""
+"""Check everything that hosts return: a host that returns something impossible is not trusted any more.
+
+This finds faults and stops no attacker, as docs/how-it-works/fleet.md says.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

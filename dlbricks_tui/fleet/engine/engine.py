@@ -3,10 +3,8 @@
 Each host runs one call at a time. A task is never repeated or given to another host: the driver decides what happens
 after a loss. All methods return at once, and dask runs in a thread, so a host that is slow or gone delays no other one.
 
-Hosts answer with text only. Dask's own protocol is another matter: its scheduler, clients and workers load pickled
-objects that their peers send, and run what a client sends. Certificates keep strangers out. Someone who controls a
-host, or has its private key, can therefore run programs as the user of the scheduler, the driver and all other workers,
-and read what passes through the scheduler. Hosts of strangers measure a suite instead.
+Hosts answer with text only. Dask's own protocol is another matter: its scheduler, clients and workers unpickle what
+their peers send. docs/how-it-works/fleet.md says what this means for the trust in hosts.
 """
 
 import asyncio
