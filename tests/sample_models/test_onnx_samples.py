@@ -1,5 +1,6 @@
 """The ONNX samples: valid files without weights, of which ONNX Runtime makes the same as of files with weights."""
 
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -88,14 +89,14 @@ def _optimised(ort: Any, model: ModelProto, folder: Path) -> GraphProto:
     return load_from_string((folder / "optimised.onnx").read_bytes()).graph
 
 
-def _structure(graph: GraphProto) -> list[Any]:
-    """Return operators, attributes and wiring, without the names that ONNX Runtime makes up."""
-    stored = {it.name: ("stored", it.data_type, tuple(it.dims)) for it in graph.initializer}
-    sources: dict[str, Any] = dict(stored)
-    form = []
-    for number, node in enumerate(graph.node):
+def _structure(graph: GraphProto) -> list[str]:
+    """Return operators, attributes and wiring, without the names that ONNX Runtime makes up, and in any order."""
+    sources = {it.name: f"stored {it.data_type} {tuple(it.dims)}" for it in graph.initializer}
+    forms = []
+    for node in graph.node:
         inner = [_structure(it.g) for it in node.attribute if it.HasField("g")]
         attributes = sorted(it.SerializeToString() for it in node.attribute if not it.HasField("g"))
-        form.append((node.op_type, attributes, [sources.get(name, name) for name in node.input], inner))
-        sources.update((name, (number, place)) for place, name in enumerate(node.output))
-    return form
+        wiring = [sources.get(name, name) for name in node.input]
+        forms.append(sha256(repr((node.op_type, attributes, wiring, inner)).encode()).hexdigest())
+        sources.update((name, f"{forms[-1]} {place}") for place, name in enumerate(node.output))
+    return sorted(forms)
