@@ -41,14 +41,16 @@ _CODE = re.compile(
 )
 _PROGRAM = re.compile(r"(?:\.venv/bin/|\$ )*dlbricks(?= |$)")
 _MENTIONED = re.compile(r"`(dlbricks (?!COMMAND)[^`\n]+)`")
-# Names that differ between hosts and runs: systems, runs, keys, days and times.
+# Names that differ between hosts and runs: systems, runs, keys, digests, days and times.
 _IDS = re.compile(
-    r"\b[a-z]\w*(?:-\w+)*-\d+c-[0-9a-f]{8}\b|\b\d{8}-\d{6}-[0-9a-f]{4}\b|\b(?=[a-f]*\d)[0-9a-f]{8}\b"
+    r"\b[a-z]\w*(?:-\w+)*-\d+c-[0-9a-f]{8}\b|\b\d{8}-\d{6}-[0-9a-f]{4}\b|\b(?=[a-f]*\d)[0-9a-f]{8,64}\b"
     r"|\b\d{4}-\d\d-\d\d\b|\b\d\d:\d\d\b"
 )
 _AGE = re.compile(r"\b\d+ (?:s|min|h|d|y) ago\b|\bnow\b")
 _FIGURE = re.compile(r"(?<![\w.])[-+~]*\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
 _DRAWN = re.compile(r"[─-▟]+|\[[#=.c?]+\]|-{3,}")
+# A line of a plot in plain characters: its axis, and what is drawn beside it.
+_PLOTTED = re.compile(r"^ *[\d.,]* *[|+][-~=:^o. \d]*$")
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def alike(shown: str, printed: str) -> bool:
 
 def form(line: str) -> str:
     """Return a line with its figures, drawings and the names of hosts and runs replaced."""
-    line = _IDS.sub("ID", _AGE.sub("AGE", line))
+    line = _PLOTTED.sub("PLOT", _IDS.sub("ID", _AGE.sub("AGE", line)))
     return " ".join(_FIGURE.sub("#", _DRAWN.sub(" ", line)).split())
 
 

@@ -131,6 +131,26 @@ def test_a_session_prints_lines_like_those_recorded(file: Path, tmp_path: Path) 
         assert len(missing) <= (1 - SHARE_ON_ANY_HOST) * len(before.output), (before.text, missing, now.output)
 
 
+@pytest.mark.parametrize(
+    ("here", "there"),
+    [
+        (
+            "the key is suites/07439613be8bee9126e2ac8acf4b59f3.key.json",
+            "the key is suites/a1.key.json".replace("a1", "f" * 31 + "0"),
+        ),
+        (
+            "evaluation nightly (nightly.toml, sha256 09d20221349d)",
+            "evaluation nightly (nightly.toml, sha256 77d2022134aa)",
+        ),
+        (" 101.9|          ~~~~~     :", "9.384|    ~~     ~~~~~~~~  :"),
+        ("      +0---------20--------^-180", "      +0----10--------^-25"),
+    ],
+)
+def test_a_line_has_the_same_form_on_any_host(here: str, there: str) -> None:
+    assert form(here) == form(there)
+    assert form(here) != form("nothing of the kind")
+
+
 def test_a_session_belongs_to_a_page_that_shows_its_commands() -> None:
     pages = {it.stem: it.read_text(encoding="utf-8") for it in PAGES}
     for file in SESSIONS.glob("*.txt"):
