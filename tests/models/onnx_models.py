@@ -1,11 +1,13 @@
 """ONNX models for tests, built node by node."""
 
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto
 from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor, make_tensor_value_info
+from packaging.version import Version
 
 from dlbricks_tui.models.graph import LayerGraph, Level, Shape
 from dlbricks_tui.models.library import source_of
@@ -13,6 +15,9 @@ from dlbricks_tui.models.loading import Loader
 from tests.models.table_framework import TableFramework
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+# On Python 3.10 the newest ONNX Runtime is 1.23, which does not know version 24 of the operators.
+ORT_VERSION = Version(version("onnxruntime"))
+NEWEST_OPSET = 24 if Version("1.24") <= ORT_VERSION else 23
 OPSET = 13
 
 

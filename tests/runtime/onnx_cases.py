@@ -17,6 +17,8 @@ from onnx.helper import (
 )
 from onnx.numpy_helper import from_array
 
+from tests.models.onnx_models import NEWEST_OPSET
+
 FLOAT, HALF, BFLOAT, INT8, UINT8 = (
     TensorProto.FLOAT,
     TensorProto.FLOAT16,
@@ -544,5 +546,5 @@ CASES: Cases = {
     "NonZero": found_by_data,
     "NonMaxSuppression": boxes,
     "dynamic reshape": dynamic_reshape,
-    **{f"opset {opset}": partial(classic, opset) for opset in (7, 8, 9, 11, 13, 15, 18, 20, 22, 24)},
+    **{f"opset {opset}": partial(classic, opset) for opset in (7, 8, 9, 11, 13, 15, 18, 20, 22, NEWEST_OPSET)},
 }

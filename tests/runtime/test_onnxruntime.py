@@ -24,12 +24,10 @@ from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Describe, Load, NullCalls, Reason, Sample
 from dlbricks_tui.runtime.runtime import Runtime, Settings
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.models.onnx_models import LIGHT, branch, floats, integers, model, of_a_detector, saved, small
+from tests.models.onnx_models import LIGHT, NEWEST_OPSET, branch, floats, integers, model, of_a_detector, saved, small
 from tests.models.table_framework import TableFramework
 
 SECONDS = 120.0
-# The onnx package may know a later one that ONNX Runtime does not support yet.
-NEWEST_OPSET = 24
 RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME.framework, "", "")
 Remembering = tuple[Loader, ShapeMemory]
 

@@ -10,13 +10,14 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, numpy_helper
 from onnx.helper import make_node, make_tensor
+from packaging.version import Version
 
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Quantise
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import ONNX_RUNTIME
-from tests.models.onnx_models import OPSET, floats, integers, model, saved, small
+from tests.models.onnx_models import OPSET, ORT_VERSION, floats, integers, model, saved, small
 
 SECONDS = 120.0
 IMAGE = {"x": ArrayType((1, 3, 16, 16), "float32")}
@@ -87,6 +88,7 @@ def test_weights_without_stored_values_get_some_of_both_signs(worker: Worker, tm
     assert values.min() < 0 < values.max()
 
 
+@pytest.mark.skipif(Version("1.24") > ORT_VERSION, reason="its tool cannot raise the version of such a file")
 def test_weights_that_an_old_file_lists_as_inputs_are_weights(worker: Worker, tmp_path: Path) -> None:
     made = small(9)
     made.ir_version = 3

@@ -90,7 +90,12 @@ def write_quantised(request: Quantise) -> Quantised:
 def _errors_of_tool(onnx: Any) -> Sequence[type[BaseException]]:
     """Return the errors that the tool raises for models that it does not understand; it has none of its own."""
     decoding = importlib.import_module("google.protobuf.message").Error
-    checking = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
+    importlib.import_module("onnx.version_converter")
+    checking = (
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+        onnx.version_converter.ConvertError,
+    )
     return (*checking, decoding, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError, OSError)
 
 

@@ -191,7 +191,9 @@ def test_a_broken_file_is_named_and_skipped(store: ResultsDatabase, checkout: Pa
 
 
 def test_nul_bytes_do_not_reach_the_store(store: ResultsDatabase, checkout: Path) -> None:
-    path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0], "co\x00nv": [3.0]})
+    path = time_layers(checkout, "c5.xlarge", "Tiny Net", {"conv": [40.0], "1/relu": [10.0], "co~nv": [3.0]})
+    # Not every Python writes such a file.
+    path.write_bytes(path.read_bytes().replace(b"~", b"\x00"))
     assert b"\x00" in path.read_bytes()
     report = imported(store, checkout)["c5.xlarge"]
     assert len(report.broken) + len(report.unmatched) == 1
