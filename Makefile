@@ -20,7 +20,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Where `make tour` measures: what it prints is what it has just measured.
 TOUR := build/tour
 # What people wait for; the other benchmarks take longer, or ask for a quiet host.
-BENCHMARKS := startup samples reading estimate store_scale tui_workbench tui_tree tui_results report
+BENCHMARKS := startup samples store_scale tui_workbench tui_tree tui_results report
 
 .PHONY: run tour test check matrix soak samples bench accuracy docs reference screenshots format clean
 

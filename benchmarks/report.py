@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks.estimate import made_up
+from benchmarks.made_up_results import made_up
 from benchmarks.promises import at_most, judge
 from benchmarks.store_scale import fill
 from dlbricks_tui.bricks.decomposition import Cutting, decompose

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from benchmarks.estimate import prepare
+from benchmarks.made_up_results import prepare
 from benchmarks.promises import at_most, judge
 from benchmarks.terminal import Terminal
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
