@@ -21,19 +21,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.chosen_models import PATIENCE_SECONDS, WHOLE, load_model
+from dlbricks_tui.bricks.programs import model_program
 from dlbricks_tui.folders import SAMPLE_MODELS
+from dlbricks_tui.measure.jobs import untimed_runs
 from dlbricks_tui.models.frameworks import WorkerFramework
 from dlbricks_tui.models.graph import LayerGraph, Level
 from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.runtime.protocol import Sample
+from dlbricks_tui.runtime.protocol import Load, Sample
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 
 MODELS = ("table1:16", "table1:10", "table1:14", "table1:7", "table1:2")
 SCRIPT = Path(__file__).parent / "plain_mxnet.py"
+WHOLE = "model"
+PATIENCE_SECONDS = 600.0
 PAIRS, RUNS = 10, 5
 # Quick models vary most and cost least: turns go on for so long, and there are so many at least.
 PAIR_SECONDS, FEWEST_TURNS = 5.0, 6
@@ -121,6 +124,13 @@ def timed(source: ModelSource, graph: LayerGraph, runtime: Runtime, data: Path) 
         assert script.stdin is not None
         script.stdin.close()
     return turns
+
+
+def load_model(worker: Worker, graph: LayerGraph) -> int:
+    """Load a whole model, and return its number of untimed runs."""
+    worker.ask(Load(WHOLE, model_program(graph), check_values=False), PATIENCE_SECONDS)
+    ((first_ns,),) = worker.ask(Sample((WHOLE,), 1, 1), PATIENCE_SECONDS).durations_ns
+    return untimed_runs(first_ns / 1e6, whole=True)
 
 
 if __name__ == "__main__":

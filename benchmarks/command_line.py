@@ -22,12 +22,6 @@ def dlbricks(data: Path, *words: str, settings: Mapping[str, str] | None = None)
     return subprocess.run(command(data, *words), cwd=ROOT, check=False, env=environment).returncode
 
 
-def quietly(data: Path, *words: str) -> str:
-    """Runs it where its progress is not wanted, and failing is no answer; what it prints."""
-    wanted, unwanted = subprocess.PIPE, subprocess.DEVNULL
-    return subprocess.run(command(data, *words), cwd=ROOT, text=True, stdout=wanted, stderr=unwanted, check=True).stdout
-
-
 def told(data: Path, *words: str, settings: Mapping[str, str] | None = None) -> Any:
     """What it says in JSON; where it says nothing it is None, and the reason is shown."""
     environment = {**os.environ, **(settings or {})}

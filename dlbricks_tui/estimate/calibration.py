@@ -1,7 +1,7 @@
 """Calibration constants: corrections of the bricks' latencies, fitted on other networks, and the errors that remain.
 
-Systems that were never calibrated have constants from other systems. `python -m benchmarks.constants` fits those of
-MXNet to stored samples; docs/log/constants.md has the figures of each host.
+Systems that were never calibrated have constants from other systems. docs/log/constants.md says how those of MXNet were
+fitted to stored samples, and has the figures of each host.
 """
 
 import math
