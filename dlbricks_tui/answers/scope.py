@@ -60,8 +60,6 @@ class EstimateOptions(CutOptions):
     rules: Path | None = None
     # Predict no missing brick.
     measured_only: bool = False
-    # Without effect: predictions once had to be asked for.
-    bridge: bool = False
 
     def __post_init__(self) -> None:
         if self.workers is not None and self.workers < 1:

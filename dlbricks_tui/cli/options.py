@@ -277,8 +277,6 @@ def add_composition_options(parser: Parser) -> None:
         "--rules", metavar="FILE", type=Path, help="a TOML file that says which layers may run in parallel"
     )
     add_measured_only_option(parser)
-    # Predictions once had to be asked for.
-    parser.add_argument("--bridge", action="store_true", help=argparse.SUPPRESS)
 
 
 def add_measured_only_option(parser: Parser) -> None:

@@ -6,7 +6,7 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.wording.numbers import age
+from dlbricks_tui.wording.answers import age_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,10 @@ def now() -> float:
 
 def ago(when: str) -> str:
     """Return how long ago a moment (ISO 8601) was: `3 h ago`; empty for an empty text."""
-    return f"{age(now() - datetime.fromisoformat(when).timestamp())} ago" if when else ""
+    if not when:
+        return ""
+    moment = datetime.fromisoformat(when).timestamp()
+    return age_words((moment, moment), now())
 
 
 def measured_ago(found: Iterable[SystemEstimate]) -> str:
@@ -29,9 +32,8 @@ def measured_ago(found: Iterable[SystemEstimate]) -> str:
 
     It is empty if nothing was measured.
     """
-    spans = [it.measured_between for it in found]
-    known = [it for it in spans if it is not None]
+    known = [it.measured_between for it in found if it.measured_between is not None]
     if not known:
         return ""
-    newest, oldest = age(now() - max(last for _, last in known)), age(now() - min(first for first, _ in known))
-    return f"measured {newest} ago" if newest == oldest else f"measured {newest} to {oldest} ago"
+    between = min(first for first, _ in known), max(last for _, last in known)
+    return f"measured {age_words(between, now())}"

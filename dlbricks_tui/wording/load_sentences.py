@@ -7,8 +7,9 @@ from datetime import datetime
 from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, is_positive, percentile_ms, percentile_of
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.wording.answers import age_words
 from dlbricks_tui.wording.load_charts import LoadCurve
-from dlbricks_tui.wording.numbers import PREDICTED, age, counted, percent
+from dlbricks_tui.wording.numbers import PREDICTED, counted, percent
 from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 
 _SO_FAR = (50.0, 90.0, 99.0)
@@ -34,7 +35,8 @@ def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: Predicte
         told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
     else:
         told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
-    told += f", measured {age(now - datetime.fromisoformat(tested.when).timestamp())} ago"
+    moment = datetime.fromisoformat(tested.when).timestamp()
+    told += f", measured {age_words((moment, moment), now)}"
     return [told] if predicted is None else [told, f"predicted {_second(scenario, tested, predicted)}"]
 
 

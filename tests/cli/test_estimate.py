@@ -296,13 +296,6 @@ def test_the_setting_turns_predictions_off(dlbricks: Command, monkeypatch: pytes
     assert json.loads(out)[0]["coverage"]["predicted"] == 0
 
 
-def test_the_option_that_once_asked_for_predictions_is_still_taken(dlbricks: Command) -> None:
-    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--json")
-    _, plain, _ = dlbricks(on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[::2]), *asked)
-    status, out, _ = dlbricks([], *asked, "--bridge")
-    assert (status, out) == (0, plain)
-
-
 def test_a_model_without_any_result_is_predicted_and_said_to_be(dlbricks: Command) -> None:
     status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:38", "--system", "c5.xlarge", "--json")
     (vdsr,) = json.loads(out)
