@@ -147,14 +147,16 @@ class ScenarioAnswer:
 def scenario_answer(estimator: Estimator, source: ModelSource, options: ScenarioOptions) -> ScenarioAnswer:
     """Return what is known of a scenario of a model; nothing is measured.
 
-    Unless the user chose a combination, the one whose load test answers the scenario comes before a prediction.
+    Unless the user chose a combination, the one whose load test answers the scenario comes before a prediction. The
+    order to measure stays that of the usual combination.
     """
     scenario = options.scenario(estimator.options.batch)
-    found = _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario)
-    if (test := found.test_of_another_execution) is not None:
-        tested = replace(estimator.options, runtime=test.runtime, level=test.level)
-        found = _Scenarios(replace(estimator, options=tested), source, scenario)
-    return found.answer()
+    usual = _Scenarios(_sharing_cores(estimator, scenario.instances), source, scenario)
+    answer, test = usual.answer(), usual.test_of_another_execution
+    if test is None:
+        return answer
+    tested = replace(estimator, options=replace(estimator.options, runtime=test.runtime, level=test.level))
+    return replace(_Scenarios(tested, source, scenario).answer(), order=answer.order)
 
 
 def _sharing_cores(estimator: Estimator, instances: int) -> Estimator:
