@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.tui.lines import Line, contains_all, highlighted, width_of
+from dlbricks_tui.tui.lines import Line, Span, contains_all, highlighted, width_of
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.workbench.model_columns import COLUMNS, FIRST_COLUMNS, KnownLatency, columns_in
 from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, grouped, in_order, labels, list_rows
-from dlbricks_tui.tui.workbench.models import heading_line, row_line, searched_text
+from dlbricks_tui.tui.workbench.models import ModelRows, heading_line, row_line, searched_text
 
 RESNET = ModelSource("resnet50_v1", Path("gluon/resnet50_v1-symbol.json"), task="IC", layers=174, unique_layers=46)
 SSD = ModelSource("SSD Trained on PASCAL VOC Data", Path("table1/ssd-symbol.json"), task="OD", table1_id="43")
@@ -164,3 +164,16 @@ def test_found_words_are_highlighted() -> None:
     matched = [span.text for span in highlighted("resnet50_v1", ["NET", "v1"]) if span.style == "match"]
     assert matched == ["net", "v1"]
     assert text(highlighted("resnet50_v1", ["net", "netw", "t50"])) == "resnet50_v1"
+
+
+def test_the_cursor_stays_on_its_model_when_a_list_of_another_width_is_drawn_before_it_knows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    by_width = {30: [ModelRow("family", None), ModelRow("a", RESNET), ModelRow("b", SSD)], 80: [ModelRow("b", SSD)]}
+    width = 30
+    monkeypatch.setattr(ModelRows, "line_width", property(lambda _: width + 1))
+    rows = ModelRows(by_width.__getitem__, lambda row, _: (Span(row.text),))
+    rows.set_reactive(ModelRows.cursor, 2)
+    assert (rows.row_count, rows.selected) == (3, SSD)
+    width = 80
+    assert (rows.row_count, rows.selected) == (1, SSD)

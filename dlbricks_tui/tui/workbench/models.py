@@ -107,11 +107,8 @@ class ModelRows(ItemRows["ModelSource"]):
 
     def remake(self) -> None:
         """Make the rows again; the cursor stays on its model."""
-        here = self.selected
         self._made_for = -1
         self.rows_changed()
-        if here is not None:
-            self.select(id_of(here))
 
     def on_resize(self) -> None:
         if self.line_width - 1 != self._made_for:
@@ -122,7 +119,12 @@ class ModelRows(ItemRows["ModelSource"]):
     def _rows(self) -> list[ModelRow]:
         width = self.line_width - 1
         if width != self._made_for and width > 0:
+            here = self._made[self.cursor].source if self.cursor < len(self._made) else None
             self._made, self._made_for = self._arrange(width), width
+            # Another width has other headings between the models.
+            at = next((at for at, row in enumerate(self._made) if here and row.source == here), None)
+            if at is not None:
+                self.set_reactive(ModelRows.cursor, at)
         return self._made
 
 
