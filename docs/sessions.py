@@ -49,8 +49,10 @@ _IDS = re.compile(
 _AGE = re.compile(r"\b\d+ (?:s|min|h|d|y) ago\b|\bnow\b")
 _FIGURE = re.compile(r"(?<![\w.])[-+~]*\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
 _DRAWN = re.compile(r"[─-▟]+|\[[#=.c?]+\]|-{3,}")
-# A line of a plot in plain characters: its axis, and what is drawn beside it.
-_PLOTTED = re.compile(r"^ *[\d.,]* *[|+][-~=:^o. \d]*$")
+# A line of a plot: its axis, and what is drawn beside it.
+_PLOTTED = re.compile(r"^ *[\d.,]* *[│┤├└][─│┼┬┴~o.:x\- \d]*$")
+# The numbers below a plot.
+_NUMBERED = re.compile(r"^ {3,}[\d.,]+(?: +[\d.,]+)+$")
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def alike(shown: str, printed: str) -> bool:
 
 def form(line: str) -> str:
     """Return a line with its figures, drawings and the names of hosts and runs replaced."""
-    line = _PLOTTED.sub("PLOT", _IDS.sub("ID", _AGE.sub("AGE", line)))
+    line = _NUMBERED.sub("PLOT", _PLOTTED.sub("PLOT", _IDS.sub("ID", _AGE.sub("AGE", line))))
     return " ".join(_FIGURE.sub("#", _DRAWN.sub(" ", line)).split())
 
 

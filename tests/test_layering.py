@@ -54,6 +54,7 @@ def test_looking_at_fleet_runs_loads_nothing_that_reaches_hosts(tmp_path: Path) 
     )
     assert {"dlbricks_tui", "rich"} <= loaded, "the tables were drawn"
     assert loaded.isdisjoint({"distributed", "dask", "asyncssh", "cryptography"})
+    assert "plotext" not in loaded, "tables need no plots"
 
 
 def test_a_package_loads_no_interface_no_framework_and_no_terminal_library() -> None:
@@ -62,8 +63,8 @@ def test_a_package_loads_no_interface_no_framework_and_no_terminal_library() -> 
     assert len(packages) > 10
     loaded = loaded_by(
         "import importlib, pkgutil, sys\n"
-        "unwanted = ('rich', 'textual', 'mxnet', 'onnxruntime', 'perfetto', 'sample_models', 'dlbricks_tui.cli',\n"
-        "    'dlbricks_tui.tui')\n"
+        "unwanted = ('rich', 'textual', 'plotext', 'mxnet', 'onnxruntime', 'perfetto', 'sample_models',\n"
+        "    'dlbricks_tui.cli', 'dlbricks_tui.tui')\n"
         f"for name in {packages}:\n"
         "    package = importlib.import_module('dlbricks_tui.' + name)\n"
         "    for module in pkgutil.walk_packages(package.__path__, package.__name__ + '.'):\n"

@@ -1,6 +1,7 @@
 """`dlbricks analyze`: how fast models could be, where their time goes, and what changes would gain."""
 
 import argparse
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -49,11 +50,10 @@ from dlbricks_tui.wording.analysis import (
 from dlbricks_tui.wording.analysis_tables import table_lines
 from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines
 from dlbricks_tui.wording.layers import layer_lines
-from dlbricks_tui.wording.roofline import roofline_lines
 from dlbricks_tui.wording.what_ifs import what_if_lines
 
 _WIDEST = 120
-# The picture and its legend fit on one screen of 24 lines.
+# The picture, its legend and its sentence fit on one screen of 24 lines.
 _PICTURE_LINES = 23
 
 
@@ -215,7 +215,13 @@ def _width() -> int:
 def _roofline(found: Analysis) -> Sequence[str]:
     if found.roof is None:
         return ["no roofline: the peaks of the system are not known for this number of threads and precision"]
-    return roofline_lines(found.points, found.baseline.graph, found.roof, _width(), _PICTURE_LINES)
+    # Loaded here: an analysis without it draws nothing.
+    from dlbricks_tui.cli.drawing import plot_lines
+    from dlbricks_tui.documents.roofline import roofline_plot
+
+    plot = roofline_plot(found.points, found.baseline.graph, found.roof)
+    said = textwrap.wrap(plot.says, _width())
+    return [*plot_lines(data_console(), _WIDEST, _PICTURE_LINES - len(said), plot), *said]
 
 
 def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:

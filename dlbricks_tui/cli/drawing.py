@@ -1,4 +1,4 @@
-"""Rich consoles, tables, bars and shades: readable without colour, in plain ASCII where the terminal has no more."""
+"""Rich consoles, tables, bars, shades and plots: readable without colour, and in ASCII where a terminal has no more."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ from dlbricks_tui.wording.numbers import PREDICTED, in_ms, percent
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
 
+    from dlbricks_tui.documents.drawing import StyledLine
+    from dlbricks_tui.documents.pictures import Plot
+
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
 PIPED_WIDTH = 1000
 # Stands before a sum that leaves layers out.
 PART = "part:"
 _NARROWEST_BAR = 6
 _WIDEST_BAR = 28
+# The characters of axes, levels and cut names in ASCII.
+_IN_ASCII = str.maketrans("─│┤├└┬┴┼…", "-|++++++.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +133,18 @@ def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
     """Return a latency, marked if it is a sum that leaves layers out, and if some of it is predicted."""
     marked = f"{PREDICTED}{in_ms(latency_ms)}" if predicted else in_ms(latency_ms)
     return f"{PART} {marked}" if part else marked
+
+
+def plot_lines(console: Console, widest: int, height: int, *plots: Plot) -> list[str]:
+    """Return a plot, or two side by side, in so many columns at most; its signs differ without colours."""
+    # Loaded here, as few commands draw plots.
+    from dlbricks_tui.documents import drawing
+
+    width = max(drawing.LEAST_WIDTH * len(plots), min(widest, console.width))
+    lines: Iterable[StyledLine] = (
+        drawing.drawn(plots[0], width, height, fine=False)
+        if len(plots) == 1
+        else drawing.drawn_beside(plots[0], plots[1], width, height, fine=False)
+    )
+    texts = ["".join(text for text, _ in line).rstrip() for line in lines]
+    return [text.translate(_IN_ASCII) for text in texts] if console.options.ascii_only else texts

@@ -161,7 +161,7 @@ def _estimate_variants(
     bound_ms: float | None,
 ) -> int:
     from dlbricks_tui.estimate.curve import Point
-    from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_answer, curve_lines
+    from dlbricks_tui.wording.curves import best_line, curve_answer
 
     found: dict[str, list[Point]] = {}
     answers: list[Answer] = []
@@ -191,11 +191,12 @@ def _estimate_variants(
     if refused and not answers:
         raise refused[0]
     if output == "text":
-        width = min(WIDEST_CURVE, data_console().width)
+        from dlbricks_tui.cli.estimate_view import variants_lines
+
         for name, points in found.items():
-            # With a bound, the last line is the answer.
-            last = [] if bound_ms is not None else ["", curve_answer(points)]
-            write_lines([*_headings(name, points), "", *curve_lines(points, width, bound_ms), *last])
+            answer_line = curve_answer(points) if bound_ms is None else best_line(points, bound_ms)
+            shown = variants_lines(points, data_console(), bound_ms)
+            write_lines([*_headings(name, points), "", *shown, "", answer_line])
     else:
         write_estimates(answers, output)
     every = [point for points in found.values() for point in points]

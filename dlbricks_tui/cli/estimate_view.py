@@ -9,8 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.bricks.decomposition import Decomposition
-from dlbricks_tui.cli.drawing import PART, Pen, name_cell, partly, pen_for, plain_table, titled
+from dlbricks_tui.cli.drawing import PART, Pen, name_cell, partly, pen_for, plain_table, plot_lines, titled
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings, accuracy, by_group
+from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.estimate.estimate import Composed, Estimate
 from dlbricks_tui.estimate.explanation import (
     RegionSlice,
@@ -51,8 +52,22 @@ _MOST_REGIONS = 10
 _MOST_NAMED = 8
 _MOST_DOUBTS = 5
 _END_TO_END = "end to end"
+# Wider curves say no more; their lines without the legend.
+_WIDEST_CURVE, _CURVE_LINES = 100, 10
 # Smaller shares of the latency get no line.
 _LEAST_SHARE = 0.001
+
+
+def variants_lines(points: Sequence[Point], console: Console, bound_ms: float | None = None) -> list[str]:
+    """Return the table of a model in several variants, and their latency beside their throughput."""
+    # Loaded here: one variant has no curve.
+    from dlbricks_tui.documents.variant_curves import curve_pictures
+    from dlbricks_tui.wording.curves import curve_table
+
+    lines = curve_table(points, min(_WIDEST_CURVE, console.width))
+    if plots := curve_pictures(points, bound_ms):
+        lines += ["", *plot_lines(console, _WIDEST_CURVE, _CURVE_LINES, *plots)]
+    return lines
 
 
 def estimate_view(

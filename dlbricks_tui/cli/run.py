@@ -318,8 +318,8 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
 
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
+    from dlbricks_tui.cli.estimate_view import variants_lines
     from dlbricks_tui.estimate.curve import Point
-    from dlbricks_tui.wording.curves import WIDEST_CURVE, curve_lines
 
     runtimes = {part.runtime.identity: part.runtime for part in request.parts}
     points: dict[str, list[Point]] = {}
@@ -328,4 +328,4 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
         point = Point(runtime.name, runtime.settings.threads, one)
         points.setdefault(decomposition.graph.name, []).append(point)
     for name, held in points.items():
-        write_lines([name, "", *curve_lines(held, min(WIDEST_CURVE, data_console().width)), ""])
+        write_lines([name, "", *variants_lines(held, data_console()), ""])

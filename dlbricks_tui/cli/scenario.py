@@ -61,7 +61,6 @@ from dlbricks_tui.wording.scenarios import (
 if TYPE_CHECKING:
     from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, MeasuredTest
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.scenarios.outcome import PredictedLoad
 
 _WIDEST = 100
 _PICTURE_LINES = 14
@@ -249,7 +248,7 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
         if (logs := data.scenarios / test.uuid).is_dir():
             lines.append(f"the logs of LoadGen are in {logs}")
     if prediction is not None:
-        lines += _curve(answer, prediction, measured)
+        lines += _curve(answer, measured)
     if test is not None:
         lines += histogram_below(test, min(_WIDEST, data_console().width))
     if measured is None:
@@ -267,24 +266,19 @@ def _stored_lines(answer: ScenarioAnswer) -> list[str]:
     return ["", f"{told}{more}:", *load_test_lines(stored[:_MOST_STORED])]
 
 
-def _curve(answer: ScenarioAnswer, prediction: PredictedLoad, measured: MeasuredTest | None) -> list[str]:
+def _curve(answer: ScenarioAnswer, measured: MeasuredTest | None) -> list[str]:
     """Return a picture of a server: its predicted latency against the rate, and the tests of the measurement."""
     points = answer.curve()
     if answer.scenario.kind is not Kind.SERVER or not points:
         return []
     # Loaded here: other kinds have no picture.
-    from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate, load_picture
+    from dlbricks_tui.cli.drawing import plot_lines
+    from dlbricks_tui.documents.load_curve import LoadCurve, MeasuredRate, load_plot
 
     if measured is not None:
         tests = [MeasuredRate(it.rate, it.percentile_ms, it.passed) for it in measured.tests if it.rate is not None]
     else:
         stored = answer.stored_tests
         tests = [MeasuredRate(it.rate, percentile_ms(it), it.valid) for it in stored if it.rate is not None]
-    curve = LoadCurve(
-        predicted=[(it.rate, it.latency_ms.value) for it in points],
-        bound_ms=answer.scenario.bound_ms,
-        highest=prediction.per_second.value if answer.scenario.rate is None else None,
-        tests=tests,
-    )
-    width = min(_WIDEST, data_console().width)
-    return ["", *load_picture(curve, answer.scenario.percentile, width, _PICTURE_LINES).lines]
+    curve = LoadCurve.of(answer, [(it.rate, it.latency_ms.value) for it in points], tests)
+    return ["", *plot_lines(data_console(), _WIDEST, _PICTURE_LINES, load_plot(curve, answer.scenario))]

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.store.records import Facts, Result
 
-STYLES = ("text", "strong", "muted", "accent", "good", "warn", "bad", "bar", "rest", "mark", "match", "heading")
-
 ELLIPSIS = "…"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 

@@ -12,13 +12,13 @@ from textual.color import Color, ColorParseError
 from textual.theme import Theme
 
 from dlbricks_tui.config.config import Config, ConfigError
+from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import THEMES
 from dlbricks_tui.regular_files import read_text
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys import keymap
 from dlbricks_tui.tui.keys.keymap import Keymap, KeymapError, keymap_of
-from dlbricks_tui.tui.lines import STYLES
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.text import LineWidget, NamesKeys
 

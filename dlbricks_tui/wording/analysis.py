@@ -15,7 +15,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, names_o
 from dlbricks_tui.wording.tables import or_dash
 
 _GAP = "  "
-WIDEST_BAR = 40
+_WIDEST_BAR = 40
 # The best and the parts of a gap as a bar shows them.
 BEST_MARK = "."
 _MARKS = {"slower layers": "#", "conversions": "=", "calls": "c", "unexplained": "?"}
@@ -189,18 +189,12 @@ def gap_sentence(parts: Sequence[GapPart], best: BestMeasured) -> str:
     return f"The best measured takes {in_ms(best.latency_ms)}; {above}."
 
 
-def gap_bar(parts: Sequence[GapPart], room: int) -> list[tuple[str, str]]:
-    """Return the best and the parts as pieces of a bar of so many cells, each with the name of its part."""
-    pieces = [(it.mark * round(max(0.0, it.share or 0.0) * room), it.name) for it in parts]
-    best = BEST_MARK * max(0, room - sum(len(text) for text, _ in pieces))
-    return [(best, "best measured"), *pieces]
-
-
 def gap_lines(gap: Gap, best: BestMeasured, width: int) -> list[str]:
     """Return the parts of a gap as a bar and as numbers."""
     parts = gap_parts(gap, best)
-    bar = "".join(text for text, _ in gap_bar(parts, max(10, min(WIDEST_BAR, width - 4))))
-    lines = [gap_heading(gap), f"{_GAP}[{bar}]"]
+    room = max(10, min(_WIDEST_BAR, width - 4))
+    bar = "".join(it.mark * round(max(0.0, it.share or 0.0) * room) for it in parts)
+    lines = [gap_heading(gap), f"{_GAP}[{bar.rjust(room, BEST_MARK)}]"]
     for it in parts:
         latency, share = it.texts
         lines.append(f"{_GAP}{it.mark} {it.name:<18}{latency:>12}{share:>9}".rstrip())

@@ -1,9 +1,9 @@
-"""A model in several variants as a table and charts of plain characters."""
+"""A model in several variants as a table, as sentences, and as series of points."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
+from dlbricks_tui.estimate.curve import Point, best_within, scaling_efficiency
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import (
     Kernels,
@@ -13,38 +13,14 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
-from dlbricks_tui.wording.chart import beside, chart
 from dlbricks_tui.wording.engine import engine_remarks
 from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, capitalised, in_ms, milliseconds, percent
 from dlbricks_tui.wording.tables import Column, Table, or_dash
 from dlbricks_tui.wording.text_tables import TextTable
 
-# Wider charts say no more.
-WIDEST_CURVE = 100
-_CHART_LINES, _LOWEST_CHART = 7, 3
-# The blank line, the titles, the ground, the values and the legend of the charts.
-_LINES_AROUND = 5
-_NARROWEST = 40
 # Marks of the estimates of several series; measured latencies have the same letters as capitals.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ESTIMATED, _MEASURED = "o", "x"
-
-
-def curve_lines(
-    points: Sequence[Point], width: int, bound_ms: float | None = None, most_lines: int | None = None
-) -> list[str]:
-    """Return the table of all variants, the charts of latency and throughput, and the best variant under a bound.
-
-    The charts are lower if all would be more than `most_lines`.
-    """
-    found = curve_table(points, width)
-    best = [] if bound_ms is None else ["", best_line(points, bound_ms)]
-    height = _CHART_LINES
-    if most_lines is not None:
-        height = min(height, max(_LOWEST_CHART, most_lines - len(found) - len(best) - _LINES_AROUND))
-    if drawn := _charts(points, width, bound_ms, height):
-        found += ["", *drawn]
-    return [*found, *best]
 
 
 def curve_table(points: Sequence[Point], width: int, *, marked: bool = False) -> list[str]:
@@ -232,41 +208,9 @@ def curve_series(points: Sequence[Point]) -> list[CurveSeries]:
     return found
 
 
-def _charts(points: Sequence[Point], width: int, bound_ms: float | None, height: int) -> list[str]:
-    """Return the latency and the throughput against batch sizes, or against threads at a single batch size."""
-    by_batch = varies_by_batch(points)
-    if not by_batch and len({it.threads for it in points if it.threads}) < 2:
-        return []
-    series = curve_series(points)
-    axis = sorted({x for each in series for x, _ in each.points})
-    latencies: dict[str, dict[int, float]] = {}
-    throughputs: dict[str, dict[int, float]] = {}
-    for each in series:
-        sizes = {x: it.batch_size for x, it in each.points}
-        for mark, known in ((each.estimated_mark, each.estimated()), (each.measured_mark, each.measured())):
-            for x, latency_ms in known:
-                latencies.setdefault(mark, {})[axis.index(x)] = latency_ms
-                throughputs.setdefault(mark, {})[axis.index(x)] = per_second(sizes[x], latency_ms) or 0.0
-    if not latencies:
-        return []
-    values, against = [str(value) for value in axis], "batch" if by_batch else "threads"
-    half = max(_NARROWEST, width) // 2
-    left = chart(f"ms against {against}", values, latencies, half - 2, height, bound_ms)
-    right = chart(f"per second against {against}", values, throughputs, half - 1, height)
-    legend = f"{_ESTIMATED} estimated   {_MEASURED} measured"
-    if len(series) > 1:
-        legend = f"{', '.join(f'{it.estimated_mark} {it.name}' for it in series)}; capitals: measured"
-    dots = f"   .... {bound_ms:g} ms" if bound_ms is not None and bound_ms <= _highest(latencies) else ""
-    return [*beside(left, right, half), legend + dots]
-
-
 def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> str:
     words = [point.runtime or "usual"] if len({it.runtime for it in points}) > 1 else []
     words += [point.precision.value] if len({it.precision for it in points}) > 1 else []
     words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
     return ", ".join(words)
-
-
-def _highest(series: dict[str, dict[int, float]]) -> float:
-    return max(y for each in series.values() for y in each.values())

@@ -8,7 +8,6 @@ from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, i
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.answers import age_words
-from dlbricks_tui.wording.load_charts import LoadCurve
 from dlbricks_tui.wording.numbers import PREDICTED, counted, percent
 from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 
@@ -82,25 +81,6 @@ def _latency(found: Range | float) -> str:
         return in_us(found)
     low, high = (in_us(it).removesuffix(" ms") for it in (found.low, found.high))
     return f"{PREDICTED}{in_us(found.value)} ({low} to {high})"
-
-
-def load_sentence(curve: LoadCurve, name: str) -> str:
-    """Return how the latency of a percentile grows with the rate, and how many tests have passed."""
-    words = []
-    if curve.predicted:
-        (low, first_ms), *_ = curve.predicted
-        words.append(f"{name} is {PREDICTED}{in_us(first_ms)} at {rate_in_words(low)}")
-        if curve.highest is not None:
-            there = "" if curve.highest_ms is None else f"{PREDICTED}{in_us(curve.highest_ms)} at "
-            words[-1] += (
-                f" and {there}the highest rate{',' if there else ' is'} {PREDICTED}{rate_in_words(curve.highest)}"
-            )
-    if curve.tests:
-        passed = sum(it.passed for it in curve.tests)
-        words.append(f"{passed} of {counted(len(curve.tests), 'test')} passed")
-    if curve.running is not None:
-        words.append(f"now {in_us(curve.running[1])} at {rate_in_words(curve.running[0])}")
-    return "; ".join(words) + "."
 
 
 def percentiles_sentence(predicted: PredictedLoad | None, measured: MeasuredLoad | None, bound_ms: float | None) -> str:

@@ -1,5 +1,7 @@
 import csv
+import io
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -219,6 +221,29 @@ def test_the_text_shows_headline_bounds_gap_and_what_ifs(analyze: Analyze) -> No
     ):
         assert words in out
     assert max(map(len, out.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_roofline_fits_80_columns_and_24_lines_in_what_a_terminal_can_show(
+    encoding: str, analyze: Analyze, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with monkeypatch.context() as context:
+        terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+        context.setattr(sys, "stdout", terminal)
+        status, _, _ = analyze([*results(MXNET_1, 60.0), peaks(1)], "table1:16", "--runtime", MXNET_1, "--roofline")
+    terminal.seek(0)
+    _, title, picture = terminal.read().partition("GFLOP/s by FLOP/byte   . memory 10 GB/s   : shared cache 40 GB/s")
+    lines = (title + picture).splitlines()
+    assert status == 0 and 20 < len(lines) <= 23 and max(map(len, lines)) <= 80
+    assert "c convolution" in picture and " of the time is in layers bound by " in picture
+    assert any(("└──" if encoding == "utf-8" else "+--") in line for line in lines)
+    assert "\\u" not in picture
+
+
+def test_without_peaks_the_text_says_why_there_is_no_roofline(analyze: Analyze) -> None:
+    _, out, _ = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--roofline")
+    assert out.splitlines()[-1].startswith("no roofline: the peaks of the system are not known")
 
 
 def test_a_model_that_was_not_measured_says_what_to_run(analyze: Analyze) -> None:

@@ -546,14 +546,20 @@ def test_threads_choose_the_results_of_another_system(dlbricks: Command) -> None
     assert "dlbricks run table1:16 --level written --threads 2" in told
 
 
-def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(dlbricks: Command) -> None:
+def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--level", "written", "--threads", "1,4")
     status, out, _ = dlbricks(on_one_and_four_threads(), *asked)
     rows = [line.split() for line in out.splitlines()]
     assert status == 0
     assert [row[:2] for row in rows if row and row[-1] == "%"] == [["1", "1"], ["4", "1"]]
     assert [row[-2] for row in rows if row and row[-1] == "%"] == ["100", "25"]
-    assert any(line.startswith("ms against threads") for line in out.splitlines())
+    assert "ms by threads " in out and "Per second by threads" in out
+    *shown, answer = out.splitlines()
+    assert max(map(len, shown)) <= 80 and len(shown) < 22
+    assert answer.startswith("1 thread: ")
     status, out, _ = dlbricks([], *asked, "--csv")
     assert [row["threads"] for row in csv.DictReader(io.StringIO(out))] == ["1", "4"]
 

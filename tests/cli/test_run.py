@@ -296,6 +296,7 @@ def test_several_threads_are_measured_in_one_run_and_shown_in_one_table(dlbricks
     assert "part 2 of 2: 2 threads" in told
     status, out, _ = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", *several)
     assert (status, out.splitlines()[2].split()[:3]) == (0, ["THREADS", "BATCH", "ESTIMATE"])
+    assert "ms by threads" in out and "Per second by threads" in out
     status, out, _ = dlbricks("runs", "watch", "last", "--json")
     assert [it["threads"] for it in json.loads(out)["models"]] == [1, 2]
 

@@ -155,7 +155,9 @@ def test_the_best_batch_size_is_the_answer_offline(predict: Answer) -> None:
 
 def test_a_predicted_server_has_a_picture_of_latency_against_the_rate(predict: Answer) -> None:
     _, out, _ = predict(timed(), *SERVER)
-    assert "~ predicted p99  = bound 20 ms  ^ highest rate" in out
+    assert "~ predicted p99   ─ bound 20 ms" in out and "│ highest rate ~" in out
+    # The table says what the picture means.
+    assert "p99 is ~" not in out
     assert "predicted p90" not in predict(timed(), "--kind", "single")[1]
 
 
@@ -170,7 +172,7 @@ def test_tests_of_a_search_that_has_not_ended_are_listed_and_drawn(predict: Answ
     assert status == 0
     assert "2 stored tests of this scenario:" in out
     assert out.count(" at rate ") == 2
-    assert "o passed  x failed" in out
+    assert "x failed   o passed" in out
     # None of them is the answer to the search.
     assert "MEASURED" not in out
     found = document(predict([], *SERVER, "--json")[1])
@@ -182,6 +184,8 @@ def test_the_output_fits_80_columns(predict: Answer, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
     assert max(map(len, out.splitlines())) <= 80
+    picture = out[out.index("ms by requests per second") :].partition("\n\n")[0]
+    assert len(picture.splitlines()) == 14 and len(out.splitlines()) > 14
 
 
 @pytest.mark.mxnet

@@ -142,8 +142,10 @@ def test_a_session_prints_lines_like_those_recorded(file: Path, tmp_path: Path) 
             "evaluation nightly (nightly.toml, sha256 09d20221349d)",
             "evaluation nightly (nightly.toml, sha256 77d2022134aa)",
         ),
-        (" 101.9|          ~~~~~     :", "9.384|    ~~     ~~~~~~~~  :"),
-        ("      +0---------20--------^-180", "      +0----10--------^-25"),
+        ("   │        ~~~~~        │", "50┤    ~~     ~~~~~~~~  │"),
+        ("100├────────~~~~~────────┼──", "   ├──~~───────~~~──────┼──────"),
+        ("   └┬──────────────┬─────┴───", "   └┬───┬───┬───┴┬──"),
+        ("    0             20", "      0      10     20     30"),
     ],
 )
 def test_a_line_has_the_same_form_on_any_host(here: str, there: str) -> None:

@@ -17,6 +17,7 @@ from textual.css.stylesheet import Stylesheet
 from textual.screen import Screen
 
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.documents import drawing
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.cache import Cache
 from dlbricks_tui.models.library import Library
@@ -26,7 +27,7 @@ from dlbricks_tui.scenarios.scenario import fewest_queries
 from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
-from dlbricks_tui.tui.widgets import drawing, rows
+from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.workbench import work
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library

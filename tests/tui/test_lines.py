@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.documents.pictures import STYLES
 from dlbricks_tui.tui.lines import (
-    STYLES,
     Span,
     bar,
     column,

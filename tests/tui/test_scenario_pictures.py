@@ -1,21 +1,16 @@
 """The pictures of load and the sentences about them."""
 
-from dataclasses import replace
-
 from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.tui.scenario.pictures import (
     histogram_plot,
-    load_plot,
     percentiles_plot,
     progress_plot,
     throughput_rows,
 )
-from dlbricks_tui.wording.load_charts import LoadCurve, MeasuredRate
 from tests.store.samples import load_test
 
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
-CURVE = ((10.0, 12.0), (20.0, 20.0), (40.0, 45.0), (60.0, 300.0))
 MEASURED = MeasuredLoad(
     p50_ms=10.0, p90_ms=12.0, p99_ms=15.0, p999_ms=20.0, per_second=50.0, valid=True, queries=662, batch_size=1
 )
@@ -29,22 +24,6 @@ PREDICTED = PredictedLoad(
     queries=1000,
     batch_size=1,
 )
-
-
-def test_a_prediction_stands_beside_its_bound_its_highest_rate_and_the_tests() -> None:
-    tests = [MeasuredRate(20.0, 22.0, True), MeasuredRate(40.0, 80.0, False)]
-    curve = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=40.0, highest_ms=44.0, tests=tests)
-    found = load_plot(curve, SERVER)
-    points = {it.mark: it.points for it in found.series}
-    # The curve ends where it leaves the picture.
-    assert points == {"~": CURVE[:3], "x": ((40.0, 80.0),), "o": ((20.0, 22.0),)}
-    assert [it.value for it in (*found.levels, *found.uprights)] == [50.0, 40.0]
-    assert found.says == (
-        "p99 is ~12.000 ms at 10.00/s and ~44.000 ms at the highest rate, ~40.00/s; 1 of 2 tests passed."
-    )
-    assert load_plot(replace(curve, highest_ms=None), SERVER).says.startswith(
-        "p99 is ~12.000 ms at 10.00/s and the highest rate is ~40.00/s; "
-    )
 
 
 def test_percentiles_are_predicted_beside_measured() -> None:

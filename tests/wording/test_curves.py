@@ -1,24 +1,14 @@
 from dataclasses import replace
 
-import pytest
-
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision
-from dlbricks_tui.wording.chart import chart
-from dlbricks_tui.wording.curves import best_line, curve_lines, curve_sentences
+from dlbricks_tui.wording.curves import best_line, curve_sentences, curve_table
 from tests.estimate.test_curve import point
 
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]
 
 
-def test_a_batch_curve_fits_80_columns_and_24_lines_in_plain_characters() -> None:
-    lines = curve_lines(BATCHES, 80, bound_ms=50)
-    assert len(lines) <= 22
-    assert max(map(len, lines)) <= 80
-    assert all(line.isascii() for line in lines)
-
-
 def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -> None:
-    lines = curve_lines(BATCHES, 80)
+    lines = curve_table(BATCHES, 80)
     assert lines[0].split() == ["BATCH", "ESTIMATE", "95", "%", "MEASURED", "PER", "SECOND"]
     assert lines[4].split() == ["8", "-", "-", "55.00", "ms", "145.5"]
     assert lines[5].strip() == "16  not measured: dlbricks run net"
@@ -26,64 +16,39 @@ def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -
 
 def test_a_long_command_has_a_line_of_its_own() -> None:
     command = f"dlbricks run {'x' * 70}"
-    lines = curve_lines([point(1, 10.0), replace(point(2, None), cure=command)], 80)
+    lines = curve_table([point(1, 10.0), replace(point(2, None), cure=command)], 80)
     assert [line.strip() for line in lines[2:4]] == ["2  not measured:", command]
 
 
 def test_the_best_batch_under_a_bound_is_named_with_its_figures() -> None:
     assert best_line(BATCHES, 50) == "best under 50 ms: batch 4, 26.00 ms, 153.8 per second"
     assert best_line(BATCHES, 5) == "none stays under 5 ms; the quickest is batch 1, 10.00 ms, 100.0 per second"
-    assert curve_lines(BATCHES, 80, bound_ms=50)[-1] == best_line(BATCHES, 50)
 
 
-def test_several_numbers_of_threads_have_an_efficiency_and_letters_in_the_charts() -> None:
+def test_several_numbers_of_threads_have_an_efficiency() -> None:
     points = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
-    lines = curve_lines(points, 80)
+    lines = curve_table(points, 80)
     assert lines[0].split()[:2] == ["THREADS", "BATCH"]
     assert [line.split()[-2:] for line in lines[1:5]] == [["100", "%"]] * 2 + [["50", "%"]] * 2
-    assert lines[-1] == "a 1 thread, b 4 threads; capitals: measured"
-    assert any("B" in line for line in lines[6:-2])
 
 
 def test_precisions_are_beside_each_other_and_those_that_change_a_model_have_a_remark() -> None:
     reduced = [replace(it.found, variant=replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
     points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, reduced, strict=False))]
-    lines = curve_lines(points, 80)
+    lines = curve_table(points, 80)
     assert lines[0].split()[:2] == ["PRECISION", "BATCH"]
     assert [line.split()[:2] for line in lines[1:5]] == [["f32", "1"], ["f32", "2"], ["int8", "1"], ["int8", "2"]]
     assert lines[5].startswith("int8: accuracy was not checked")
-    assert lines[-1] == "a f32, b int8; capitals: measured"
-    assert "accuracy" not in "".join(curve_lines(BATCHES, 80))
-
-
-def test_threads_at_one_batch_size_are_the_axis_of_the_charts() -> None:
-    lines = curve_lines([point(8, 40.0, 1), point(8, 25.0, 2)], 80)
-    assert "ms against threads" in lines[4]
-
-
-@pytest.mark.parametrize("width", [10, 38, 60])
-def test_the_points_of_a_chart_are_above_their_values(width: int) -> None:
-    title, *rows, ground, values = chart("ms", ["1", "2"], {"o": {0: 5.0, 1: 10.0}, "x": {1: 0.0}}, width, 5)
-    assert title == "ms"
-    column = rows[0].index("o")
-    assert (values[column], rows[2].index("o"), rows[4].index("x")) == ("2", values.index("1"), column)
-    assert max(map(len, (*rows, ground, values))) <= width
-
-
-def test_a_bound_is_a_dotted_line_behind_the_points() -> None:
-    rows = chart("ms", ["1", "2"], {"o": {0: 5.0, 1: 10.0}}, 20, 5, bound=5.0)
-    assert rows[3].count(".") > 5
-    assert "o" in rows[3]
+    assert "accuracy" not in "".join(curve_table(BATCHES, 80))
 
 
 def test_limits_on_kernels_are_beside_each_other() -> None:
     kernels = Kernels(InstructionSet.AVX2)
     limited = [replace(it.found, variant=replace(it.found.variant, kernels=kernels)) for it in BATCHES[:2]]
     points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, limited, strict=False))]
-    lines = curve_lines(points, 80)
+    lines = curve_table(points, 80)
     assert lines[0].split()[:2] == ["INSTRUCTIONS", "BATCH"]
     assert [line.split()[:2] for line in lines[1:5]] == [["all", "1"], ["all", "2"], ["avx2", "1"], ["avx2", "2"]]
-    assert lines[-1] == "a all kernels, b avx2 kernels; capitals: measured"
 
 
 def test_a_series_of_one_point_has_one_figure() -> None:

@@ -4,7 +4,7 @@ from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.wording.curves import curve_lines
+from dlbricks_tui.wording.curves import curve_table
 from dlbricks_tui.wording.engine import engine_remarks
 from tests.analysis.executions import RUNTIME, executed
 from tests.bricks.graphs import chain
@@ -24,7 +24,7 @@ def timed(
 def test_one_line_says_with_which_engine_end_to_end_latencies_on_several_threads_hold() -> None:
     assert engine_remarks([timed(), timed(threads=4), timed(threads=1)]) == [REMARK]
     assert len(REMARK) <= 80
-    assert REMARK in curve_lines([replace(point(1, 10.0), found=timed())], 80)
+    assert REMARK in curve_table([replace(point(1, 10.0), found=timed())], 80)
 
 
 def test_other_latencies_need_no_remark_on_the_engine() -> None:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.widgets.pictures import Axis, Mark, Meaning, Piece, Plot, Row, Rows, Series
+from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
+from dlbricks_tui.documents.roofline import roofline_plot
 from dlbricks_tui.wording.analysis import BEST_MARK, bounds_of, gap_parts, gap_sentence
-from dlbricks_tui.wording.numbers import percent, signed_percent
-from dlbricks_tui.wording.roofline import (
-    LARGE_SHARE,
-    LETTER_NAMES,
-    drawn_points,
-    letter_of,
-    roofline_ranges,
-    roofline_summary,
-)
+from dlbricks_tui.wording.numbers import signed_percent
 from dlbricks_tui.wording.what_ifs import gains_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.analysis.roofline import Roof
     from dlbricks_tui.answers.analysis.analysing import Analysis
+    from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.tui.analysis.work import ChangeRow
 
 # The style and the block of each part of a gap.
@@ -37,9 +29,6 @@ _BOUND_MARK, _BOUND_BLOCK = "=", "▄"
 # Larger losses are drawn at the left edge.
 _LARGEST_LOSS = -1.0
 _PREDICTED, _PROVED = "o", "#"
-_NEITHER = "|"
-# Between the dots of a roof on logarithmic axes.
-_MEMORY, _CACHE, _ARITHMETIC = ".", ":", "-"
 
 
 def gap_picture(found: Analysis) -> Rows | None:
@@ -105,49 +94,7 @@ def gains_picture(changes: Sequence[ChangeRow]) -> Rows | None:
 
 
 def roofline_picture(found: Analysis) -> Plot | None:
-    """Return the layers of a model under the peaks of its system, on logarithmic axes."""
-    roof, graph = found.roof, found.baseline.graph
-    if roof is None or not found.points:
+    """Return the layers of a model under the peaks of its system; None if either is unknown."""
+    if found.roof is None or not found.points:
         return None
-    points = drawn_points(found.points)
-    (low, high), (lowest, highest) = roofline_ranges(points, roof)
-    total_ms = sum(it.times * it.latency_ms for it in found.points) or 1.0
-    placed: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for it in sorted(points, key=lambda each: each.times * each.latency_ms):
-        letter = letter_of(it, graph)
-        is_large = it.times * it.latency_ms >= LARGE_SHARE * total_ms
-        placed[letter.upper() if is_large else letter].append((it.work.intensity, it.billions_per_second))
-    series = [*_roofs(roof, low, high, lowest)]
-    # Layers that take more of the time cover others.
-    for letter in sorted(placed, key=str.isupper):
-        series.append(Series("", letter, "strong" if letter.isupper() else "accent", tuple(placed[letter])))
-    letters = {letter.lower() for letter in placed}
-    named = [f"{letter} {name}" for letter, name in LETTER_NAMES.items() if letter in letters]
-    legend = (*named, f"capital: {percent(LARGE_SHARE)} of the time or more")
-    traffic, near = roofline_summary(found.points, roof)
-    says = f"{traffic}; {near}."
-    return Plot(
-        "GFLOP/s by FLOP/byte",
-        says,
-        Axis(low, high, is_log=True),
-        Axis(lowest, highest, is_log=True),
-        tuple(series),
-        legend=legend,
-    )
-
-
-def _roofs(roof: Roof, low: float, high: float, lowest: float) -> list[Series]:
-    """Return the lines of the roofs: each bandwidth up to the highest arithmetic, and each arithmetic from there on."""
-    slopes = [("memory", roof.memory, _MEMORY, "bad")]
-    if roof.shared_cache is not None:
-        slopes.append(("shared cache", roof.shared_cache, _CACHE, "warn"))
-    widest = max(bandwidth for _, bandwidth, _, _ in slopes)
-    found = []
-    for name, bandwidth, sign, style in slopes:
-        ends = max(low, lowest / bandwidth), roof.highest / bandwidth
-        line = tuple((it, it * bandwidth) for it in ends)
-        found.append(Series(f"{name} {bandwidth:,.0f} GB/s", sign, style, line, sign))
-    for name, speed in roof.arithmetic.items():
-        line = ((speed / widest, speed), (high, speed))
-        found.append(Series(f"{name} {speed:,.0f} GFLOP/s", _ARITHMETIC, "muted", line, _ARITHMETIC))
-    return found
+    return roofline_plot(found.points, found.baseline.graph, found.roof)

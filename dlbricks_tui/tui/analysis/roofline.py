@@ -10,7 +10,7 @@ from dlbricks_tui.tui.widgets.plot import PictureView
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from dlbricks_tui.tui.widgets.pictures import Plot
+    from dlbricks_tui.documents.pictures import Plot
 
 
 class RooflineScreen(Dialog[None]):

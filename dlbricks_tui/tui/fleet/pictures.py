@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.widgets.pictures import Axis, Mark, Meaning, Piece, Row, Rows
+from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
 from dlbricks_tui.wording.fleets import dollars, hosts_sentence, latency_on
 from dlbricks_tui.wording.numbers import PREDICTED
 

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.pairs.words import LETTERS
+from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
 from dlbricks_tui.evaluations.change import Verdict
-from dlbricks_tui.tui.widgets.pictures import Axis, Mark, Meaning, Piece, Row, Rows
 from dlbricks_tui.wording.numbers import in_ms
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.load_curve import FAILED, PASSED
 from dlbricks_tui.scenarios.outcome import latencies_ms, percentile_of
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line
@@ -13,7 +14,6 @@ from dlbricks_tui.tui.scenario.pictures import histogram_plot, progress_plot
 from dlbricks_tui.tui.scenario.work import measured_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.load_charts import FAILED, PASSED
 from dlbricks_tui.wording.scenarios import (
     in_us,
     message_line,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
+    from dlbricks_tui.documents.pictures import Plot
     from dlbricks_tui.scenarios.messages import LoadTestDone
     from dlbricks_tui.scenarios.outcome import PredictedLoad
     from dlbricks_tui.scenarios.scenario import Scenario
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.scenario.measuring import Measuring
     from dlbricks_tui.tui.scenario.progress import Progress
     from dlbricks_tui.tui.scenario.work import ScenarioView
-    from dlbricks_tui.tui.widgets.pictures import Plot
 
 _HOW_TO_MEASURE = Hint("{scenario.measure} measures the scenario with MLPerf LoadGen.", "muted")
 _SO_FAR = (50.0, 90.0, 99.0)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.load_curve import FAILED, PASSED, LoadCurve, MeasuredRate, load_plot
 from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.scenario import work
-from dlbricks_tui.tui.scenario.pictures import load_plot, percentiles_plot, throughput_rows
+from dlbricks_tui.tui.scenario.pictures import percentiles_plot, throughput_rows
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.load_charts import FAILED, PASSED, LoadCurve, MeasuredRate
 from dlbricks_tui.wording.scenarios import message_line, outcome_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from dlbricks_tui.documents.pictures import Picture
     from dlbricks_tui.scenarios.messages import LoadTestDone
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.scenario.progress import Progress
     from dlbricks_tui.tui.scenario.work import ScenarioView
-    from dlbricks_tui.tui.widgets.pictures import Picture
 
 
 class LoadPanel(Panel):
@@ -85,7 +85,6 @@ def curve_of(view: ScenarioView, progress: Progress | None) -> LoadCurve:
 
     Without a measurement, the stored load tests of the same scenario are the points.
     """
-    scenario, predicted = view.answer.scenario, view.answer.prediction
     if progress is None:
         stored = view.answer.stored_tests
         tests = [MeasuredRate(it.rate, work.percentile_ms_of(it), it.valid) for it in stored if it.rate is not None]
@@ -93,17 +92,8 @@ def curve_of(view: ScenarioView, progress: Progress | None) -> LoadCurve:
         tests = [MeasuredRate(it.rate, it.percentile_ms, it.passed) for it in progress.ended if it.rate is not None]
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
-        running = (progress.test.rate, percentile_of(progress.ordered_ms, scenario.percentile))
-    found = predicted if predicted is not None and predicted.valid and scenario.rate is None else None
-    there = None if found is None else found.at(scenario.percentile)
-    return LoadCurve(
-        predicted=view.curve,
-        bound_ms=scenario.bound_ms,
-        highest=None if found is None else found.per_second.value,
-        highest_ms=None if there is None else there.value,
-        tests=tests,
-        running=running,
-    )
+        running = (progress.test.rate, percentile_of(progress.ordered_ms, view.answer.scenario.percentile))
+    return LoadCurve.of(view.answer, view.curve, tests, running)
 
 
 def _ended(progress: Progress | None) -> Sequence[LoadTestDone]:

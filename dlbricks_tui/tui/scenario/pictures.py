@@ -1,15 +1,15 @@
-"""The pictures of load: latency by rate, percentiles, throughput by batch size, and the latencies of a test."""
+"""The pictures of load: percentiles, throughput by batch size, and the latencies of a test."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.load_curve import PASSED
+from dlbricks_tui.documents.pictures import Axis, Level, Meaning, Piece, Plot, Row, Rows, Series
 from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
-from dlbricks_tui.tui.widgets.pictures import Axis, Level, Meaning, Piece, Plot, Row, Rows, Series
-from dlbricks_tui.wording.load_charts import FAILED, PASSED, RUNNING, load_ranges
-from dlbricks_tui.wording.load_sentences import histogram_sentence, load_sentence, percentiles_sentence, so_far_sentence
+from dlbricks_tui.wording.load_sentences import histogram_sentence, percentiles_sentence, so_far_sentence
 from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
 from dlbricks_tui.wording.scenarios import in_us, percentile_name
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad
     from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.store.records import LoadTest
-    from dlbricks_tui.wording.load_charts import LoadCurve
 
 _NAMES = ("p50", "p90", "p99", "p99.9")
 _ABOVE = 1.1
@@ -33,34 +32,6 @@ _CROWDS = ((".", "muted", 5.0), (":", "accent", 25.0), ("#", "strong", math.inf)
 _SHOWN_PERCENTILE = 99.0
 # No more than so many times the latency of most requests.
 _LONGEST, _USUAL_PERCENTILE = 4.0, 90.0
-
-
-def load_plot(curve: LoadCurve, scenario: Scenario) -> Plot:
-    """Return the latency of a percentile by requests per second: predicted, and as tests have found it."""
-    most_rate, lowest_ms, most_ms = load_ranges(curve)
-    name = percentile_name(scenario.percentile)
-    tests = sorted(curve.tests, key=lambda test: test.passed)
-    predicted = tuple((rate, ms) for rate, ms in curve.predicted if ms <= most_ms)
-    series = (
-        Series(f"predicted {name}", PREDICTED, "accent", predicted, PREDICTED),
-        Series("failed", FAILED, "bad", tuple((it.rate, it.latency_ms) for it in tests if not it.passed)),
-        Series("passed", PASSED, "good", tuple((it.rate, it.latency_ms) for it in tests if it.passed)),
-        Series("now", RUNNING, "strong", () if curve.running is None else (curve.running,)),
-    )
-    levels = () if curve.bound_ms is None else (Level(f"bound {curve.bound_ms:g} ms", curve.bound_ms),)
-    highest = curve.highest
-    uprights = (
-        () if highest is None else (Level(f"highest rate {PREDICTED}{milliseconds(highest)}", highest, "accent"),)
-    )
-    return Plot(
-        "ms by requests per second",
-        load_sentence(curve, name),
-        Axis(0.0, most_rate),
-        Axis(lowest_ms, most_ms, is_log=True),
-        tuple(it for it in series if it.points),
-        levels,
-        uprights,
-    )
 
 
 def percentiles_plot(

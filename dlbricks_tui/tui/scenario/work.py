@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.answers.estimating import Estimator
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer, ScenarioOptions
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.load_curve import LoadPoint
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.scenarios.outcome import MeasuredLoad
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.scenario.measuring import Measuring
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.wording.load_charts import LoadPoint
 
 # The usual bound over the time of a single request.
 _USUAL_BOUND = 10.0

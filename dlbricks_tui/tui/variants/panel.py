@@ -10,10 +10,11 @@ from textual.containers import Horizontal
 
 from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.documents.variant_curves import curve_pictures
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.marks.marks import ComparableRow
-from dlbricks_tui.tui.variants.pictures import curve_pictures, ranking_picture
+from dlbricks_tui.tui.variants.pictures import ranking_picture
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import LineRows
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
+    from dlbricks_tui.documents.pictures import Picture
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.ranking import Ranking
-    from dlbricks_tui.tui.widgets.pictures import Picture
     from dlbricks_tui.tui.workbench.work import VariantCurve
     from dlbricks_tui.wording.text_tables import TextTable
 

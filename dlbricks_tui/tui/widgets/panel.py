@@ -23,7 +23,7 @@ from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextLines
 
 if TYPE_CHECKING:
-    from dlbricks_tui.tui.widgets.pictures import Picture
+    from dlbricks_tui.documents.pictures import Picture
     from dlbricks_tui.wording.text_tables import TextTable
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from textual.strip import Strip
 
-    from dlbricks_tui.tui.widgets.pictures import Picture
+    from dlbricks_tui.documents.pictures import Picture
 
 # A sentence takes at most three lines, and one of so many.
 _MOST_LINES_OF_TEXT, _LINES_FOR_A_LINE_OF_TEXT = 3, 4
@@ -50,7 +50,7 @@ class PictureView(LineWidget):
         return not app.no_color and app.theme != SIXTEEN_COLOURS and app.console.color_system in _MANY_COLOURS
 
     def _drawn(self, width: int, height: int) -> tuple[Line, ...]:
-        from dlbricks_tui.tui.widgets import drawing
+        from dlbricks_tui.documents import drawing
 
         asked = (self.picture, width, height, self.is_fine, drawing.is_loaded())
         if asked != self._drawn_for:
@@ -59,7 +59,7 @@ class PictureView(LineWidget):
         return self._lines
 
     def _draw(self, width: int, height: int) -> tuple[Line, ...]:
-        from dlbricks_tui.tui.widgets import drawing
+        from dlbricks_tui.documents import drawing
 
         if self.picture is None or width < 1:
             return ()
@@ -71,7 +71,8 @@ class PictureView(LineWidget):
         if not drawing.is_loaded():
             self._load()
             return said
-        return (*drawing.drawn(self.picture, width, room, fine=self.is_fine), *said)
+        drawn = drawing.drawn(self.picture, width, room, fine=self.is_fine)
+        return (*(tuple(Span(*each) for each in spans) for spans in drawn), *said)
 
     def _load(self) -> None:
         if not self._is_loading:
@@ -79,7 +80,7 @@ class PictureView(LineWidget):
             self.call_later(self._load_in_thread)
 
     def _load_in_thread(self) -> None:
-        from dlbricks_tui.tui.widgets import drawing
+        from dlbricks_tui.documents import drawing
 
         def load() -> None:
             drawing.load()

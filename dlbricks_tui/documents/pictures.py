@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+# The styles of texts and signs; a theme gives them their colours.
+STYLES = ("text", "strong", "muted", "accent", "good", "warn", "bad", "bar", "rest", "mark", "match", "heading")
 # The steps of round numbers within a power of ten.
 _ROUND_STEPS = (1.0, 2.0, 5.0)
 

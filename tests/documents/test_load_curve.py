@@ -1,0 +1,68 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.documents.load_curve import LoadCurve, MeasuredRate, load_plot
+from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from tests.documents.test_drawing import text_of
+
+SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
+# A queue that serves at most 90 requests per second.
+CURVE = tuple((float(rate), 20.0 / (1.0 - rate / 90.0)) for rate in range(5, 90, 5))
+TESTS = (MeasuredRate(50.0, 40.0, True), MeasuredRate(70.0, 95.0, False))
+LOAD = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=54.0, highest_ms=50.0, tests=TESTS, running=(57.0, 30.0))
+
+
+def points_of(curve: LoadCurve) -> dict[str, tuple[tuple[float, float], ...]]:
+    return {it.mark: it.points for it in load_plot(curve, SERVER).series}
+
+
+@given(st.integers(60, 120), st.integers(12, 40))
+def test_the_picture_of_load_has_the_size_that_was_asked_for(width: int, height: int) -> None:
+    lines = text_of(load_plot(LOAD, SERVER), width, height)
+    assert len(lines) == height
+    assert max(map(len, lines)) <= width
+
+
+def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() -> None:
+    assert points_of(LOAD) == {
+        # The curve ends where it leaves the picture.
+        "~": tuple(it for it in CURVE if it[1] <= 125.0),
+        "x": ((70.0, 95.0),),
+        "o": ((50.0, 40.0),),
+        "?": ((57.0, 30.0),),
+    }
+    text = "   ".join(line.strip() for line in text_of(load_plot(LOAD, SERVER), 80, 14)[:2])
+    assert text == (
+        "ms by requests per second   ~ predicted p99   x failed   o passed   ? now   ─ bound 50 ms   "
+        "│ highest rate ~54.00"
+    )
+
+
+def test_the_bound_and_the_highest_rate_are_lines_and_the_sentence_says_them() -> None:
+    found = load_plot(replace(LOAD, running=None), SERVER)
+    assert [it.value for it in (*found.levels, *found.uprights)] == [50.0, 54.0]
+    assert found.says == (
+        "p99 is ~21.176 ms at 5.000/s and ~50.000 ms at the highest rate, ~54.00/s; 1 of 2 tests passed."
+    )
+    assert load_plot(replace(LOAD, highest_ms=None), SERVER).says.startswith(
+        "p99 is ~21.176 ms at 5.000/s and the highest rate is ~54.00/s; "
+    )
+
+
+def test_an_impossible_bound_is_below_the_curve() -> None:
+    found = load_plot(LoadCurve(predicted=CURVE, bound_ms=2.0), SERVER)
+    assert found.up.low < 2.0 < min(ms for _, ms in CURVE) < found.up.high
+
+
+def test_tests_beyond_the_picture_stand_at_its_upper_edge() -> None:
+    slow = LoadCurve(predicted=CURVE, bound_ms=50.0, tests=[MeasuredRate(80.0, 90_000.0, False)])
+    _, first, *others = text_of(load_plot(slow, SERVER), 80, 14)
+    assert "x" in first and not any("x" in line for line in others)
+
+
+@pytest.mark.parametrize("predicted", [(), CURVE])
+def test_tests_are_drawn_without_a_prediction(predicted: tuple[tuple[float, float], ...]) -> None:
+    assert points_of(LoadCurve(predicted=predicted, tests=TESTS))["x"] == ((70.0, 95.0),)

@@ -1,0 +1,84 @@
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.analysis.roofline import LayerPoint, Roof, Work
+from dlbricks_tui.documents.pictures import Plot
+from dlbricks_tui.documents.roofline import roofline_plot
+from dlbricks_tui.models.kinds import Kind
+from tests.bricks.graphs import chain
+from tests.documents.test_drawing import text_of
+
+ROOF = Roof(2, {"avx512": 230.0, "avx2": 130.0}, 16.5, 22.7, 32 << 20, 4 << 20)
+GRAPH = chain("conv", "relu", "pool", "add")
+AMOUNTS = st.floats(0.0, 1e12)
+
+
+def point(layer: int, operations: float, moved: float, latency_ms: float) -> LayerPoint:
+    work = Work(operations, moved, 0.0)
+    return LayerPoint((layer,), 1, work, latency_ms, ROOF.least_ms(work, 0.0))
+
+
+def letters(plot: Plot) -> dict[str, tuple[tuple[float, float], ...]]:
+    """The places of the layers by their letters."""
+    return {it.mark: it.points for it in plot.series if it.mark.isalpha()}
+
+
+CONVOLUTION, RELU = point(0, 2e9, 8e6, 10.0), point(1, 2e6, 64e6, 5.0)
+
+
+@given(st.lists(st.builds(point, st.integers(0, 3), AMOUNTS, AMOUNTS, st.floats(1e-6, 1e6)), max_size=30))
+def test_any_layers_fit_on_a_screen_of_80_columns_and_24_lines(points: list[LayerPoint]) -> None:
+    lines = text_of(roofline_plot(points, GRAPH, ROOF), 80, 21)
+    assert len(lines) == 21
+    assert max(map(len, lines)) <= 80
+
+
+def test_layers_stand_by_their_intensity_and_speed() -> None:
+    assert letters(roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF)) == {
+        "C": ((250.0, 200.0),),
+        "E": ((0.03125, 0.4),),
+    }
+
+
+def test_a_small_letter_takes_little_of_the_time() -> None:
+    assert letters(roofline_plot([CONVOLUTION, replace(RELU, latency_ms=0.2)], GRAPH, ROOF)).keys() == {"C", "e"}
+
+
+def test_the_signs_are_explained() -> None:
+    plot = roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF)
+    assert plot.legend == ("c convolution", "e elementwise", "capital: 5 % of the time or more")
+    assert [(it.mark, it.name) for it in plot.series if it.name] == [
+        (".", "memory 16 GB/s"),
+        (":", "shared cache 23 GB/s"),
+        ("-", "avx512 230 GFLOP/s"),
+        ("-", "avx2 130 GFLOP/s"),
+    ]
+
+
+def test_the_sentence_tells_which_layers_traffic_bounds() -> None:
+    assert roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF).says == (
+        "33 % of the time is in layers bound by memory or caches; 100 % in layers that take at most twice their bound."
+    )
+
+
+def test_views_are_left_out() -> None:
+    assert letters(roofline_plot([CONVOLUTION, point(2, 5.0, 0.0, 0.1)], GRAPH, ROOF)).keys() == {"C"}
+
+
+def test_all_kinds_of_layers_are_explained_at_80_columns() -> None:
+    graph = chain(*["conv"] * len(Kind))
+    graph = replace(graph, layers=tuple(replace(it, kind=kind) for it, kind in zip(graph.layers, Kind, strict=True)))
+    plot = roofline_plot([point(place, 2e9, 8e6, 10.0) for place in range(len(Kind))], graph, ROOF)
+    text = " ".join(text_of(plot, 80, 21))
+    assert len(plot.legend) > 10 and all(name in text for name in plot.legend)
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_each_kind_of_layer_has_a_letter_that_is_explained(kind: Kind) -> None:
+    graph = replace(GRAPH, layers=(replace(GRAPH.layers[0], kind=kind), *GRAPH.layers[1:]))
+    plot = roofline_plot([CONVOLUTION], graph, ROOF)
+    (letter,) = letters(plot)
+    assert any(name.startswith(f"{letter.lower()} ") for name in plot.legend)
