@@ -158,7 +158,9 @@ class DlbricksApp(HelpPlace, App[None], inherit_bindings=False):
         self._runs.take_queue(event.places)
 
     def on_run_state_needed(self) -> None:
-        self._runs.catch_up(self.screen)
+        # The request of a screen may arrive after the last screen was closed.
+        if self.screen_stack:
+            self._runs.catch_up(self.screen)
 
     def on_run_begun(self, event: messages.RunBegun) -> None:
         self._runs.follow(event.run)
