@@ -24,7 +24,7 @@ from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, HostWork, Kind, Ticket
+from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, Ticket
 from dlbricks_tui.measure.carriers import COPIES
 from dlbricks_tui.measure.jobs import Job
 from dlbricks_tui.measure.results import runtime_record
@@ -91,7 +91,7 @@ class Prover:
 
         No run measures meanwhile. `RunStopped` ends it early: the proofs until then are in the store.
         """
-        task = HostWork(Kind.PROOF, [self.source.name], self.place.data.path)
+        task = QueuedWork(Kind.PROOF, [self.source.name], self.place.data.path)
         with turn_on_host(queue, task, self.signals, self.listener.waiting) as ticket:
             for number, what_if in enumerate(what_ifs):
                 self.signals.check()

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, HostWork, Ticket
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, Ticket
 from dlbricks_tui.measure.alone import program_of
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
@@ -116,7 +116,7 @@ def load_whole(job: Job, execution: Execution, load: Callable[[Program], Loaded]
 @contextmanager
 def turn_on_host(
     queue: HostQueue,
-    task: HostWork,
+    task: QueuedWork,
     signals: StopSignals,
     tell_waiting: Callable[[str], None],
     arrived_ns: int | None = None,

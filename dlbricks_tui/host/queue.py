@@ -117,7 +117,7 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class HostWork:
+class QueuedWork:
     """Work that needs the host: its kind, its models, and where its data is."""
 
     kind: Kind
@@ -198,7 +198,7 @@ class HostQueue:
         self.path = path
         self._folder = path.with_name(path.name + _TICKETS)
 
-    def join(self, task: HostWork, arrived_ns: int | None = None) -> "Ticket":
+    def join(self, task: QueuedWork, arrived_ns: int | None = None) -> "Ticket":
         """Return a place in the line: at its end, or before all that has arrived after that reading of `arrival`."""
         return Ticket(self, task, arrival() if arrived_ns is None else arrived_ns)
 
@@ -335,7 +335,7 @@ class HostQueue:
 class Ticket:
     """A place in the line, from the arrival to the end of the work."""
 
-    def __init__(self, queue: HostQueue, task: HostWork, arrived_ns: int) -> None:
+    def __init__(self, queue: HostQueue, task: QueuedWork, arrived_ns: int) -> None:
         self._queue = queue
         self._opened = queue.open_ticket(arrived_ns)
         self._turn: int | None = None

@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import Any
 
-from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, HostWork, Ticket, arrival, this_process
+from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, QueuedWork, Ticket, arrival, this_process
 from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.errors import RunError
@@ -107,7 +107,7 @@ class Control:
         self,
         folder: RunFolder,
         queue: HostQueue,
-        task: HostWork,
+        task: QueuedWork,
         tell: Callable[[Event], None],
         signals: StopSignals,
         budget_seconds: float | None,

@@ -14,7 +14,7 @@ from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.contention import competing_threads
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, HostWork, Kind, this_process
+from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, this_process
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.jobs import CutModel, Job
 from dlbricks_tui.measure.noise import NoiseMonitor
@@ -76,7 +76,7 @@ def execute(
     ):
         budget = request.time_budget_seconds
         kind = Kind.RUN if request.probe_bricks is None else Kind.PROBE
-        task = HostWork(kind, request.model_names, place.data.path, folder.run)
+        task = QueuedWork(kind, request.model_names, place.data.path, folder.run)
         control = Control(folder, queue, task, events.tell, signals, budget, place.clock, place.spent_seconds)
         control.tell(
             RunStarted(

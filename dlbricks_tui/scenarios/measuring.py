@@ -18,7 +18,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.analysis.whole_models import execution_worker, load_whole, turn_on_host, whole_model
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, HostWork, Ticket, arrival
+from dlbricks_tui.host.queue import HostQueue, QueuedWork, Ticket, arrival
 from dlbricks_tui.host.queue import Kind as WorkKind
 from dlbricks_tui.measure.jobs import Job, untimed_runs
 from dlbricks_tui.measure.results import runtime_record
@@ -139,7 +139,7 @@ class _Measuring:
         with self._signals.waiting():
             jobs = self._jobs()
         self._refuse_too_large(jobs, system)
-        task = HostWork(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
+        task = QueuedWork(WorkKind.LOAD_TEST, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
             self._write(LoadWaits(holder=ahead))

@@ -21,7 +21,7 @@ from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.lookup import BrickResults
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, HostWork, Kind, Ticket, arrival
+from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, Ticket, arrival
 from dlbricks_tui.measure.jobs import CutModel, Job, untimed_runs
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker, TimeLimits
@@ -119,7 +119,7 @@ class _Tracing:
         # Before the turn: models and inputs that are no good are refused at once.
         with self._signals.waiting():
             model = self._read()
-        task = HostWork(Kind.TRACE, [self._order.source.name], self._place.data.path)
+        task = QueuedWork(Kind.TRACE, [self._order.source.name], self._place.data.path)
 
         def tell(ahead: str) -> None:
             self._write(TraceWaits(holder=ahead))

@@ -12,10 +12,10 @@ import pytest
 from dlbricks_tui.host.queue import (
     HOST_LOCK_VARIABLE,
     HostQueue,
-    HostWork,
     Kind,
     Place,
     ProcessIdentity,
+    QueuedWork,
     QueueError,
     host_queue,
     this_process,
@@ -23,7 +23,7 @@ from dlbricks_tui.host.queue import (
 )
 from tests.host.lines import Work, turn_of
 
-RUN = HostWork(Kind.RUN, ["alexnet"], Path("/data"), "20261121-1")
+RUN = QueuedWork(Kind.RUN, ["alexnet"], Path("/data"), "20261121-1")
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_the_words_of_a_place_fit_what_is_known() -> None:
     assert str(Place(7)) == "work (process 7)"
     assert Place(7).brief == "work of process 7"
     assert waiting_words([]) == "another process; place 1 in the line"
-    assert HostWork(Kind.RUN, ["a", "b", "c", "d"], Path("/data")).title == "a, b, c and 1 more"
+    assert QueuedWork(Kind.RUN, ["a", "b", "c", "d"], Path("/data")).title == "a, b, c and 1 more"
 
 
 def test_every_user_of_the_host_can_join_the_line(line: HostQueue) -> None:

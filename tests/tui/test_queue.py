@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue, HostWork, Kind, Place, Ticket, host_queue
+from dlbricks_tui.host.queue import HostQueue, Kind, Place, QueuedWork, Ticket, host_queue
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.bar import status_lines
@@ -39,7 +39,7 @@ def known(new: DataFolder) -> DataFolder:
 @pytest.fixture
 def squeezenet(line: HostQueue) -> Iterator[Ticket]:
     """A run of another data folder, which measures."""
-    ticket = line.join(HostWork(Kind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
+    ticket = line.join(QueuedWork(Kind.RUN, [MODEL], Path("/their/data"), "20261128-1"))
     assert ticket.try_take()
     # Its hours pass slowly enough for a test.
     ticket.progress(0.41, 36_000.0)
@@ -99,9 +99,9 @@ async def test_the_boxes_match_their_snapshots(new: DataFolder) -> None:
 
 async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
     folder = put_run(known, [started()], State.RUNNING)
-    run = line.join(HostWork(Kind.RUN, [MODEL], known.path, folder.run))
+    run = line.join(QueuedWork(Kind.RUN, [MODEL], known.path, folder.run))
     assert run.try_take()
-    load = line.join(HostWork(Kind.LOAD_TEST, [MODEL], known.path))
+    load = line.join(QueuedWork(Kind.LOAD_TEST, [MODEL], known.path))
     async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: f"then load test of {MODEL}" in screen_text(pilot))
         await press(pilot, "Q", "enter")
@@ -124,9 +124,9 @@ def test_a_run_that_is_alone_in_the_line_has_its_own_bar(line: HostQueue) -> Non
 def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, line: HostQueue) -> None:
     assert not list(going_on(known))
     paused = put_run(known, [started()], State.PAUSED)
-    run = line.join(HostWork(Kind.RUN, [MODEL], known.path, "20261128-1"))
-    trace = line.join(HostWork(Kind.TRACE, ["alexnet"], known.path))
-    theirs = line.join(HostWork(Kind.TRACE, ["vgg16"], Path("/their/data")))
+    run = line.join(QueuedWork(Kind.RUN, [MODEL], known.path, "20261128-1"))
+    trace = line.join(QueuedWork(Kind.TRACE, ["alexnet"], known.path))
+    theirs = line.join(QueuedWork(Kind.TRACE, ["vgg16"], Path("/their/data")))
     told = list(going_on(known))
     assert told[0] == (
         f"{MODEL} goes on in the background: dlbricks shows it again, `dlbricks runs watch 20261128-1` follows it"
