@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 from benchmarks.store_scale import fill
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
@@ -22,7 +23,15 @@ SAMPLES = 25
 
 def made_up(decomposition: Decomposition, chance: random.Random, system: str, runtime: str) -> Iterator[Record]:
     """Yield results for each brick of a model, and for the model itself."""
-    graph, when = decomposition.graph, utc_now()
+    graph = decomposition.graph
+    shared: dict[str, Any] = {
+        "system": system,
+        "runtime": runtime,
+        "level": graph.level,
+        "protocol": "interleaved",
+        "when": utc_now(),
+        "run": "benchmark",
+    }
 
     def samples() -> tuple[float, ...]:
         base_ms = chance.uniform(0.01, 3)
@@ -35,12 +44,7 @@ def made_up(decomposition: Decomposition, chance: random.Random, system: str, ru
         yield Measurement(
             brick=key,
             context=context,
-            system=system,
-            runtime=runtime,
-            level=graph.level,
-            protocol="interleaved",
-            when=when,
-            run="benchmark",
+            **shared,
             statistics=summarise(taken),
             samples_ms=taken,
         )
@@ -48,12 +52,7 @@ def made_up(decomposition: Decomposition, chance: random.Random, system: str, ru
     yield EndToEnd(
         model=whole_model(graph).key,
         name=graph.name,
-        system=system,
-        runtime=runtime,
-        level=graph.level,
-        protocol="interleaved",
-        when=when,
-        run="benchmark",
+        **shared,
         statistics=summarise(taken),
         samples_ms=taken,
     )

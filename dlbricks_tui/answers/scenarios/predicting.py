@@ -281,9 +281,9 @@ class _Scenarios:
     def _graphs_of_other_files(self) -> Iterator[LayerGraph]:
         """Yield the model as its files of other formats have it, if tests of this name ran them."""
         model = self._model
-        tests = self._estimator.store.least_first(LoadTest, equal(system=model.found.way.system))
-        tested = {it.runtime for it in tests if it.name == self._source.name}
-        by_format = {self._runtimes.of(identity).traits.format: identity for identity in sorted(tested)}
+        named = equal(system=model.found.way.system, name=self._source.name)
+        tested = sorted({it.runtime for it in self._estimator.store.least_first(LoadTest, named)})
+        by_format = {self._runtimes.of(identity).traits.format: identity for identity in tested}
         for form, identity in by_format.items():
             if form is not model.source.format and form in self._source.formats:
                 yield self._asked(None, batch=1, runtime=identity, threads=None).decomposition.graph
