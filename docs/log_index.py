@@ -26,9 +26,9 @@ writes this page.
 
 An entry has the date on which it was measured or noted, the host, and the command (*by hand*: without a program in
 `benchmarks/`). Programs whose question is closed were deleted; `git log --diff-filter=D --stat -- benchmarks` lists
-them. Unless an entry says otherwise, figures are of MXNet 1.9.1 at G = 1, and errors are estimate over end to end, minus
-one. *Noisy* means that the reference convolution varied by a third and more within minutes, *quiet* that it did not. All
-hosts are virtual machines that others share:
+them. Unless an entry says otherwise, figures are of MXNet 1.9.1 at G = 1, and errors are estimate over end to end,
+minus one. *Noisy* means that the reference convolution varied by a third and more within minutes, *quiet* that it did
+not. All hosts are virtual machines that others share:
 
 | name | host |
 |---|---|
