@@ -39,6 +39,18 @@ async def test_the_list_of_models_shows_earlier_estimates_while_a_run_measures(m
     assert found[1].figure in before
 
 
+@pytest.mark.parametrize("state", [State.RUNNING, State.CANCELLED])
+async def test_the_list_shows_no_figure_that_the_headline_calls_one_so_far(new: DataFolder, state: State) -> None:
+    results.store_run(new, ["resnet18_v1"], share=0.3)
+    put_run(new, in_the_middle(), state)
+    async with running(app_on(new)) as pilot:
+        await shows(pilot, " resnet18_v1")
+        await settled(pilot)
+        row = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
+    has_figure = any(it.isdigit() for it in row.replace("resnet18_v1", ""))
+    assert has_figure is (state is State.CANCELLED), row
+
+
 def _specs(session: Session) -> list[ModelSpec]:
     sources = work.list_models(session.reader).sources
     return [ModelSpec(it, WRITTEN.level, WRITTEN.cutting) for it in sources]

@@ -264,7 +264,7 @@ class WorkbenchScreen(ViewsScreen):
         self._show_details()
         self._estimate.show(found.view)
         if self._spec is not None:
-            self._models.show_latency(self._spec.source, known_latency(found.view.system_estimate))
+            self._show_latency(self._spec.source, known_latency(found.view.system_estimate))
         self._show_headline()
 
     @on(messages.NewResults)
@@ -299,6 +299,12 @@ class WorkbenchScreen(ViewsScreen):
     def _latency_found(self, choices: Choices, found: tuple[ModelSource, KnownLatency | None]) -> None:
         source, latency = found
         if latency is not None and choices == self.choices:
+            self._show_latency(source, latency)
+
+    def _show_latency(self, source: ModelSource, latency: KnownLatency) -> None:
+        """Show the answer of a model in the list, once a run of it has no better figures than the store."""
+        has_better = self._run is not None and under_way(self._run, source.name).has_figures
+        if latency.measured >= latency.layers or not has_better:
             self._models.show_latency(source, latency)
 
     def _look_for_bricks(self) -> None:
