@@ -1,7 +1,6 @@
 """`dlbricks compare`: one model in several runtimes and variants, or any two things of one kind."""
 
 import argparse
-import time
 from typing import Any
 
 from dlbricks_tui.answers.comparisons.combinations import CompareOptions, compare
@@ -156,7 +155,7 @@ def compare_two(args: argparse.Namespace) -> int:
     if args.json:
         write_json(found)
     else:
-        write_lines(text_lines(found, data_console().width, args.limit, time.time()))
+        write_lines(text_lines(found, data_console().width, args.limit))
         if (more := len(found.parts) - args.limit) > 0:
             narrate(f"{counted(more, 'smaller difference')}: --limit N shows N of them, --json all")
     return Status.DONE

@@ -19,7 +19,7 @@ from dlbricks_tui.wording.numbers import PREDICTED, in_ms, percent
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
 
-    from dlbricks_tui.documents.drawing import StyledLine
+    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.pictures import Plot
 
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
@@ -141,10 +141,10 @@ def plot_lines(console: Console, widest: int, height: int, *plots: Plot) -> list
     from dlbricks_tui.documents import drawing
 
     width = max(drawing.LEAST_WIDTH * len(plots), min(widest, console.width))
-    lines: Iterable[StyledLine] = (
+    lines: Iterable[Line] = (
         drawing.drawn(plots[0], width, height, fine=False)
         if len(plots) == 1
         else drawing.drawn_beside(plots[0], plots[1], width, height, fine=False)
     )
-    texts = ["".join(text for text, _ in line).rstrip() for line in lines]
+    texts = ["".join(span.text for span in line).rstrip() for line in lines]
     return [text.translate(_IN_ASCII) for text in texts] if console.options.ascii_only else texts

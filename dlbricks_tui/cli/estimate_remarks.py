@@ -1,7 +1,6 @@
 """Remarks on estimates for the user: what they lack, and the commands that measure it."""
 
 import shlex
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -90,7 +89,7 @@ def tell_level(estimator: Estimator, scope: MeasurementScope) -> None:
 def tell_others(answers: Sequence[Answer]) -> None:
     """Narrate for each model whose combination the options chose the fastest one, if that is another."""
     for answer in answers:
-        if words := faster_words(answer.found, answer.fastest, time.time()):
+        if words := faster_words(answer.found, answer.fastest):
             narrate(f"{answer.source.name}: {words}")
 
 

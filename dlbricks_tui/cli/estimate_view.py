@@ -1,6 +1,5 @@
 """Estimates as bars, tables and sentences."""
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -75,7 +74,7 @@ def estimate_view(
 ) -> Iterator[RenderableType]:
     """Yield one model in full; `chosen` tells that the user chose its combination."""
     found, graph, pen = one.estimate, decomposition.graph, pen_for(console, _BESIDE_BARS)
-    said = Text(f"{answer_words(one, time.time(), chosen=chosen)}\n", style="bold")
+    said = Text(f"{answer_words(one, chosen=chosen)}\n", style="bold")
     if found.obstacle:
         yield _heading(one)
         if one.figure is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -232,7 +231,7 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
     prediction = answer.prediction if predicts else None
     lines = [
         answer.source.name,
-        *load_answer(answer.scenario, None if test is None else best_of([test]), prediction, time.time()),
+        *load_answer(answer.scenario, None if test is None else best_of([test]), prediction),
         execution_line(answer.system, answer.execution),
         scenario_line(answer.scenario),
     ]

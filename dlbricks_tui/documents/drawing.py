@@ -8,18 +8,14 @@ from __future__ import annotations
 import math
 import re
 import sys
-import unicodedata
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from dlbricks_tui.documents.lines import Line, Span, cut, width_of
 from dlbricks_tui.documents.pictures import STYLES, Axis, Meaning, Picture, Plot, Row, Rows, Series, round_ticks
-from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-# Texts with the names of their styles.
-StyledLine = tuple[tuple[str, str], ...]
 
 # Smaller areas show the sentence alone.
 LEAST_WIDTH, LEAST_HEIGHT = 30, 4
@@ -37,7 +33,6 @@ _BELOW = 2
 _THICKEST_BAR = 3
 _WIDEST_NAME = 0.45
 _BETWEEN = "   "
-_ELLIPSIS = "…"
 
 
 def is_loaded() -> bool:
@@ -50,7 +45,7 @@ def load() -> None:
     import plotext  # noqa: F401
 
 
-def drawn(picture: Picture, width: int, height: int, *, fine: bool) -> tuple[StyledLine, ...]:
+def drawn(picture: Picture, width: int, height: int, *, fine: bool) -> tuple[Line, ...]:
     """Return the lines of a picture without its sentence.
 
     `fine` uses blocks and points of braille; without it all signs differ by their characters.
@@ -66,13 +61,14 @@ def drawn(picture: Picture, width: int, height: int, *, fine: bool) -> tuple[Sty
     return (*head, *_rows_lines(picture, width, height - len(head), fine))
 
 
-def drawn_beside(left: Plot, right: Plot, width: int, height: int, *, fine: bool) -> tuple[StyledLine, ...]:
+def drawn_beside(left: Plot, right: Plot, width: int, height: int, *, fine: bool) -> tuple[Line, ...]:
     """Return two plots of the same series side by side, `height` lines and below them all lines of one legend."""
     half = (width - len(_BETWEEN)) // 2
     lefts, rights = (
-        [((_cut(plot.title, half), "heading"),), *_plot_lines(plot, half, height - 1, fine)] for plot in (left, right)
+        [(Span(cut(plot.title, half), "heading"),), *_plot_lines(plot, half, height - 1, fine)]
+        for plot in (left, right)
     )
-    gaps = [(" " * (half - _width(spans)) + _BETWEEN, "text") for spans in lefts]
+    gaps = [Span(" " * (half - width_of(spans)) + _BETWEEN) for spans in lefts]
     lines = [(*spans, gap, *others) for spans, gap, others in zip(lefts, gaps, rights, strict=True)]
     return (*lines, *_filled((), _meanings(left), width, fine))
 
@@ -88,39 +84,23 @@ def _meanings(plot: Plot) -> Iterator[Meaning]:
         yield Meaning("", text, "muted")
 
 
-def _heads(title: str, meanings: Sequence[Meaning], width: int, height: int, fine: bool) -> list[StyledLine]:
+def _heads(title: str, meanings: Sequence[Meaning], width: int, height: int, fine: bool) -> list[Line]:
     """Return the title with the legend behind it, in as few lines as they need and at most a third of all."""
-    return _filled(((_cut(title, width), "heading"),), meanings, width, fine)[: max(1, height // 3)]
+    return _filled((Span(cut(title, width), "heading"),), meanings, width, fine)[: max(1, height // 3)]
 
 
-def _filled(first: StyledLine, meanings: Iterable[Meaning], width: int, fine: bool) -> list[StyledLine]:
+def _filled(first: Line, meanings: Iterable[Meaning], width: int, fine: bool) -> list[Line]:
     """Return the meanings of signs behind what begins the first line, in as few lines as they need."""
     lines = [list(first)]
     for it in meanings:
         sign = it.block if fine and it.block else it.mark
-        spans = [*([(sign, it.style), (" ", "text")] if sign else []), (it.name, "muted")]
-        between = [(_BETWEEN, "text")] if lines[-1] else []
-        if _width([*lines[-1], *between, *spans]) <= width or not lines[-1]:
+        spans = [*([Span(sign, it.style), Span(" ")] if sign else []), Span(it.name, "muted")]
+        between = [Span(_BETWEEN)] if lines[-1] else []
+        if width_of([*lines[-1], *between, *spans]) <= width or not lines[-1]:
             lines[-1] += [*between, *spans]
         else:
             lines.append(spans)
     return [tuple(spans) for spans in lines]
-
-
-def _width(spans: Iterable[tuple[str, str]]) -> int:
-    """Return the cells that a terminal needs for texts."""
-    text = "".join(text for text, _ in spans)
-    return len(text) + (0 if text.isascii() else sum(unicodedata.east_asian_width(it) in "WF" for it in text))
-
-
-def _cut(text: str, width: int) -> str:
-    """Return the escaped text in at most `width` cells; a longer text ends in an ellipsis."""
-    text = printable(text)
-    if _width([(text, "")]) <= width:
-        return text
-    while text and _width([(text, "")]) >= width:
-        text = text[:-1]
-    return text + _ELLIPSIS
 
 
 def _figure(width: int, height: int) -> Any:
@@ -137,7 +117,7 @@ def _figure(width: int, height: int) -> Any:
     return plotext
 
 
-def _plot_lines(plot: Plot, width: int, height: int, fine: bool) -> tuple[StyledLine, ...]:
+def _plot_lines(plot: Plot, width: int, height: int, fine: bool) -> tuple[Line, ...]:
     figure = _figure(width, height)
     figure.xlim(_place(plot.across.low, plot.across), _place(plot.across.high, plot.across))
     figure.ylim(_place(plot.up.low, plot.up), _place(plot.up.high, plot.up))
@@ -180,7 +160,7 @@ def _ticks(axis: Axis, most: int) -> tuple[list[float], list[str]]:
     return [_place(value, axis) for value, _ in found], [text for _, text in found]
 
 
-def _rows_lines(picture: Rows, width: int, height: int, fine: bool) -> tuple[StyledLine, ...]:
+def _rows_lines(picture: Rows, width: int, height: int, fine: bool) -> tuple[Line, ...]:
     canvas = max(1, height - _BELOW)
     rows = picture.rows[:canvas]
     if not rows:
@@ -189,7 +169,7 @@ def _rows_lines(picture: Rows, width: int, height: int, fine: bool) -> tuple[Sty
     thick = _THICKEST_BAR if len(rows) * (_THICKEST_BAR + 1) - 1 <= canvas else 1
     step = thick + (1 if len(rows) * (thick + 1) - 1 <= canvas else 0)
     canvas = len(rows) * step - (step - thick)
-    names = [_cut(row.name, int(width * _WIDEST_NAME)) for row in rows]
+    names = [cut(row.name, int(width * _WIDEST_NAME)) for row in rows]
     longest = max(len(row.text) for row in rows)
     room = max(4, width - max(map(len, names)) - 2)
     # The texts stand behind the longest bar.
@@ -222,7 +202,7 @@ def _draw_row(figure: Any, row: Row, axis: Axis, places: Iterable[int], middle: 
         figure.scatter([_place(mark.value, axis)], [middle], marker=mark.sign, color=_COLOURS[mark.style])
 
 
-def _as_lines(text: str, width: int) -> tuple[StyledLine, ...]:
+def _as_lines(text: str, width: int) -> tuple[Line, ...]:
     """Return the lines of a figure with its colours as styles."""
     found = []
     style = "muted"
@@ -230,10 +210,10 @@ def _as_lines(text: str, width: int) -> tuple[StyledLine, ...]:
         spans, end = [], 0
         for code in _CODES.finditer(row):
             if code.start() > end:
-                spans.append((row[end : code.start()], style))
+                spans.append(Span(row[end : code.start()], style))
             style, end = _style_of(code.group(1)), code.end()
         if end < len(row):
-            spans.append((row[end:], style))
+            spans.append(Span(row[end:], style))
         found.append(tuple(spans))
     return tuple(found)
 

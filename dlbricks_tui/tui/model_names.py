@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len, chop_cells
 
+from dlbricks_tui.documents.lines import ELLIPSIS, cut
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.lines import ELLIPSIS, cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

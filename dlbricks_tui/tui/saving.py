@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.atomic_write import write_atomically
+from dlbricks_tui.documents.lines import cut
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.lines import cut
 
 if TYPE_CHECKING:
     from textual.app import App

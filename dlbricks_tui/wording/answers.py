@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.runtime.variant import batch_in_words, threads_in_words
-from dlbricks_tui.wording.numbers import PREDICTED, age, counted, milliseconds, part_of, rough_range
+from dlbricks_tui.wording.ages import age_words
+from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, part_of, rough_range
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
-
-_JUST_NOW_SECONDS = 60.0
 
 
 def figure_number(one: SystemEstimate) -> str:
@@ -40,8 +39,8 @@ def combination_words(one: SystemEstimate) -> str:
     return ", ".join([*filter(None, usual), *unusual, *variant.kernels.words])
 
 
-def origin_words(one: SystemEstimate, now: float) -> str:
-    """Return where the figure comes from, and its age: `measured 4 min ago`; `now` is in seconds since 1970."""
+def origin_words(one: SystemEstimate) -> str:
+    """Return where the figure comes from, and its age: `measured 4 min ago`."""
     figure, coverage = one.figure, one.estimate.coverage
     if figure is None:
         if not one.is_measured:
@@ -51,36 +50,25 @@ def origin_words(one: SystemEstimate, now: float) -> str:
         part = f", {part_of(coverage.measured, coverage.layers)} of its layers measured" if one.is_measured else ""
         return f"predicted{part}"
     how = "measured" if one.end_to_end is not None else "composed of bricks measured"
-    return f"{how} {age_words(figure.between, now)}".rstrip()
+    return f"{how} {age_words(figure.between)}".rstrip()
 
 
-def age_words(between: tuple[float, float] | None, now: float) -> str:
-    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`; empty if that is not known."""
-    if between is None:
-        return ""
-    oldest, newest = (max(0.0, now - moment) for moment in between)
-    if oldest < _JUST_NOW_SECONDS:
-        return "just now"
-    first, last = age(newest), age(oldest)
-    return f"{last} ago" if first == last else f"{first} to {last} ago"
-
-
-def answer_words(one: SystemEstimate, now: float, *, chosen: bool = False, on: str = "") -> str:
+def answer_words(one: SystemEstimate, *, chosen: bool = False, on: str = "") -> str:
     """Return the whole answer: `16.70 ms: mxnet, 1 thread, batch 1, measured 4 min ago`.
 
     `on` names the system, unless that is this host.
     """
     figure = figure_text(one)
-    words = [combination_words(one), f"on {on}" if on else "", "as chosen" if chosen else "", origin_words(one, now)]
+    words = [combination_words(one), f"on {on}" if on else "", "as chosen" if chosen else "", origin_words(one)]
     told = ", ".join(filter(None, words))
     return f"{figure}: {told}" if figure else told
 
 
-def faster_words(one: SystemEstimate, fastest: SystemEstimate | None, now: float) -> str:
+def faster_words(one: SystemEstimate, fastest: SystemEstimate | None) -> str:
     """Return the fastest combination that was measured, if the chosen one is slower or not measured; else nothing."""
     figure = one.figure
     if fastest is None or fastest.figure is None:
         return ""
     if figure is not None and figure.is_measured and figure.latency.value_ms <= fastest.figure.latency.value_ms:
         return ""
-    return f"the fastest measured: {answer_words(fastest, now)}"
+    return f"the fastest measured: {answer_words(fastest)}"

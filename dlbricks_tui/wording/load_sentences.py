@@ -2,12 +2,11 @@
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import datetime
 
 from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, is_positive, percentile_ms, percentile_of
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.wording.answers import age_words
+from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.numbers import PREDICTED, counted, percent
 from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 
@@ -19,7 +18,7 @@ def load_question(model: str) -> str:
     return f"How much load can {model} serve?"
 
 
-def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: PredictedLoad | None, now: float) -> list[str]:
+def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: PredictedLoad | None) -> list[str]:
     """Return the answer to a scenario in up to two phrases; none if it was neither tested nor predicted.
 
     A tested figure comes first, with its age: `38.04 requests/s with p99 within 50 ms, measured 4 min ago`, `predicted
@@ -34,8 +33,7 @@ def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: Predicte
         told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
     else:
         told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
-    moment = datetime.fromisoformat(tested.when).timestamp()
-    told += f", measured {age_words((moment, moment), now)}"
+    told += f", measured {ago(tested.when)}"
     return [told] if predicted is None else [told, f"predicted {_second(scenario, tested, predicted)}"]
 
 

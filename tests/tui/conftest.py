@@ -24,11 +24,11 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.scenarios.scenario import fewest_queries
-from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.run import follower
 from dlbricks_tui.tui.run import updates as watch
 from dlbricks_tui.tui.widgets import rows
 from dlbricks_tui.tui.workbench import work
+from dlbricks_tui.wording import ages
 from tests.tui import actions_run
 from tests.tui.application import NOW, draw, small_library
 from tests.tui.results import NoFramework, store_run

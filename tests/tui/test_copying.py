@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.documents.lines import Span, bar, column, line, titles
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
 from dlbricks_tui.tui.analysis.layers import LayersPanel
@@ -21,7 +22,6 @@ from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, Uniqu
 from dlbricks_tui.tui.dialogs.copying import CopyScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.lines import Span, bar, column, line, titles
 from dlbricks_tui.tui.results.columns import FIRST_COLUMNS, HEADINGS
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen

@@ -4,10 +4,10 @@ import pytest
 
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.documents.lines import wrapped_lines
 from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
-from dlbricks_tui.tui.lines import wrapped_lines
 from dlbricks_tui.tui.open_model import OpenModel
 from dlbricks_tui.tui.workbench.details import details
 from dlbricks_tui.tui.workbench.outline import Outline

@@ -9,13 +9,13 @@ import pytest
 from dlbricks_tui.bricks.cutting import Cut
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.ordering import LayerOrder
+from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting
 from dlbricks_tui.tui.estimator import ThreadSafeEstimator
-from dlbricks_tui.tui.lines import width_of
 from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.answer import UnderWay
 from dlbricks_tui.tui.workbench.estimate import Headline

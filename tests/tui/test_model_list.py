@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.documents.lines import Line, Span, contains_all, highlighted, width_of
 from dlbricks_tui.models.library import ModelSource
-from dlbricks_tui.tui.lines import Line, Span, contains_all, highlighted, width_of
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.workbench.model_columns import COLUMNS, FIRST_COLUMNS, KnownLatency, columns_in
 from dlbricks_tui.tui.workbench.model_order import ModelOrder, ModelRow, grouped, in_order, labels, list_rows

@@ -13,7 +13,8 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from dlbricks_tui.documents import drawing
-from dlbricks_tui.documents.drawing import StyledLine, drawn
+from dlbricks_tui.documents.drawing import drawn
+from dlbricks_tui.documents.lines import Line
 from dlbricks_tui.documents.pictures import Plot, Rows
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.widgets.plot import PictureView
@@ -38,7 +39,7 @@ def drawings(monkeypatch: pytest.MonkeyPatch) -> list[Plot | Rows]:
     """The pictures that were drawn, in their order."""
     found = []
 
-    def counting(picture: Plot | Rows, width: int, height: int, *, fine: bool) -> tuple[StyledLine, ...]:
+    def counting(picture: Plot | Rows, width: int, height: int, *, fine: bool) -> tuple[Line, ...]:
         found.append(picture)
         return drawn(picture, width, height, fine=fine)
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.config.config import Config, Given
 from dlbricks_tui.config.options import Value
+from dlbricks_tui.documents.lines import Line, sparkline, width_of
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.load import Load
@@ -29,7 +30,6 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet, Optimisation, Precision
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.lines import Line, sparkline, width_of
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.run.bar import bar_lines
 from dlbricks_tui.tui.run.bricks import brick_heading, brick_row, summary_of

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.tui.lines import Line, width_of
+from dlbricks_tui.documents.lines import Line, width_of
 from dlbricks_tui.tui.workbench.parts import PartLatency
 from dlbricks_tui.tui.workbench.tree_line import TreeRow, heading_line, tree_line
 

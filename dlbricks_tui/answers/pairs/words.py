@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.evaluations.change import Verdict
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.ages import seconds_since
 from dlbricks_tui.wording.numbers import age, milliseconds, signed_percent, with_interval
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ def answer_of(found: ComparedTwo) -> str:
     return f"They cannot be told apart: B takes {_ratio(found.ratio)} times as long as A {interval}."
 
 
-def side_of(side: ComparedSide, now: float) -> str:
+def side_of(side: ComparedSide) -> str:
     """Return the latency of a side, and how old it is: `5.800 ms (5.600 to 5.900), estimated, 3 d old`."""
-    return f"{with_interval(side.ms, *side.interval)}, {side.how}{age_of(side, now)}"
+    return f"{with_interval(side.ms, *side.interval)}, {side.how}{age_of(side)}"
 
 
-def age_of(side: ComparedSide, now: float) -> str:
+def age_of(side: ComparedSide) -> str:
     """Return the age of the oldest measurement of a side: `, 3 d old`; empty if it is not known."""
     if not side.since:
         return ""
-    return f", {age(now - datetime.fromisoformat(side.since).timestamp())} old"
+    return f", {age(seconds_since(side.since))} old"
 
 
 def parts_heading(found: ComparedTwo) -> str:
@@ -81,13 +81,13 @@ def difference_lines(found: ComparedTwo, width: int) -> Iterator[str]:
             yield f"{'':<{names}}  B {other}"
 
 
-def text_lines(found: ComparedTwo, width: int, most: int, now: float) -> Iterator[str]:
+def text_lines(found: ComparedTwo, width: int, most: int) -> Iterator[str]:
     """Yield the whole comparison as text, with so many of its parts."""
     yield question_of(found.of, found.a.name, found.b.name)
     yield answer_of(found)
     yield ""
     for letter, side in zip(LETTERS, (found.a, found.b), strict=True):
-        yield f"{letter}  {printable(side.name)}: {side_of(side, now)}"
+        yield f"{letter}  {printable(side.name)}: {side_of(side)}"
     if found.parts:
         yield ""
         yield from _part_lines(found, found.parts[:most], width)

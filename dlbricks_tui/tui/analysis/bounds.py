@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, number_column, wrapped
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.analysis.pictures import PARTS, gap_picture
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, number_column, wrapped
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.wording.analysis import BUSY_PEAKS, Bound, bounds_of, gap_heading, gap_parts

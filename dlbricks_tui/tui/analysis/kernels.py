@@ -7,10 +7,10 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.analysis.kernels import KernelsError
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines, layer_kernel_lines
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, column, cut_start, line, number_column, titles
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.tui.analysis import actions
-from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, column, cut_start, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.analysis import short_name

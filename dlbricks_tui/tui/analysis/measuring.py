@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.analysis.lacking import lacks_in_words
+from dlbricks_tui.documents.lines import BLANK, NAME_WIDTH, Line, Span, column, line
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
-from dlbricks_tui.tui.lines import BLANK, NAME_WIDTH, Line, Span, column, line
 from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.tui import messages
-from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.analysis import actions, work
 from dlbricks_tui.tui.analysis.bounds import BoundsPanel
 from dlbricks_tui.tui.analysis.layers import LayersPanel
 from dlbricks_tui.tui.analysis.pictures import roofline_picture
 from dlbricks_tui.tui.analysis.what_ifs import ChangePanel, WhatIfsPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
+from dlbricks_tui.wording.ages import measured_ago
 from dlbricks_tui.wording.analysis import analysis_question, execution_line, headline
 from dlbricks_tui.wording.numbers import capitalised, duration, percent
 from dlbricks_tui.wording.what_ifs import largest_gain

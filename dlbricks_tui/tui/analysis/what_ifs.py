@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, number_column, titles
 from dlbricks_tui.tui.analysis import actions
 from dlbricks_tui.tui.analysis.pictures import gains_picture
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, fact, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, Panel, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
 from dlbricks_tui.wording.numbers import counted, duration, in_ms, milliseconds, signed_percent

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import Line, Span, column, legend, line, shaded
 from dlbricks_tui.tui.corpus import actions
-from dlbricks_tui.tui.lines import Line, Span, column, legend, line, shaded
 from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import ItemRows

@@ -8,10 +8,21 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual.message import Message
 
 from dlbricks_tui.bricks.corpus import RepeatedType, Uniqueness
+from dlbricks_tui.documents.lines import (
+    Line,
+    Span,
+    bar,
+    column,
+    fitted,
+    highlighted,
+    line,
+    number_column,
+    titles,
+    width_of,
+)
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.tui.corpus import actions
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, fitted, highlighted, line, number_column, titles, width_of
 from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.choices import Setting, change_setting
@@ -16,7 +17,6 @@ from dlbricks_tui.tui.corpus import actions, work
 from dlbricks_tui.tui.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.numbers import counted, percent
 

@@ -15,8 +15,8 @@ from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.loading import UNLOADABLE
 from dlbricks_tui.store.filters import equal
 from dlbricks_tui.store.selections import combinations
-from dlbricks_tui.tui.ages import measured_ago
 from dlbricks_tui.tui.workbench import work
+from dlbricks_tui.wording.ages import measured_ago
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -6,12 +6,12 @@ from textual.app import ComposeResult
 from textual.dom import DOMNode
 from textual.widgets import Input
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog, SearchedDialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action
 from dlbricks_tui.tui.keys.keymap import Hint, key_labels, keys_of
 from dlbricks_tui.tui.keys.registry import scope_of
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextView

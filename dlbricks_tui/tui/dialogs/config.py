@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.config.config import BY_DEFAULT, ConfigError
 from dlbricks_tui.config.options import OPTIONS, Option, Value, shown
 from dlbricks_tui.config.writing import change
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.choices import next_of, with_own
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, spread, wrapped
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.text import TextLines

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import Line, Span, column, line
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.text_tables import TableFormat
 

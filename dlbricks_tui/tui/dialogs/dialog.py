@@ -10,12 +10,12 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
+from dlbricks_tui.documents.lines import Line
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.actions import Action, Scope
 from dlbricks_tui.tui.keys.keymap import keys_of, shown, types_text
 from dlbricks_tui.tui.keys.registry import BY_ID, binding, bindings
-from dlbricks_tui.tui.lines import Line
 from dlbricks_tui.tui.widgets.screens import ThreadedScreen
 from dlbricks_tui.tui.widgets.search_line import SearchLine
 from dlbricks_tui.tui.widgets.text import NamesKeys, TextView

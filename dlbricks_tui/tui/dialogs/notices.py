@@ -6,10 +6,10 @@ from typing import TypeVar
 
 from textual.app import App
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.wording.numbers import counted
 
 

@@ -9,11 +9,11 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 
+from dlbricks_tui.documents.lines import Line, Span, cut_start, line, wrapped
 from dlbricks_tui.models.library import MODEL_SUFFIXES
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.lines import Line, Span, cut_start, line, wrapped
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextLines

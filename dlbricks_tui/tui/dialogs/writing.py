@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from dlbricks_tui.documents.lines import Line, Span, line, wrapped
 from dlbricks_tui.runtime.variant import numbers_in
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys import actions
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.widgets.text import TextLines
 

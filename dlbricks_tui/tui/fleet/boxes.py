@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line
 from dlbricks_tui.fleet.request import Question
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, SearchedDialog
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.fleet import actions
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line
 from dlbricks_tui.tui.run.all_runs import run_row, unreadable_in_words
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.wording.numbers import names_of

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, bar, column, line, number_column, titles
 from dlbricks_tui.fleet.events import HostEstimate
 from dlbricks_tui.fleet.progress import HostRow
 from dlbricks_tui.tui.fleet import actions
@@ -14,7 +15,6 @@ from dlbricks_tui.tui.fleet.pictures import hosts_picture
 from dlbricks_tui.tui.fleet.view import ModelView, by_cost
 from dlbricks_tui.tui.fleet.words import HOST_STYLES
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, titles
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.wording.fleets import dollars, latency_on

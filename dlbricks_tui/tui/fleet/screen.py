@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.fleet.boxes import FleetSettings
     from dlbricks_tui.tui.fleet.fleets import Fleets
     from dlbricks_tui.tui.fleet.view import FleetReader, FleetView
-    from dlbricks_tui.tui.lines import Line
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.panel import Panel
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.fleet.events import HostState
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.run.words import STATE_STYLES
+from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.fleets import fastest_sentence, fleet_question, settled_line
 
 if TYPE_CHECKING:

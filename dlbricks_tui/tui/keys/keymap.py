@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from textual.keys import _character_to_key, key_to_character
 
+from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.tui.keys.actions import Action
 from dlbricks_tui.tui.keys.registry import BY_ID, CHAINS, scope_of
-from dlbricks_tui.tui.lines import Line, Span
 
 if TYPE_CHECKING:
     from dlbricks_tui.config.config import KeysGiven

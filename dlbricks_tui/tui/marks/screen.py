@@ -17,9 +17,9 @@ from dlbricks_tui.answers.pairs.words import (
     side_of,
     verdict_of,
 )
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, number_column, titles
 from dlbricks_tui.evaluations.change import Verdict
-from dlbricks_tui.tui import ages, messages
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, number_column, titles
+from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.marks import actions, work
 from dlbricks_tui.tui.marks.pictures import latencies_picture
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
@@ -128,7 +128,7 @@ class CircumstancesPanel(Panel):
             return
         for letter, side in zip(LETTERS, (found.a, found.b), strict=True):
             yield line(Span(f"{letter} ", "accent"), Span(side.name, "strong"))
-            yield line(Span("  "), side_of(side, ages.now()))
+            yield line(Span("  "), side_of(side))
         yield BLANK
         yield line(Span("They differ in", "heading"))
         for text in difference_lines(found, width):

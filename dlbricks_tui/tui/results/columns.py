@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 from textual.app import ComposeResult
 
+from dlbricks_tui.documents.lines import Line, Span, column, contains_all, line
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.selections import SortOrder
-from dlbricks_tui.tui.ages import ago
 from dlbricks_tui.tui.dialogs.dialog import Box, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, column, contains_all, line
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.widgets.rows import DrawnRows, place_of
+from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.numbers import milliseconds
 
 # Later orders would only decide between a few equal results.

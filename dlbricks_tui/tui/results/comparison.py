@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
+from dlbricks_tui.documents.lines import Line, Span, column, line, number_column, titles, wrapped_lines
 from dlbricks_tui.store.contrast import Contrast, Paired, Verdict
-from dlbricks_tui.tui.lines import Line, Span, column, line, number_column, titles, wrapped_lines
 from dlbricks_tui.tui.results import actions, work
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, counts_text
 from dlbricks_tui.tui.widgets.rows import DrawnRows

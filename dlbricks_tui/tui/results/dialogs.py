@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.exporting import export_format
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import cell
 from dlbricks_tui.wording.numbers import counted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
-from dlbricks_tui.tui.lines import (
+from dlbricks_tui.documents.lines import (
     BLANK,
     Line,
     Span,
@@ -18,9 +18,9 @@ from dlbricks_tui.tui.lines import (
     fact_lines,
     line,
     number_column,
-    sample_lines,
     titles,
 )
+from dlbricks_tui.documents.samples import sample_lines
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import NO_RESULT, cell

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.results import actions, importing, work
 from dlbricks_tui.tui.results.comparison import ContrastScreen
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, column, line
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import (
     HEADINGS,

@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, SearchedDialog
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, spread
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.messages import ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, bar, spread
 from dlbricks_tui.host.queue import Place
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.lines import Line, Span, bar, spread
 from dlbricks_tui.tui.run.snapshot import RunSnapshot
 from dlbricks_tui.tui.run.words import estimate_of, how_far, how_far_alone, load_of, state_of, what_now
 from dlbricks_tui.tui.widgets.text import LineBar

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from textual.app import ComposeResult
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line, sparkline, wrapped
 from dlbricks_tui.estimate.intervals import WIDEST_MS, WIDEST_SHARE
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, contains_all, line, sparkline, wrapped
 from dlbricks_tui.tui.run.snapshot import BrickState, RunBrick
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import ItemRows, TailRows, place_of

@@ -6,10 +6,10 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, spread
 from dlbricks_tui.host.queue import Kind
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, spread
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.rows import ItemRows, place_of

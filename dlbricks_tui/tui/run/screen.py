@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Container
 
+from dlbricks_tui.documents.lines import Line, Span, bar, column, line, number_column, sparkline, spread, wrapped
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, sparkline, spread, wrapped
 from dlbricks_tui.tui.messages import ReplayChanged, ReplayWanted, RunBegun
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.bricks import BricksPanel

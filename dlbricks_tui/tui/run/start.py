@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, column, line, wrapped
 from dlbricks_tui.tui.run import actions
 from dlbricks_tui.tui.run.setting_rows import RunSetting, shown_settings
 from dlbricks_tui.tui.run.settings import RunSettings

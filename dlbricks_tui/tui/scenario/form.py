@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 from textual.message import Message
 
-from dlbricks_tui.tui.lines import Line, Span, column
+from dlbricks_tui.documents.lines import Line, Span, column
 from dlbricks_tui.tui.scenario import actions
 from dlbricks_tui.tui.scenario.settings import ScenarioSetting, ScenarioSettings
 from dlbricks_tui.tui.widgets.panel import Panel

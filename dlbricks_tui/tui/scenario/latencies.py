@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, fact, line
 from dlbricks_tui.documents.load_curve import FAILED, PASSED
 from dlbricks_tui.scenarios.outcome import latencies_ms, percentile_of
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line
 from dlbricks_tui.tui.scenario import actions
 from dlbricks_tui.tui.scenario.pictures import histogram_plot, progress_plot
 from dlbricks_tui.tui.scenario.work import measured_of

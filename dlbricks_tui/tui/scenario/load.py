@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
 from dlbricks_tui.documents.load_curve import FAILED, PASSED, LoadCurve, MeasuredRate, load_plot
 from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.scenario import work
 from dlbricks_tui.tui.scenario.pictures import percentiles_plot, throughput_rows
 from dlbricks_tui.tui.widgets.panel import Panel

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, column, line, number_column, titles
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, column, line, number_column, titles
 from dlbricks_tui.tui.scenario import actions
 from dlbricks_tui.tui.scenario.work import percentile_ms_of
 from dlbricks_tui.tui.widgets.panel import ItemPanel

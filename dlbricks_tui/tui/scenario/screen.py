@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.scenario import actions, work
 from dlbricks_tui.tui.scenario.form import SettingsPanel

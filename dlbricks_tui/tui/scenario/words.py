@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.ages import measured_ago, now
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.wording.ages import measured_ago
 from dlbricks_tui.wording.load_sentences import load_answer
 from dlbricks_tui.wording.scenarios import progress_line, scenario_line
 
@@ -20,7 +20,7 @@ def answer_line(model: str, view: ScenarioView | None, refusal: str) -> Line:
     """Return the answer to a scenario as a sentence: what a test has found, and what is predicted."""
     name = Span(f" {model}: ", "strong")
     answer = None if view is None else view.answer
-    told = [] if answer is None else load_answer(answer.scenario, answer.best_test, answer.prediction, now())
+    told = [] if answer is None else load_answer(answer.scenario, answer.best_test, answer.prediction)
     if not told:
         return line(name, Span(refusal, "warn") if refusal else Span("how much load can it serve?"))
     return line(name, Span("; ".join(told), "strong"))

@@ -8,9 +8,9 @@ from typing import ClassVar
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.documents.lines import Line, Span, bar, column, line, number_column, titles
 from dlbricks_tui.estimate.comparison import Candidate, remarks_on
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, bar, column, line, number_column, titles
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders

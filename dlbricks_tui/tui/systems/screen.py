@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis.work import options_of
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.systems import actions, work
 from dlbricks_tui.tui.systems.machines import MachinesPanel
 from dlbricks_tui.tui.systems.systems import DoctorPanel, SystemPanel, SystemsPanel

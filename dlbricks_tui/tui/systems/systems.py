@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
-from dlbricks_tui.tui.ages import ago
-from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import (
+from dlbricks_tui.documents.lines import (
     BLANK,
     Line,
     Span,
@@ -22,10 +20,12 @@ from dlbricks_tui.tui.lines import (
     titles,
     wrapped,
 )
+from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
 from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
+from dlbricks_tui.wording.ages import ago
 from dlbricks_tui.wording.numbers import counted, gibibytes, price_per_hour, speeds
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, line
 from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
-from dlbricks_tui.tui.lines import BLANK, Line, line
 from dlbricks_tui.tui.trace import actions
 
 if TYPE_CHECKING:

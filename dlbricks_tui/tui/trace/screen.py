@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui.keys.keymap import Hint, key
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.open_model import LayerPlace, index_of
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.trace import actions, work

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, fact, fact_lines, line
 from dlbricks_tui.traces.trace import TrackKind
-from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, fact_lines, line
 from dlbricks_tui.tui.trace import actions
 from dlbricks_tui.tui.trace.timeline import NO_LAYER
 from dlbricks_tui.tui.widgets.panel import Panel

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
-from dlbricks_tui.tui.lines import Line, Span, column, line, wrapped
 from dlbricks_tui.tui.trace import actions
 from dlbricks_tui.tui.trace.settings import TraceSetting, TraceSettings
 from dlbricks_tui.tui.widgets.rows import ItemRows

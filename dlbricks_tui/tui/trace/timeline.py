@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.traces.trace import TrackKind
-from dlbricks_tui.tui.lines import Line, Span, column, cut
 from dlbricks_tui.tui.trace import actions
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView

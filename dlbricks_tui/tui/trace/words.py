@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.lines import Line, Span, line
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.wording.numbers import capitalised, in_ms
 from dlbricks_tui.wording.timeline import span_time
 from dlbricks_tui.wording.trace_levels import beside_brick, level_answer, share_of_inference

@@ -10,9 +10,9 @@ from textual.containers import Horizontal
 
 from dlbricks_tui.answers.pairs.compared import Kind
 from dlbricks_tui.answers.pairs.estimates import EstimatedSide
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.documents.variant_curves import curve_pictures
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line, wrapped
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.variants.pictures import ranking_picture
 from dlbricks_tui.tui.widgets.panel import Panel

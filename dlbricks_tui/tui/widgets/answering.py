@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 
 from textual.containers import Container
 
-from dlbricks_tui.tui.lines import Line, Span, line, wrapped_lines
+from dlbricks_tui.documents.lines import Line, Span, line, wrapped_lines
 from dlbricks_tui.tui.messages import RunStateNeeded
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen, Result
 from dlbricks_tui.tui.widgets.text import TextLines

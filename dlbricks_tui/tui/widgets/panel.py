@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
 
+from dlbricks_tui.documents.lines import Line, Span, contains_all
 from dlbricks_tui.printable import printable
 from dlbricks_tui.tui.choices import next_of
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import BY_ID, binding
-from dlbricks_tui.tui.lines import Line, Span, contains_all
 from dlbricks_tui.tui.widgets.plot import PictureView
 from dlbricks_tui.tui.widgets.rows import Item, ItemRows, RowsView, place_of
 from dlbricks_tui.tui.widgets.search_line import SearchLine

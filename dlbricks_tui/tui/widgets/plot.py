@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, line, wrapped
+from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, line, wrapped
 from dlbricks_tui.tui.widgets.text import LineWidget
 
 if TYPE_CHECKING:
@@ -71,8 +71,7 @@ class PictureView(LineWidget):
         if not drawing.is_loaded():
             self._load()
             return said
-        drawn = drawing.drawn(self.picture, width, room, fine=self.is_fine)
-        return (*(tuple(Span(*each) for each in spans) for spans in drawn), *said)
+        return (*drawing.drawn(self.picture, width, room, fine=self.is_fine), *said)
 
     def _load(self) -> None:
         if not self._is_loading:

@@ -11,10 +11,10 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dlbricks_tui.documents.lines import Line, Span, wrapped_lines
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.tui.lines import Line, Span, wrapped_lines
 from dlbricks_tui.tui.marks.marks import ComparableRow, marks_of
 from dlbricks_tui.tui.widgets.text import CURSOR, CURSOR_ELSEWHERE, OWN_GROUND, LineWidget, NamesKeys
 

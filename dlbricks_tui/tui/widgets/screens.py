@@ -12,10 +12,10 @@ from textual.keys import key_to_character
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState, get_current_worker
 
+from dlbricks_tui.documents.lines import Line, Span, width_of
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.keys.places import HelpPlace
 from dlbricks_tui.tui.keys.registry import ACTIONS
-from dlbricks_tui.tui.lines import Line, Span, width_of
 from dlbricks_tui.tui.messages import Failed
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.text import LineBar

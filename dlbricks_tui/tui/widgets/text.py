@@ -11,9 +11,9 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dlbricks_tui.documents.lines import Line, fitted, wrapped_lines
 from dlbricks_tui.tui.keys import actions
 from dlbricks_tui.tui.keys.registry import bindings
-from dlbricks_tui.tui.lines import Line, fitted, wrapped_lines
 
 
 class NamesKeys:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.lines import Line, Span, width_of
+from dlbricks_tui.documents.lines import Line, Span, width_of
 from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:

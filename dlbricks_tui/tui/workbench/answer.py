@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import fsum, sqrt
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.tui.lines import Line, Span, column, line, number_column
+from dlbricks_tui.documents.lines import Line, Span, column, line, number_column
 from dlbricks_tui.tui.run.words import on_its_way
 from dlbricks_tui.wording.answers import answer_words, faster_words
 from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
@@ -110,7 +110,6 @@ def so_far_lines(under_way: UnderWay, width: int) -> Iterator[Line]:
 def answer_lines(
     found: SystemEstimate,
     width: int,
-    now: float,
     *,
     chosen: bool = False,
     fastest: SystemEstimate | None = None,
@@ -120,8 +119,8 @@ def answer_lines(
 
     There is no picture of an estimate that lacks layers. `on` names the system, unless that is this host.
     """
-    yield line(Span(answer_words(found, now, chosen=chosen, on=on), "strong"))
-    if faster := faster_words(found, fastest, now):
+    yield line(Span(answer_words(found, chosen=chosen, on=on), "strong"))
+    if faster := faster_words(found, fastest):
         yield line(Span(faster, "warn"))
     composed, whole = found.estimate.composed, found.end_to_end
     if composed is None or found.estimate.is_partial or not composed.sequential_ms:

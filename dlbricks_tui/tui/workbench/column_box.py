@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import Line, Span, column, line
 from dlbricks_tui.tui.dialogs.dialog import Box, Dialog
-from dlbricks_tui.tui.lines import Line, Span, column, line
 from dlbricks_tui.tui.widgets.rows import DrawnRows
 from dlbricks_tui.tui.workbench import actions
 from dlbricks_tui.tui.workbench.model_columns import COLUMNS, ModelColumn

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, fact, line
+from dlbricks_tui.documents.samples import sample_lines
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.tui.choices import Choices
-from dlbricks_tui.tui.lines import BLANK, Line, Span, fact, line, sample_lines
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench import actions

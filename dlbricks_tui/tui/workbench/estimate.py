@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, line, spread, width_of
 from dlbricks_tui.recorded_host import recorded_host
-from dlbricks_tui.tui import ages
 from dlbricks_tui.tui.choices import NONE_AVAILABLE, Available, Choices, Setting, change_setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line, spread, width_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
@@ -318,7 +317,7 @@ class Headline(LineBar):
         return [
             name,
             line(Span(f" {figure_text(found)}", "strong")),
-            line(Span(f" {origin_words(found, ages.now())}", "muted")),
+            line(Span(f" {origin_words(found)}", "muted")),
             line(Span(f" {combination_words(found)}{on}{chosen}", "muted")),
         ]
 

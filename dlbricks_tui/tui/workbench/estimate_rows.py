@@ -6,12 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
-from dlbricks_tui.tui import ages
-from dlbricks_tui.tui.ages import measured_ago
-from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
-from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import (
+from dlbricks_tui.documents.lines import (
     BLANK,
     Line,
     Span,
@@ -22,6 +17,9 @@ from dlbricks_tui.tui.lines import (
     width_of,
     wrapped_lines,
 )
+from dlbricks_tui.runtime.variant import batch_in_words, stated_kernels, stated_threads, threads_in_words
+from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
+from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.workbench.answer import (
     NOTHING_UNDER_WAY,
     UnderWay,
@@ -31,6 +29,7 @@ from dlbricks_tui.tui.workbench.answer import (
 )
 from dlbricks_tui.tui.workbench.next_steps import NextStep, step_hints
 from dlbricks_tui.tui.workbench.slow_layers import LayerStop, SlowRow, slow_line
+from dlbricks_tui.wording.ages import measured_ago
 from dlbricks_tui.wording.numbers import (
     PREDICTED,
     counted,
@@ -184,7 +183,7 @@ def _answer(view: EstimateView, width: int, on: str) -> Iterator[Line]:
     """Yield the answer, unless there is none at all: then the lines below say what to do."""
     found = view.system_estimate
     if found.figure is not None or (found.is_measured and not found.estimate.obstacle):
-        yield from answer_lines(found, width, ages.now(), chosen=view.is_chosen, fastest=view.fastest, on=on)
+        yield from answer_lines(found, width, chosen=view.is_chosen, fastest=view.fastest, on=on)
 
 
 def _what_next(view: EstimateView, under_way: UnderWay, shown: Shown) -> Iterator[Line]:

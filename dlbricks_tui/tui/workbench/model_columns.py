@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.tui.lines import Line, Span, column, cut
+from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.wording.answers import combination_words, figure_number
 from dlbricks_tui.wording.numbers import PREDICTED, age, milliseconds, part_of, percent
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.wording.scores import score_lines
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.tui.lines import Line, column, cut_start, number_column
+from dlbricks_tui.documents.lines import Line, column, cut_start, number_column
 from dlbricks_tui.wording.numbers import milliseconds, percent
 from dlbricks_tui.wording.slowest import sign_of_part
 

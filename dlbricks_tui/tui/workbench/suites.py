@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from textual.worker import get_current_worker
 
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import BLANK, Line, Span, line
 from dlbricks_tui.wording.numbers import counted, names_of
 from dlbricks_tui.wording.suites import suite_contents, untravelled
 

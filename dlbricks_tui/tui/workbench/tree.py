@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from textual.message import Message
 
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.lines import Line, Span, line
 from dlbricks_tui.tui.open_model import id_of
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
 
+from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, number_column, width_of
 from dlbricks_tui.printable import printable
-from dlbricks_tui.tui.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, number_column, width_of
 from dlbricks_tui.wording.numbers import milliseconds, percent, sign_of
 
 if TYPE_CHECKING:

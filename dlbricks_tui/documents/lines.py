@@ -1,4 +1,4 @@
-"""Lines of text for panels: spans with named styles, measured in terminal cells, and charts in text."""
+"""Lines of text for both terminals: spans with named styles, measured in terminal cells, and charts in text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import counted, milliseconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dlbricks_tui.store.records import Facts, Result
+    from dlbricks_tui.store.records import Facts
 
 ELLIPSIS = "…"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -217,7 +216,6 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 NAME_WIDTH = 11
-_BAR = 20
 _FACT_WIDTH = 18
 
 
@@ -231,23 +229,3 @@ def fact_lines(facts: Facts) -> Iterator[Line]:
     for name, value in facts:
         told = words[value] if value is None or isinstance(value, bool) else str(value)
         yield line(column(name.replace("_", " "), _FACT_WIDTH, "muted"), told)
-
-
-def sample_lines(result: Result, width: int) -> Iterator[Line]:
-    """Yield a histogram of the samples, and their statistics."""
-    from dlbricks_tui.tui.ages import ago
-    from dlbricks_tui.wording.histogram import bins
-
-    statistics = result.statistics
-    yield line(Span(f"{counted(statistics.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC", "heading"))
-    yield line(Span(f"measured {ago(result.when)}", "muted"))
-    found = bins(result.samples_ms)
-    tallest = max((each.samples for each in found), default=1)
-    room = max(4, min(_BAR, width - 18))
-    for each in found:
-        start = (">=" if each.tail else "") + milliseconds(each.low_ms)
-        count = column(f"{each.samples}", 5, "muted", right=True)
-        yield line(column(start, NAME_WIDTH, right=True), Span(" "), *bar(each.samples / tallest, room), count)
-    yield fact("median", milliseconds(statistics.median_ms), Span(" ms", "muted"))
-    yield fact("minimum", milliseconds(statistics.minimum_ms), Span(" ms", "muted"))
-    yield fact("spread", milliseconds(statistics.spread_ms), Span(" ms between the quartiles", "muted"))

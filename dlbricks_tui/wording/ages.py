@@ -1,4 +1,4 @@
-"""The age of measurements, for all places that show them: old ones look like new ones otherwise."""
+"""The ages of measurements in words: old ones look like new ones otherwise."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import time
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.wording.answers import age_words
+from dlbricks_tui.wording.numbers import age
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+_JUST_NOW_SECONDS = 60.0
 
 
 def now() -> float:
@@ -19,12 +21,28 @@ def now() -> float:
     return time.time()
 
 
+def seconds_since(when: str) -> float:
+    """Return the seconds since a moment (ISO 8601)."""
+    return now() - datetime.fromisoformat(when).timestamp()
+
+
 def ago(when: str) -> str:
     """Return how long ago a moment (ISO 8601) was: `3 h ago`; empty for an empty text."""
     if not when:
         return ""
     moment = datetime.fromisoformat(when).timestamp()
-    return age_words((moment, moment), now())
+    return age_words((moment, moment))
+
+
+def age_words(between: tuple[float, float] | None) -> str:
+    """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`; empty if that is not known."""
+    if between is None:
+        return ""
+    oldest, newest = (max(0.0, now() - moment) for moment in between)
+    if oldest < _JUST_NOW_SECONDS:
+        return "just now"
+    first, last = age(newest), age(oldest)
+    return f"{last} ago" if first == last else f"{first} to {last} ago"
 
 
 def measured_ago(found: Iterable[SystemEstimate]) -> str:
@@ -36,4 +54,4 @@ def measured_ago(found: Iterable[SystemEstimate]) -> str:
     if not known:
         return ""
     between = min(first for first, _ in known), max(last for _, last in known)
-    return f"measured {age_words(between, now())}"
+    return f"measured {age_words(between)}"

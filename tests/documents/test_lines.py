@@ -1,8 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.pictures import STYLES
-from dlbricks_tui.tui.lines import (
+from dlbricks_tui.documents.lines import (
     Span,
     bar,
     column,
@@ -14,6 +13,7 @@ from dlbricks_tui.tui.lines import (
     width_of,
     wrapped,
 )
+from dlbricks_tui.documents.pictures import STYLES
 
 # Wide, narrow and joining characters.
 texts = st.text(alphabet="ab -漢é\u0301█", max_size=30)
