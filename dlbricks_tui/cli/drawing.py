@@ -14,7 +14,7 @@ from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.wording.histogram import bar
-from dlbricks_tui.wording.numbers import PREDICTED, in_ms, percent
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
 PIPED_WIDTH = 1000
-# Stands before a sum that leaves layers out.
-PART = "part:"
 _NARROWEST_BAR = 6
 _WIDEST_BAR = 28
 # The characters of axes, levels and cut names in ASCII.
@@ -127,12 +125,6 @@ def name_cell(name: str) -> Text:
 def titled(title: str, *parts: RenderableType) -> Group:
     """Return a title with what belongs to it."""
     return Group(Text(f"\n{title}", style="bold"), *parts)
-
-
-def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
-    """Return a latency, marked if it is a sum that leaves layers out, and if some of it is predicted."""
-    marked = f"{PREDICTED}{in_ms(latency_ms)}" if predicted else in_ms(latency_ms)
-    return f"{PART} {marked}" if part else marked
 
 
 def plot_lines(console: Console, widest: int, height: int, *plots: Plot) -> list[str]:

@@ -15,6 +15,7 @@ from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.estimate_output import (
     accuracy_document,
     score_document,
+    variants_lines,
     write_documents,
     write_estimates,
     write_slowest,
@@ -38,7 +39,7 @@ from dlbricks_tui.cli.options import (
     given_options,
     names,
 )
-from dlbricks_tui.cli.output import data_console, narrate, show, worded, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, worded, write_lines
 from dlbricks_tui.cli.parser import (
     MOST_BOUND_MS,
     MOST_SHOWN,
@@ -191,11 +192,9 @@ def _estimate_variants(
     if refused and not answers:
         raise refused[0]
     if output == "text":
-        from dlbricks_tui.cli.estimate_view import variants_lines
-
         for name, points in found.items():
             answer_line = curve_answer(points) if bound_ms is None else best_line(points, bound_ms)
-            shown = variants_lines(points, data_console(), bound_ms)
+            shown = variants_lines(points, bound_ms)
             write_lines([*_headings(name, points), "", *shown, "", answer_line])
     else:
         write_estimates(answers, output)
@@ -236,13 +235,14 @@ def _estimate(
 
 
 def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.cli.estimate_view import accuracy_view, judged_by_way
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.estimates import accuracy_parts, judged_by_way
 
     judged = sorted(judged_by_way(estimator.every_way(sources, estimator.scope_of(sources))), key=lambda it: it[0])
     if output != "text":
         write_documents([accuracy_document(group, found) for group, found in judged], output)
     elif judged:
-        show(accuracy_view(judged))
+        show_parts(accuracy_parts(judged))
     if judged:
         return Status.DONE
     narrate(

@@ -8,19 +8,36 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.answers.answer import Answer
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
-from dlbricks_tui.cli.output import data_console, show, write_csv, write_json
+from dlbricks_tui.cli.output import data_console, write_csv, write_json
 from dlbricks_tui.estimate.system_estimate import Way
 
 if TYPE_CHECKING:
     from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
+    from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
 
+# Wider curves say no more; their lines without the legend.
+_WIDEST_CURVE, _CURVE_LINES = 100, 10
 _CSV_COLUMNS = (
     *("model", "system", "runtime", "level", "granularity", "cut", "sequential_ms", "low_ms", "high_ms"),
     *("parallel_ms", "workers", "workers_ms", "measured_layers", "missing_layers", "unmeasurable_layers"),
     *("bridged_layers", "complete", "partial", "unfused", "obstacle", "measured_ms", "error"),
     *("batch", "threads", "precision", "per_second", "predicted_layers", "predicted_share", "accuracy_unchecked"),
 )
+
+
+def variants_lines(points: Sequence[Point], bound_ms: float | None = None) -> list[str]:
+    """Return the table of a model in several variants, and their latency beside their throughput."""
+    # Loaded here: one variant has no curve.
+    from dlbricks_tui.cli.drawing import plot_lines
+    from dlbricks_tui.documents.variant_curves import curve_pictures
+    from dlbricks_tui.wording.curves import curve_table
+
+    console = data_console()
+    lines = curve_table(points, min(_WIDEST_CURVE, console.width))
+    if plots := curve_pictures(points, bound_ms):
+        lines += ["", *plot_lines(console, _WIDEST_CURVE, _CURVE_LINES, *plots)]
+    return lines
 
 
 def score_document(way: Way, score: Score) -> dict[str, Any]:
@@ -57,22 +74,25 @@ def write_estimates(answers: Sequence[Answer], output: str) -> None:
         write_documents(estimates if output == "json" else [_csv_row(it) for it in estimates], output)
         return
     # Loaded here: the other formats need no tables.
-    from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.estimate import EstimateDocument
+    from dlbricks_tui.documents.estimates import estimates_parts
 
     if len(answers) > 1:
-        show(*estimates_view([it.found for it in answers], data_console()))
+        show_parts(estimates_parts([it.found for it in answers]))
     else:
         (one,) = answers
-        show(*estimate_view(one.decomposition, one.found, data_console(), chosen=one.is_chosen))
+        show_parts(EstimateDocument(one.decomposition.graph, one.found, one.is_chosen).whole())
 
 
 def write_slowest(answers: Sequence[Answer], output: str, most: int) -> None:
     """Write the slowest layers of each model to the output: as `text`, within the estimates as `json`, or as `csv`."""
     if output == "text":
-        from dlbricks_tui.cli.estimate_view import slowest_view
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.estimate import EstimateDocument
 
         for answer in answers:
-            show(*slowest_view(answer.decomposition.graph, answer.found, most))
+            show_parts(EstimateDocument(answer.decomposition.graph, answer.found).slowest(most))
         return
     estimates = [model_estimate(it.decomposition, it.found, most) for it in answers]
     if output == "json":

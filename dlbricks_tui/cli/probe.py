@@ -23,7 +23,7 @@ from dlbricks_tui.cli.options import (
     values_given,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Number, Parser, Whole, add_json_option, add_quiet_option, add_schema_option
 from dlbricks_tui.cli.run import tell_end, tell_variants
 from dlbricks_tui.cli.run_progress import shown
@@ -106,8 +106,9 @@ def probe(args: argparse.Namespace) -> int:
 
 def _show(estimates: Sequence[SystemEstimate]) -> None:
     # Loaded here: the JSON document needs no tables.
-    from dlbricks_tui.cli.estimate_view import intervals_view
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.estimates import intervals_parts
 
     known = [one for one in estimates if one.estimate.composed is not None]
     if known:
-        show(*intervals_view(known, data_console()))
+        show_parts(intervals_parts(known))

@@ -9,13 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.answers.run_results import ReplayedModel, ReplayedRun, replayed_run
-from dlbricks_tui.cli.drawing import name_cell, partly, pen_for, plain_table
+from dlbricks_tui.cli.drawing import name_cell, pen_for, plain_table
 from dlbricks_tui.cli.output import data_console, narrate, show, write_json
 from dlbricks_tui.cli.parser import Status
 from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.runs.replaying import Replay, events_so_far, play
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, signed_percent
+from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, partly, signed_percent
 
 # The width of the other columns, with short names.
 _BESIDE_BARS = 86

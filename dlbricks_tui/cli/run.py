@@ -21,7 +21,7 @@ from dlbricks_tui.cli.options import (
     values_given,
     values_of,
 )
-from dlbricks_tui.cli.output import data_console, narrate, narrate_once, show, write, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, narrate_once, write, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     MOST_SECONDS,
     FromConfig,
@@ -304,21 +304,23 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
         _show_variants(found, request)
         return
     # Loaded here: a detached run and the JSON document need no tables.
-    from dlbricks_tui.cli.estimate_view import estimate_view, estimates_view
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.estimate import EstimateDocument
+    from dlbricks_tui.documents.estimates import estimates_parts
 
     if len(found) > 1:
-        show(*estimates_view([one for _, one in found], data_console()))
+        show_parts(estimates_parts([one for _, one in found]))
         return
     for decomposition, one in found:
         if one.estimate.composed is not None or one.estimate.obstacle:
-            show(*estimate_view(decomposition, one, data_console()))
+            show_parts(EstimateDocument(decomposition.graph, one).whole())
         elif one.end_to_end is not None:
             latency = in_ms(one.end_to_end.value_ms)
             write(f"{one.estimate.model}: {latency} end to end; no layer was measured\n")
 
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
-    from dlbricks_tui.cli.estimate_view import variants_lines
+    from dlbricks_tui.cli.estimate_output import variants_lines
     from dlbricks_tui.estimate.curve import Point
 
     runtimes = {part.runtime.identity: part.runtime for part in request.parts}
@@ -328,4 +330,4 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
         point = Point(runtime.name, runtime.settings.threads, one)
         points.setdefault(decomposition.graph.name, []).append(point)
     for name, held in points.items():
-        write_lines([name, "", *variants_lines(held, data_console()), ""])
+        write_lines([name, "", *variants_lines(held), ""])

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.cli.doctor import peaks_document
-from dlbricks_tui.cli.drawing import Pen, name_cell, partly, pen_for, plain_table
+from dlbricks_tui.cli.drawing import Pen, name_cell, pen_for, plain_table
 from dlbricks_tui.cli.options import (
     add_composition_options,
     add_cutting_options,
@@ -236,7 +236,7 @@ def _grid(ranked: Mapping[str, Sequence[Candidate]], compared: Sequence[str]) ->
 
 def _latency(it: Candidate) -> str:
     found = it.estimate.estimate
-    return figure_text(it.estimate) or partly(it.latency_ms, part=True, predicted=found.coverage.predicted > 0)
+    return figure_text(it.estimate) or numbers.partly(it.latency_ms, part=True, predicted=found.coverage.predicted > 0)
 
 
 def _system(found: Candidate | None) -> str:

@@ -16,9 +16,9 @@ from dlbricks_tui.answers.answer import Answer, Choice, ModelReading, Readings, 
 from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.documents.estimate import EstimateDocument
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
-from dlbricks_tui.estimate.explanation import by_type, parallel_gain, residual
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.knowledge import Pair
 from dlbricks_tui.estimate.predictors import Predictors
@@ -37,12 +37,10 @@ from dlbricks_tui.store.records import LoadTest, Measurement, Proof, System
 from dlbricks_tui.store.selections import LEAST_FIRST, by_id
 from dlbricks_tui.tui.choices import Available, Choices
 from dlbricks_tui.tui.session import SharedStore
-from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
+from dlbricks_tui.tui.workbench.estimate_rows import MOST_SLOW, EstimateView
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency
 from dlbricks_tui.tui.workbench.next_steps import KnownAlready
 from dlbricks_tui.tui.workbench.parts import Measurements
-from dlbricks_tui.tui.workbench.slow_layers import MOST_SLOW, SlowRow
-from dlbricks_tui.wording.slowest import name_of, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,20 +111,16 @@ class ThreadSafeEstimator:
 
     def explain(self, answer: Answer) -> EstimateView:
         """Return an answer with its breakdown, and the names of the other systems that have results of the model."""
-        one, graph = answer.found, answer.decomposition.graph
+        one = answer.found
         with self._store.held() as store:
             others = {offer.way.system for offer in answer.inquiry.offers} - {one.way.system}
             known = by_id(store.systems()) if others else {}
-        composed, slow = one.estimate.composed, slowest(one.estimate, MOST_SLOW)
+        document = EstimateDocument(answer.decomposition.graph, one, answer.is_chosen, answer.fastest)
+        document.prepare()
         return EstimateView(
-            one,
-            parallel_gain(composed) if composed else 1.0,
-            by_type(graph, one.estimate),
-            residual(one),
-            tuple(SlowRow(it, title_of(graph, it), name_of(graph, it)) for it in slow.parts),
+            document,
+            slowest(one.estimate, MOST_SLOW),
             tuple(sorted(known[system].name if system in known else system for system in others)),
-            is_chosen=answer.is_chosen,
-            fastest=answer.fastest,
         )
 
     def known_about(self, model: str, choices: Choices) -> KnownAlready:

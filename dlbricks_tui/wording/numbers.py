@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Stands before a sum that leaves layers out: such a sum bounds the latency neither from above nor from below.
 PARTLY = "…"
+# The same in a line of its own.
+PART = "part:"
 # Stands before a latency that is predicted, in full or in part.
 PREDICTED = "~"
 PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is predicted"
@@ -63,6 +65,12 @@ def _two_digits(value: float) -> str:
 def in_ms(latency_ms: float) -> str:
     """Return a precise latency with its unit: `12.34 ms`."""
     return f"{milliseconds(latency_ms, precise=True)} ms"
+
+
+def partly(latency_ms: float, *, part: bool, predicted: bool = False) -> str:
+    """Return a latency, marked if it is a sum that leaves layers out, and if some of it is predicted."""
+    marked = f"{PREDICTED}{in_ms(latency_ms)}" if predicted else in_ms(latency_ms)
+    return f"{PART} {marked}" if part else marked
 
 
 def with_interval(latency_ms: float, low_ms: float, high_ms: float, note: str = "") -> str:

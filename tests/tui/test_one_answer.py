@@ -168,7 +168,7 @@ def home(session: Session, spec: ModelSpec, choices: Choices) -> Told:
 def panel(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     opened = read_model(session, spec, choices)
     assert isinstance(opened, OpenModel)
-    return told(estimate_model(session, spec, opened, choices, refresh=True, own_models=0).view.system_estimate)
+    return told(estimate_model(session, spec, opened, choices, refresh=True, own_models=0).view.document.one)
 
 
 def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:

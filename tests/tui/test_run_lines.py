@@ -40,7 +40,7 @@ from dlbricks_tui.tui.run.setting_rows import SEVERAL_BATCHES, RunSetting, in_se
 from dlbricks_tui.tui.run.settings import settings_for
 from dlbricks_tui.tui.run.snapshot import RunBrick, RunModel, RunSnapshot
 from dlbricks_tui.tui.run.words import on_its_way
-from dlbricks_tui.tui.workbench.answer import UnderWay, under_way
+from dlbricks_tui.tui.workbench.under_way import UnderWay, under_way
 from dlbricks_tui.wording.numbers import PARTLY
 from tests.models.onnx_models import saved, small
 from tests.runs.live_runs import MODELS, RUN, calibrated, ended, in_the_middle, loaded, measured, planned, started

@@ -19,13 +19,13 @@ from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.panel import Panel
-from dlbricks_tui.tui.workbench.answer import UnderWay
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, EstimateRows
 from dlbricks_tui.tui.workbench.model_order import ModelOrder
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.under_way import UnderWay
 from dlbricks_tui.tui.workbench.work import Refusal
 from tests.store.samples import measurement
 from tests.tui.application import (
@@ -164,8 +164,8 @@ async def test_a_partly_measured_model_shows_what_is_missing(measured: DataFolde
     async with running(app_on(measured), (80, 24)) as pilot:
         await press(pilot, "slash", '"squeeze"', "enter", "enter", "4", "j")
         shown = screen_text(pilot)
-        assert "26 layers not measured yet" in shown and "not end to end yet" in shown
-        assert "26 layers predicted from other results" in shown
+        assert "26 missing" in shown and "not measured end to end yet" in shown
+        assert "26 predicted" in shown
 
 
 async def test_an_unmeasured_model_says_so(new: DataFolder) -> None:

@@ -15,18 +15,18 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.text import LineBar, NamesKeys
 from dlbricks_tui.tui.workbench import actions
-from dlbricks_tui.tui.workbench.answer import NOTHING_UNDER_WAY, UnderWay, replaces
 from dlbricks_tui.tui.workbench.estimate_rows import (
     CHOOSE_A_MODEL,
     READING,
     EstimateRow,
     EstimateView,
+    LayerStop,
     Note,
     Shown,
     Stop,
     estimate_rows,
 )
-from dlbricks_tui.tui.workbench.slow_layers import LayerStop
+from dlbricks_tui.tui.workbench.under_way import NOTHING_UNDER_WAY, UnderWay, replaces
 from dlbricks_tui.wording.answers import combination_words, figure_text, origin_words
 from dlbricks_tui.wording.numbers import counted, milliseconds
 

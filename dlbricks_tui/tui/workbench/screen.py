@@ -16,13 +16,13 @@ from dlbricks_tui.tui.open_model import AskedShape, GivenInputs, OpenModel, aske
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar
 from dlbricks_tui.tui.workbench import actions, work
-from dlbricks_tui.tui.workbench.answer import under_way
 from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel, Headline
 from dlbricks_tui.tui.workbench.estimate_rows import Shown
 from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from dlbricks_tui.tui.workbench.under_way import under_way
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class WorkbenchScreen(ViewsScreen):
         self._show_details()
         self._estimate.show(found.view)
         if self._spec is not None:
-            self._show_latency(self._spec.source, known_latency(found.view.system_estimate))
+            self._show_latency(self._spec.source, known_latency(found.view.document.one))
         self._show_headline()
 
     @on(messages.NewResults)
@@ -331,7 +331,7 @@ class WorkbenchScreen(ViewsScreen):
             names = self._index.get(selected.occurrence.brick.key, ())
             self._details.show_other_models([name for name in names if name != self._opened.graph.name])
         if selected.part is not None and selected.part.measured is not None and self._view is not None:
-            pair, way = selected.part.measured.pair, self._view.system_estimate.way
+            pair, way = selected.part.measured.pair, self._view.document.one.way
             read = partial(self.session.estimator.measurements, pair, way)
             self.run_in_thread(read, "samples", partial(self._brick_measured, pair))
 
@@ -344,9 +344,9 @@ class WorkbenchScreen(ViewsScreen):
         self._headline.show(
             self._spec.source.name if self._spec else "",
             self.choices,
-            self._view.system_estimate if self._view else None,
+            self._view.document.one if self._view else None,
             expert=self.is_expert,
-            chosen=self._view is not None and self._view.is_chosen,
+            chosen=self._view is not None and self._view.document.is_chosen,
         )
 
     # Actions

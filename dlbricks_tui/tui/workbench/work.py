@@ -154,7 +154,7 @@ def estimate_model(
     view = session.estimator.explain(answer)
     known = session.estimator.known_about(opened.graph.name, choices)
     view = replace(view, steps=next_steps(known._replace(own_models=own_models)))
-    return OpenModelEstimate(view, PartLatencies(opened, view.system_estimate.estimate), opened)
+    return OpenModelEstimate(view, PartLatencies(opened, view.document.one.estimate), opened)
 
 
 class VariantCurve(NamedTuple):

@@ -1,0 +1,26 @@
+"""Documents on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from dlbricks_tui.cli.output import data_console, show
+from dlbricks_tui.documents.layout import ASCII, UNICODE, laid_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dlbricks_tui.documents.parts import Part
+
+# In colours that every terminal has; other styles are plain text.
+_STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan"}
+
+
+def show_parts(parts: Iterable[Part]) -> None:
+    """Write a document to standard output."""
+    console = data_console()
+    glyphs = ASCII if console.options.ascii_only else UNICODE
+    lines = laid_out(parts, console.width, glyphs)
+    show(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans), no_wrap=True) for spans in lines))

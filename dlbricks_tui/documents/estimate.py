@@ -1,0 +1,362 @@
+"""The estimate of one model: its answer, its compositions, what they rest on, and where the time goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Figure,
+    Figures,
+    Heading,
+    Kind,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
+from dlbricks_tui.estimate.explanation import (
+    CostlyBrick,
+    RegionSlice,
+    Residual,
+    Slice,
+    by_region,
+    by_type,
+    costliest,
+    parallel_gain,
+    residual,
+)
+from dlbricks_tui.estimate.slowest import Slowest, SlowPart, slowest
+from dlbricks_tui.models.titles import assumption
+from dlbricks_tui.store.labels import label_of
+from dlbricks_tui.wording.answers import answer_words, faster_words
+from dlbricks_tui.wording.doubts import doubts_about
+from dlbricks_tui.wording.engine import engine_remarks
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    PREDICTED_LEGEND,
+    counted,
+    in_ms,
+    milliseconds,
+    part_of,
+    partly,
+    percent,
+    signed_percent,
+)
+from dlbricks_tui.wording.parallel import parallel_sentences
+from dlbricks_tui.wording.slowest import name_of, sign_of_part, slowest_in_words, title_of
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.estimate import Composed
+    from dlbricks_tui.estimate.knowledge import Latency
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.models.graph import LayerGraph
+
+_MOST_REGIONS = 10
+_MOST_NAMED = 8
+# Smaller shares of the latency get no line.
+_LEAST_SHARE = 0.001
+_GOOD_ERROR, _FAIR_ERROR = 0.05, 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class EstimateDocument:
+    """The estimate of a model; `is_chosen` tells that the user chose its combination."""
+
+    graph: LayerGraph
+    one: SystemEstimate
+    is_chosen: bool = False
+    # The fastest combination that was measured, if that is another one.
+    fastest: SystemEstimate | None = None
+
+    def prepare(self) -> None:
+        """Compute what takes long, so that drawing takes little."""
+        self._slices, self._residual  # noqa: B018 - they are kept
+
+    def whole(self) -> Iterator[Part]:
+        """Yield all of it."""
+        one, found = self.one, self.one.estimate
+        if found.obstacle or found.composed is not None or one.end_to_end is not None:
+            yield from self.heading()
+            yield BLANK_LINE
+        if not found.obstacle:
+            if found.composed is not None or one.end_to_end is not None:
+                yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
+                yield BLANK_LINE
+        else:
+            if one.figure is not None:
+                yield Sentence(answer_words(one, chosen=self.is_chosen), "strong")
+                yield BLANK_LINE
+            yield Sentence(f"no estimate is possible: {found.obstacle}")
+            if one.end_to_end is not None:
+                yield Sentence(f"end to end: {in_ms(one.end_to_end.value_ms)}, measured ({one.variant.in_words})")
+                yield from map(Sentence, engine_remarks([one]))
+        if found.composed is not None and not found.obstacle:
+            yield from self.compositions()
+            yield from map(Sentence, engine_remarks([one]))
+            yield from map(Sentence, filter(None, [assumption(self.graph.inputs)]))
+            yield from self.basis()
+            yield from self.coverage()
+            yield from self.path()
+            yield from self.gain()
+            yield from self.remainder()
+            yield from self.doubts()
+            yield from self.types()
+            yield from self.bricks()
+            yield from self.regions()
+
+    def heading(self) -> Iterator[Part]:
+        """Yield the name of the model, where and how it was measured, and what its figures leave out."""
+        yield Sentence(self.one.estimate.model, "heading")
+        yield from self.way()
+        yield from self.cautions()
+
+    def way(self) -> Iterator[Part]:
+        """Yield where and how the model was measured."""
+        yield Sentence(way_words(self.one))
+
+    def cautions(self) -> Iterator[Part]:
+        """Yield what the figures leave out or assume."""
+        found = self.one.estimate
+        if found.composed is None:
+            return
+        if found.is_unfused:
+            yield Sentence("an estimate of unfused layers, as the file has them: a runtime that fuses them takes less")
+        if found.coverage.predicted:
+            of = f"{found.coverage.predicted} of {counted(found.coverage.layers, 'layer')}"
+            share = percent(found.predicted_share)
+            yield Sentence(f"{PREDICTED} not all measured: {of}, {share} of the latency, are predicted", "warn")
+        if found.is_partial:
+            left_out = len({layer for part in found.parts if not part.counts for layer in part.layers})
+            of = f"{found.coverage.layers - left_out} of {counted(found.coverage.layers, 'layer')}"
+            yield Sentence(f"a sum of {of} only: the model may take more or less", "warn")
+
+    def answer(self, on: str = "") -> Iterator[Part]:
+        """Yield the answer, and the fastest combination if that is another; `on` names any system but this host."""
+        yield Sentence(answer_words(self.one, chosen=self.is_chosen, on=on), "strong")
+        if faster := faster_words(self.one, self.fastest):
+            yield Sentence(faster, "warn")
+
+    def doubts(self) -> Iterator[Part]:
+        """Yield the reasons to doubt the figures, and the commands that settle them."""
+        return (Sentence(told, "warn") for told in doubts_about(self.one))
+
+    def compositions(self, *, is_changing: bool = False) -> Iterator[Part]:
+        """Yield the latency in each composition beside the measured one; an estimate that is changing has no error."""
+        one, composed = self.one, self.one.estimate.composed
+        if composed is None:
+            return
+        rows = [self._sequential(composed), self._parallel(composed)]
+        if composed.workers_ms is not None:
+            workers = counted(one.estimate.options.workers or 1, "worker")
+            rows.append(Figure(workers, self._sum(composed.workers_ms), composed.workers_ms))
+        if one.end_to_end is not None:
+            rows.append(_measured(one, one.end_to_end, is_changing=is_changing))
+        yield Figures(tuple(rows))
+        if composed.call_ms:
+            yield Sentence(f"each composition includes one call of the runtime, {in_ms(composed.call_ms)}")
+
+    def basis(self) -> Iterator[Part]:
+        """Yield the variant that was measured, with its throughput."""
+        per_second = self.one.per_second
+        throughput = "" if per_second is None else f": {milliseconds(per_second)} per second"
+        yield Sentence(f"{self.one.variant.in_words}{throughput}")
+
+    def coverage(self) -> Iterator[Part]:
+        """Yield how many layers were measured, and how."""
+        coverage = self.one.estimate.coverage
+        counts = [f"{coverage.measured} of {counted(coverage.layers, 'layer')} measured"]
+        counts += [f"{coverage.predicted} predicted"] * bool(coverage.predicted)
+        counts += [f"{coverage.missing} missing"] * bool(coverage.missing)
+        counts += [f"{coverage.unmeasurable} unmeasurable"] * bool(coverage.unmeasurable)
+        yield Sentence(", ".join(counts), "text" if coverage.complete else "warn")
+        if coverage.own_carrier:
+            own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
+            yield Sentence(
+                f"{own} of them were timed in this very model, so its end-to-end latency is no independent check"
+            )
+
+    def path(self) -> Iterator[Part]:
+        """Yield the critical path."""
+        found, composed = self.one.estimate, self.one.estimate.composed
+        if composed is None:
+            return
+        path = found.critical_layers
+        of_part = " of the measured part" if found.is_partial else ""
+        gained_ms = composed.sequential_ms - composed.parallel_ms
+        saves = f"all else in parallel would save {in_ms(gained_ms)}{of_part}"
+        beside = saves if gained_ms else "nothing can run beside it"
+        yield Sentence(f"critical path: {counted(len(path), 'layer')}, {_kinds(self.graph, path)}; {beside}")
+
+    def gain(self) -> Iterator[Part]:
+        """Yield what parallel layers could gain."""
+        yield Sentence(parallel_sentences(self.one))
+
+    def remainder(self) -> Iterator[Part]:
+        """Yield the calibration, if it was not made here, and what explains the difference from the measurement."""
+        composed, explained = self.one.estimate.composed, self._residual
+        if composed is not None and composed.by_prior:
+            yield Sentence("not calibrated here: corrected by constants of other systems, with a wider interval")
+        elif composed is not None and composed.of_other_batch:
+            yield Sentence(
+                "calibrated at another batch size, which widens the interval: `dlbricks run` with --calibrate anew "
+                "calibrates this one"
+            )
+        if explained is None:
+            return
+        parts = {
+            "sampling": explained.sampling_ms,
+            "the method": explained.method_ms,
+            "predictions": explained.predicted_ms,
+            "layers without results": explained.lacking_ms,
+            "the change of the host": explained.host_ms,
+        }
+        allowed = [f"{name} for {in_ms(ms)}" for name, ms in parts.items() if ms or name == "sampling"]
+        allowed[0] = allowed[0].replace("sampling", "sampling allows", 1)
+        left_ms = explained.unexplained_ms
+        rest = f"{in_ms(abs(left_ms))} unexplained" if left_ms else "nothing unexplained"
+        more = f"{in_ms(abs(explained.residual_ms))} {'more' if explained.residual_ms >= 0 else 'less'}"
+        yield Sentence(f"residual: {more} measured than estimated; {', '.join(allowed)}: {rest}")
+
+    def types(self) -> Iterator[Part]:
+        """Yield the latency of each kind of layer."""
+        columns: tuple[Column[Slice], ...] = (
+            name_column("TYPE", lambda it: it.label),
+            Column("LAYERS", lambda it: str(it.layers)),
+            Column("LATENCY", lambda it: in_ms(it.latency_ms)),
+            Column("SHARE", lambda it: percent(it.share, 1)),
+            bar_column(lambda it: it.share),
+        )
+        yield Heading("Latency by type")
+        yield Table(columns, [it for it in self._slices if it.share >= _LEAST_SHARE])
+
+    def bricks(self) -> Iterator[Part]:
+        """Yield the bricks that take most."""
+
+        def label(it: CostlyBrick) -> str:
+            return label_of(it.part.brick.canonical) or self.graph.layers[it.part.layers[0]].op
+
+        columns: tuple[Column[CostlyBrick], ...] = (
+            name_column("BRICK", label),
+            Column("USES", lambda it: str(it.uses)),
+            Column("LATENCY", lambda it: f"{PREDICTED if it.part.predicted else ''}{in_ms(it.latency_ms)}"),
+            Column("SHARE", lambda it: percent(it.share, 1)),
+            bar_column(lambda it: it.share),
+        )
+        yield Heading("Costliest bricks")
+        yield Table(columns, costliest(self.one.estimate))
+
+    def regions(self) -> Iterator[Part]:
+        """Yield the modules and rows of layers that take most, in their order."""
+        slices = by_region(self.graph, self.one.estimate)
+        shown = set(sorted(slices, key=lambda it: -it.latency_ms)[:_MOST_REGIONS])
+        columns: tuple[Column[RegionSlice], ...] = (
+            name_column("REGION", self._region),
+            Column("LAYERS", lambda it: str(len(it.layers))),
+            Column("LATENCY", lambda it: in_ms(it.latency_ms)),
+            Column("SHARE", lambda it: percent(it.share, 1)),
+            bar_column(lambda it: it.share),
+        )
+        yield Heading("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions")
+        yield Table(columns, [it for it in slices if it in shown and it.share >= _LEAST_SHARE])
+
+    def slowest(self, most: int) -> Iterator[Part]:
+        """Yield the slowest layers, the slowest first."""
+        found = self.one.estimate
+        yield from self.heading()
+        yield BLANK_LINE
+        if found.composed is None:
+            told = f"no estimate is possible: {found.obstacle}" if found.obstacle else "nothing fits: no latencies"
+            yield Sentence(told)
+            return
+        slow = slowest(found, most)
+        yield self.slow_layers(slow)
+        yield BLANK_LINE
+        yield Sentence(slowest_in_words(slow))
+        if any(it.part.predicted for it in slow.parts):
+            yield Sentence(PREDICTED_LEGEND)
+
+    def slow_layers(self, slow: Slowest) -> Table[SlowPart]:
+        """Return the slowest layers as a table."""
+        return Table(
+            (
+                name_column("LAYER", lambda it: title_of(self.graph, it)),
+                Column("NAME", lambda it: name_of(self.graph, it), Kind.NAME, "muted", is_optional=True),
+                Column(
+                    "LATENCY",
+                    lambda it: f"{sign_of_part(it)}{in_ms(it.latency_ms)}",
+                    style=lambda it: "warn" if it.part.predicted else "strong",
+                ),
+                Column("SHARE", lambda it: percent(it.share, 1)),
+                Column("SUM", lambda it: percent(it.cumulative, 1), style="muted", is_optional=True),
+            ),
+            slow.parts,
+        )
+
+    @cached_property
+    def _slices(self) -> tuple[Slice, ...]:
+        return by_type(self.graph, self.one.estimate)
+
+    @cached_property
+    def _residual(self) -> Residual | None:
+        return residual(self.one)
+
+    def _sequential(self, composed: Composed) -> Figure:
+        low, high = composed.interval.low_ms, composed.interval.high_ms
+        ends = f"{milliseconds(low, precise=True)} to {in_ms(high)}"
+        coverage = self.one.estimate.coverage
+        text, value_ms = self._sum(composed.sequential_ms), composed.sequential_ms
+        if self.one.estimate.is_partial:
+            # The interval of a part says nothing about the whole model.
+            part = part_of(coverage.measured + coverage.predicted, coverage.layers)
+            return Figure("sequential", text, value_ms, remarks=(f"only {part} of its layers", f"only {part}"))
+        return Figure("sequential", text, value_ms, low, high, (f"95 %: {ends}", ends.removesuffix(" ms")))
+
+    def _parallel(self, composed: Composed) -> Figure:
+        # The gain of a part says little about the whole model.
+        part, gain = ", this part" if self.one.estimate.is_partial else "", parallel_gain(composed)
+        remarks = f"{gain:.2f} times as fast{part}", f"{gain:.2f} times{part}"
+        return Figure("parallel", self._sum(composed.parallel_ms), composed.parallel_ms, remarks=remarks)
+
+    def _sum(self, latency_ms: float) -> str:
+        found = self.one.estimate
+        return partly(latency_ms, part=found.is_partial, predicted=bool(found.coverage.predicted))
+
+    def _region(self, it: RegionSlice) -> str:
+        first, last = self.graph.layers[min(it.layers)], self.graph.layers[max(it.layers)]
+        names = first.name if first is last else f"{first.name} to {last.name}"
+        if it.repeats > 1:
+            return f"module x{it.repeats}: {names}"
+        return f"module: {names}" if it.repeats else names
+
+
+def _measured(one: SystemEstimate, whole: Latency, *, is_changing: bool) -> Figure:
+    error, coverage, ends = one.error, one.estimate.coverage, (whole.low_ms, whole.high_ms)
+    if error is None or not coverage.measured or (coverage.predicted and is_changing):
+        # A prediction is compared once its bricks are measured.
+        return Figure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, ("measured",))
+    style = "good" if abs(error) <= _GOOD_ERROR else "warn" if abs(error) <= _FAIR_ERROR else "bad"
+    told = f"error {signed_percent(error)}"
+    return Figure("end to end", in_ms(whole.value_ms), whole.value_ms, *ends, (f"measured, {told}", told), style)
+
+
+def way_words(one: SystemEstimate) -> str:
+    """Return where and how a model was measured: the system, the runtime, the level and the cutting."""
+    cutting = one.estimate.cutting
+    cut = "" if cutting.cut.value == "chain" else f"{cutting.cut.value} cut"
+    layers = f"{one.estimate.level.value} layers"
+    return ", ".join(filter(None, [one.way.system, one.way.runtime, layers, f"G={cutting.granularity}", cut]))
+
+
+def _kinds(graph: LayerGraph, path: Sequence[int]) -> str:
+    """Return the most frequent kinds of layers on a path, with their numbers."""
+    numbers = Counter(graph.layers[index].kind.value for index in path)
+    largest = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+    told = ", ".join(f"{count} {kind}" for kind, count in largest[:_MOST_NAMED])
+    return told + (" and others" if len(largest) > _MOST_NAMED else "")

@@ -1,0 +1,163 @@
+"""The estimates of several models: their compositions beside what was measured, and how well they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.documents.estimate import way_words
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Part, Sentence, Table, bar_column, name_column
+from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings, accuracy, by_group
+from dlbricks_tui.printable import printable
+from dlbricks_tui.runtime.variant import remarks_on
+from dlbricks_tui.wording.doubts import doubts_about
+from dlbricks_tui.wording.engine import engine_remarks
+from dlbricks_tui.wording.numbers import (
+    PART,
+    PREDICTED_LEGEND,
+    counted,
+    in_ms,
+    milliseconds,
+    partly,
+    percent,
+    signed_percent,
+)
+
+if TYPE_CHECKING:
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+
+    EstimateColumn = Column[SystemEstimate]
+
+_MOST_DOUBTS = 5
+
+
+def estimates_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
+    """Yield a line for each model, doubts about them, and their agreement with end-to-end latencies."""
+    workers = estimates[0].estimate.options.workers
+    known = [it for it in estimates if it.estimate.composed]
+    columns = [
+        _model(),
+        _sequential(),
+        _bars(estimates),
+        _composed("PARALLEL", lambda it: it.estimate.composed.parallel_ms if it.estimate.composed else None),
+    ]
+    if workers is not None:
+        title = counted(workers, "worker").upper()
+        columns.append(_composed(title, lambda it: it.estimate.composed.workers_ms if it.estimate.composed else None))
+    columns += [
+        _layers(),
+        Column("END TO END", lambda it: in_ms(it.end_to_end.value_ms) if it.end_to_end else "-"),
+        Column("ERROR", lambda it: "-" if it.error is None else signed_percent(it.error)),
+    ]
+    if len({it.way.runtime for it in known}) > 1:
+        # The lines above the table name the combinations in full.
+        columns.append(name_column("BY", lambda it: it.way.runtime.partition("-")[0]))
+    yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
+    yield BLANK_LINE
+    yield Table(tuple(columns), estimates)
+    yield from _marks(estimates)
+    yield from _remarks(engine_remarks(estimates))
+    yield from _remarks(_doubts(estimates))
+    if judged := judged_by_way(estimates):
+        yield from accuracy_parts(judged)
+
+
+def intervals_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
+    """Yield a line for each model with its interval, and the share of it that is predicted."""
+    known = [it for it in estimates if it.estimate.composed]
+    columns: tuple[EstimateColumn, ...] = (
+        _model(),
+        _sequential(),
+        _bars(known),
+        Column("95 %", _interval),
+        _layers(),
+        Column("PREDICTED", lambda it: percent(it.estimate.predicted_share)),
+    )
+    yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
+    yield BLANK_LINE
+    yield Table(columns, known)
+    yield from _marks(known)
+
+
+def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSettings, Accuracy]]:
+    """Return the accuracy of each way of measuring that has models to judge by."""
+    groups = by_group(estimates)
+    return [(group, found) for group, held in groups.items() if (found := accuracy(held)) is not None]
+
+
+def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterator[Part]:
+    """Yield the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
+    columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
+        name_column("SYSTEM", lambda it: f"{it[0].way.system}, {it[0].way.runtime}"),
+        name_column("LEVEL", lambda it: it[0].way.level.value),
+        Column("G", lambda it: f"{it[0].granularity}{'' if it[0].cut.value == 'chain' else f' {it[0].cut.value}'}"),
+        Column("MODELS", lambda it: str(it[1].models)),
+        Column("MEAN", lambda it: f"{it[1].geometric_mean:.3f}"),
+        Column("ERROR", lambda it: percent(it[1].mean_absolute_error, 1)),
+        Column("WORST", lambda it: signed_percent(it[1].worst_error)),
+        Column("5 %", lambda it: percent(it[1].within_5_percent)),
+        Column("10 %", lambda it: percent(it[1].within_10_percent)),
+        Column("SPEED-UP", lambda it: "-" if it[1].speedup is None else f"{it[1].speedup:.2f}"),
+    )
+    yield Heading("Sequential estimate over end to end")
+    yield Sentence(
+        "geometric mean, mean absolute and worst error, share within 5 % and 10 %, speed-up by the paper's formula",
+        "muted",
+    )
+    yield Table(columns, judged)
+
+
+def _model() -> EstimateColumn:
+    return name_column("MODEL", lambda it: it.estimate.model)
+
+
+def _sequential() -> EstimateColumn:
+    return _composed("SEQUENTIAL", lambda it: it.sequential_ms)
+
+
+def _composed(title: str, of: Callable[[SystemEstimate], float | None]) -> EstimateColumn:
+    def text(it: SystemEstimate) -> str:
+        found, latency_ms = it.estimate, of(it)
+        if latency_ms is None:
+            return "-"
+        return partly(latency_ms, part=found.is_partial, predicted=bool(found.coverage.predicted))
+
+    return Column(title, text)
+
+
+def _bars(estimates: Sequence[SystemEstimate]) -> EstimateColumn:
+    longest_ms = max((it.sequential_ms or 0.0 for it in estimates), default=0.0) or 1.0
+    return bar_column(lambda it: (it.sequential_ms or 0.0) / longest_ms)
+
+
+def _layers() -> EstimateColumn:
+    return Column("LAYERS", lambda it: f"{it.estimate.coverage.measured}/{it.estimate.coverage.layers}")
+
+
+def _interval(it: SystemEstimate) -> str:
+    composed = it.estimate.composed
+    if composed is None:
+        return "-"
+    return f"{milliseconds(composed.interval.low_ms, precise=True)} to {in_ms(composed.interval.high_ms)}"
+
+
+def _marks(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
+    known = [it.estimate for it in estimates if it.estimate.composed]
+    told = [PREDICTED_LEGEND] * any(it.coverage.predicted for it in known)
+    told += remarks_on(it.variant.precision for it in estimates)
+    if any(it.is_partial for it in known):
+        told.append(f"{PART} a sum of the layers with a latency only; the model may take more or less")
+    yield from _remarks(told)
+
+
+def _doubts(estimates: Sequence[SystemEstimate]) -> list[str]:
+    found = [(it.estimate.model, told) for it in estimates for told in doubts_about(it)]
+    shown = [f"in doubt: {printable(model)}: {told}" for model, told in found[:_MOST_DOUBTS]]
+    more = len(found) - len(shown)
+    return shown + [f"{more} more: `dlbricks estimate MODEL` says which"] * bool(more)
+
+
+def _remarks(told: Iterable[str]) -> Iterator[Part]:
+    for each in told:
+        yield BLANK_LINE
+        yield Sentence(each)

@@ -1,0 +1,180 @@
+"""Documents as lines of styled text, for any width."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, width_of, wrapped
+from dlbricks_tui.documents.parts import Figure, Figures, Heading, Kind, Sentence, Table
+from dlbricks_tui.wording.histogram import bar
+
+if TYPE_CHECKING:
+    from dlbricks_tui.documents.parts import Column, Part
+
+_GAP = "  "
+# Names are shortened to the first; shorter ones than the second cost the optional columns.
+_LEAST_NAME, _READABLE_NAME = 8, 24
+_LEAST_BAR, _MOST_BAR = 6, 28
+
+
+class Glyphs(NamedTuple):
+    """The characters of bars: a full cell, its parts from small to large, and an interval below and above the value."""
+
+    full: str
+    parts: str
+    below: str
+    above: str
+
+
+UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "▓", "░")
+ASCII = Glyphs("#", "", "+", ".")
+
+
+def laid_out(parts: Iterable[Part], width: int, glyphs: Glyphs = UNICODE) -> Iterator[Line]:
+    """Yield the lines of a document; a blank line stands before each heading but the first line."""
+    is_first = True
+    for part in parts:
+        match part:
+            case Heading(text):
+                yield from () if is_first else (BLANK,)
+                yield from wrapped(line(Span(text, "heading")), width)
+            case Sentence(text, style):
+                yield from wrapped(line(Span(text, style)), width)
+            case Figures(rows):
+                yield from _figure_lines(rows, width, glyphs)
+            case Table():
+                yield from table_lines(part, width, glyphs)
+        is_first = False
+
+
+def _figure_lines(rows: Sequence[Figure], width: int, glyphs: Glyphs) -> Iterator[Line]:
+    """Yield a line for each figure: its name, its value, a bar where there is room, and the first remark that fits."""
+    names, values = max(len(it.name) for it in rows), max(len(it.text) for it in rows)
+    left = width - names - values - len(_GAP)
+    remarks = [_fitting(it.remarks, left - len(_GAP)) for it in rows]
+    room = left - 2 * len(_GAP) - max(map(len, remarks))
+    bars = min(_MOST_BAR, room) if room >= _LEAST_BAR else 0
+    longest = max((max(it.value, it.high or 0.0) for it in rows), default=0.0)
+    for it, remark in zip(rows, remarks, strict=True):
+        drawn = (Span(_GAP), *_interval_bar(it, longest, bars, glyphs)) if bars and longest > 0 else ()
+        yield line(
+            column(it.name, names + len(_GAP)),
+            column(it.text, values, "strong", right=True),
+            *drawn,
+            *((Span(_GAP), Span(remark, it.style)) if remark else ()),
+        )
+
+
+def _fitting(remarks: Sequence[str], width: int) -> str:
+    """Return the first remark that fits; the end of the last one is cut."""
+    return next((it for it in remarks if len(it) <= width), cut(remarks[-1], width) if remarks else "")
+
+
+def _interval_bar(it: Figure, longest: float, width: int, glyphs: Glyphs) -> Line:
+    """Return a value as a bar on the scale of the longest one, with its interval in lighter shades."""
+    if it.value < 0:
+        return (Span(" " * width),)
+    if it.low is None or it.high is None:
+        return (column(bar(it.value / longest, width, glyphs.full, glyphs.parts), width, "bar"),)
+    low, middle, high = (min(width, max(0, round(each / longest * width))) for each in (it.low, it.value, it.high))
+    low = max(low, 1)
+    middle, high = max(low, middle), max(low, middle, high)
+    return (
+        Span(glyphs.full * low, "bar"),
+        Span(glyphs.below * (middle - low), "bar"),
+        Span(glyphs.above * (high - middle), "bar"),
+        Span(" " * (width - high)),
+    )
+
+
+class TableLayout:
+    """The columns of a table in a width: as wide as their cells, names shortened and bars left out where that is short.
+
+    Rows are drawn one at a time, as a list asks only for those in view.
+    """
+
+    def __init__(self, table: Table[Any], width: int, glyphs: Glyphs = UNICODE) -> None:
+        self._table, self._glyphs = table, glyphs
+        self._cells = [[str(it.cell(row)) for it in table.columns if it.kind is not Kind.BAR] for row in table.rows]
+        needed, left_out = self._needed(), list[int]()
+        self._widths = self._fitted(needed, width)
+        first = next((at for at, it in enumerate(table.columns) if it.kind is Kind.NAME), None)
+        optional = [at for at, it in enumerate(table.columns) if it.is_optional]
+        while first is not None and optional and self._widths[first] < min(needed[first], _READABLE_NAME):
+            left_out.append(optional.pop())
+            self._widths = self._fitted(needed, width, left_out)
+
+    @property
+    def heading(self) -> Line:
+        """The titles of the columns."""
+        return _joined(
+            column(it.title, width, "muted", right=it.kind is Kind.NUMBER)
+            for it, width in zip(self._table.columns, self._widths, strict=True)
+            if width
+        )
+
+    def row(self, index: int) -> Line:
+        """Return the line of a row."""
+        row, texts = self._table.rows[index], iter(self._cells[index])
+        spans = [self._cell(it, row, texts, width) for it, width in zip(self._table.columns, self._widths, strict=True)]
+        return _joined(span for span in spans if span is not None)
+
+    def _cell(self, it: Column[Any], row: Any, texts: Iterator[str], width: int) -> Span | None:
+        style = it.style(row) if callable(it.style) else it.style
+        text = bar(it.cell(row), width, self._glyphs.full, self._glyphs.parts) if it.kind is Kind.BAR else next(texts)
+        return column(text, width, style, right=it.kind is Kind.NUMBER) if width else None
+
+    def _needed(self) -> list[int]:
+        """Return the width of the longest cell in each column; a bar needs none."""
+        columns = self._table.columns
+        texts = iter(zip_longest(*self._cells, fillvalue="") if self._cells else [() for _ in columns])
+        cells = [() if it.kind is Kind.BAR else next(texts) for it in columns]
+        return [
+            max(width_of([Span(each)]) for each in (it.title, *held)) for it, held in zip(columns, cells, strict=True)
+        ]
+
+    def _fitted(self, needed: Sequence[int], width: int, left_out: Sequence[int] = ()) -> list[int]:
+        """Return the width of each column; 0 for one that has no room."""
+        columns = self._table.columns
+        found = [0 if at in left_out else cells for at, cells in enumerate(needed)]
+        bars = [at for at, it in enumerate(columns) if it.kind is Kind.BAR]
+        kept = [at for at in range(len(columns)) if at not in (*bars, *left_out)]
+        left = width - sum(found[at] for at in kept) - len(_GAP) * (len(kept) - 1)
+        for at in bars:
+            room = min(_MOST_BAR, left - len(_GAP))
+            found[at] = room if room >= _LEAST_BAR else 0
+            left -= room + len(_GAP) if found[at] else 0
+        return _with_shorter_names(found, [at for at, it in enumerate(columns) if it.kind is Kind.NAME], left)
+
+
+def _with_shorter_names(widths: list[int], names: Sequence[int], left: int) -> list[int]:
+    """Return the widths of columns with names shortened, the last ones first, and left out where that is not enough."""
+    found = list(widths)
+    for at in reversed(names):
+        least = min(_LEAST_NAME, found[at])
+        shortened = min(found[at], max(least, found[at] + left))
+        left, found[at] = left + found[at] - shortened, shortened
+    for at in reversed(names[1:]):
+        if left < 0:
+            left, found[at] = left + found[at] + len(_GAP), 0
+    if names:
+        first = names[0]
+        found[first] = max(1, min(widths[first], found[first] + left))
+    return found
+
+
+def _joined(spans: Iterable[Span]) -> Line:
+    found: list[Span] = []
+    for span in spans:
+        found += [Span(_GAP), span] if found else [span]
+    return tuple(found)
+
+
+def table_lines(table: Table[Any], width: int, glyphs: Glyphs = UNICODE) -> Iterator[Line]:
+    """Yield the titles of a table, and a line for each row."""
+    layout = TableLayout(table, width, glyphs)
+    yield layout.heading
+    for index in range(len(table.rows)):
+        yield layout.row(index)

@@ -1,0 +1,91 @@
+"""The parts of a document: what an answer says, before a door draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, TypeVar
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The title of what follows."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A line of text that is wrapped where the width is short."""
+
+    text: str
+    style: str = "text"
+
+
+BLANK_LINE = Sentence("")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A named value, drawn as a bar beside others; its interval has lighter shades. A value below zero has no bar."""
+
+    name: str
+    text: str
+    value: float = -1.0
+    low: float | None = None
+    high: float | None = None
+    # The first remark that fits is shown.
+    remarks: tuple[str, ...] = ()
+    # Of the remark.
+    style: str = "muted"
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Values below one another, whose bars have one scale."""
+
+    rows: tuple[Figure, ...]
+
+
+class Kind(Enum):
+    """What a column holds: names begin in one place, numbers end in one, and bars take the room that is left."""
+
+    NAME = "name"
+    NUMBER = "number"
+    BAR = "bar"
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """A column of a table: its title, and the text of each row. Of a bar, `cell` returns the share in place of it."""
+
+    title: str
+    cell: Callable[[Row], Any]
+    kind: Kind = Kind.NUMBER
+    style: str | Callable[[Row], str] = "text"
+    # True if it is left out where the first column of names would have too little room.
+    is_optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """Rows with the same columns; the first column of names is shortened where the width is short."""
+
+    columns: tuple[Column[Row], ...]
+    rows: Sequence[Row]
+
+
+Part = Heading | Sentence | Figures | Table[Any]
+
+
+def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
+    """Return a column of names."""
+    return Column(title, cell, Kind.NAME, style)
+
+
+def bar_column(share: Callable[[Row], float]) -> Column[Row]:
+    """Return a column of bars that show shares."""
+    return Column("", share, Kind.BAR, "bar")

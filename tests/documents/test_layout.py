@@ -1,0 +1,95 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.documents.layout import ASCII, TableLayout, laid_out
+from dlbricks_tui.documents.lines import width_of
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Figure,
+    Figures,
+    Heading,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
+
+FIGURES = Figures(
+    (
+        Figure("sequential", "6.504 ms", 6.504, 6.193, 6.815, ("95 %: 6.193 to 6.815 ms", "6.193 to 6.815")),
+        Figure("parallel", "3.252 ms", 3.252, remarks=("2.00 times as fast",)),
+        Figure("call", "0 ms"),
+    )
+)
+ROWS = (("conv 3x3 256", "resnet18_v1_stage1_conv0", 0.75), ("pool", "pool0", 0.25))
+TABLE = Table(
+    (
+        name_column("LAYER", lambda it: it[0]),
+        name_column("NAME", lambda it: it[1]),
+        Column("SHARE", lambda it: f"{it[2]:.0%}"),
+        bar_column(lambda it: it[2]),
+    ),
+    ROWS,
+)
+
+
+def texts(width: int, *parts: Part, **options: Any) -> list[str]:
+    return ["".join(span.text for span in line).rstrip() for line in laid_out(parts, width, **options)]
+
+
+def test_a_heading_follows_a_blank_line_unless_it_is_the_first() -> None:
+    assert texts(20, Heading("one"), Sentence("a b"), BLANK_LINE, Heading("two")) == ["one", "a b", "", "", "two"]
+    assert texts(5, Sentence("first second")) == ["first", "secon", "d"]
+
+
+def test_figures_have_bars_with_intervals_and_the_remark_that_fits() -> None:
+    assert texts(80, FIGURES) == [
+        f"sequential  6.504 ms  {'█' * 25}▓▓░  95 %: 6.193 to 6.815 ms",
+        f"parallel    3.252 ms  {'█' * 13}▍{' ' * 14}  2.00 times as fast",
+        "call            0 ms",
+    ]
+    assert texts(36, FIGURES)[:2] == ["sequential  6.504 ms  6.193 to 6.815", "parallel    3.252 ms  2.00 times as…"]
+    assert texts(80, FIGURES, glyphs=ASCII)[0] == f"sequential  6.504 ms  {'#' * 25}++.  95 %: 6.193 to 6.815 ms"
+
+
+@pytest.mark.parametrize(
+    ("width", "expected"),
+    [
+        (70, ["LAYER         NAME                      SHARE", f"conv 3x3 256  {ROWS[0][1]}    75%  {'█' * 17}▎"]),
+        (46, ["LAYER         NAME                      SHARE", f"conv 3x3 256  {ROWS[0][1]}    75%"]),
+        (35, ["LAYER         NAME            SHARE", "conv 3x3 256  resnet18_v1_s…    75%"]),
+        (25, ["LAYER     NAME      SHARE", "conv 3x…  resnet1…    75%"]),
+        (20, ["LAYER         SHARE", "conv 3x3 256    75%"]),
+    ],
+)
+def test_a_table_gives_up_bars_first_then_names_from_the_last(width: int, expected: list[str]) -> None:
+    assert texts(width, TABLE)[:2] == expected
+
+
+def test_an_optional_column_goes_before_the_first_names_are_shortened() -> None:
+    columns = name_column("LAYER", str), Column("SUM", lambda _: "100 %", is_optional=True)
+    table = Table(columns, ["conv 3x3 256"])
+    assert texts(19, table) == ["LAYER           SUM", "conv 3x3 256  100 %"]
+    assert texts(18, table) == ["LAYER", "conv 3x3 256"]
+    long = Table(columns, ["conv 3x3 256 > batch norm > relu"])
+    assert texts(31, long)[1] == "conv 3x3 256 > batch no…  100 %"
+    assert texts(30, long)[1] == "conv 3x3 256 > batch norm > r…"
+
+
+def test_a_table_without_rows_has_its_titles() -> None:
+    assert texts(60, Table(TABLE.columns, ())) == ["LAYER  NAME  SHARE"]
+
+
+names = st.text(alphabet="ab 漢é\u0301", max_size=40)
+
+
+@given(st.lists(st.tuples(names, names, st.floats(0.0, 1.0)), max_size=4), st.integers(min_value=20, max_value=90))
+def test_rows_are_as_wide_as_their_titles_and_fit(rows: list[tuple[str, str, float]], width: int) -> None:
+    layout = TableLayout(Table(TABLE.columns, rows), width)
+    widths = {width_of(layout.row(index)) for index in range(len(rows))} | {width_of(layout.heading)}
+    assert len(widths) == 1 and widths.pop() <= width
