@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from dlbricks_tui.cli.output import data_console, show
-from dlbricks_tui.documents.layout import ASCII, UNICODE, laid_out
+from dlbricks_tui.documents.layout import ASCII, TEXT, laid_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,6 +21,5 @@ _STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan"}
 def show_parts(parts: Iterable[Part]) -> None:
     """Write a document to standard output."""
     console = data_console()
-    glyphs = ASCII if console.options.ascii_only else UNICODE
-    lines = laid_out(parts, console.width, glyphs)
+    lines = laid_out(parts, console.width, ASCII if console.options.ascii_only else TEXT)
     show(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans), no_wrap=True) for spans in lines))

@@ -227,10 +227,10 @@ class EstimateDocument:
     def types(self) -> Iterator[Part]:
         """Yield the latency of each kind of layer."""
         columns: tuple[Column[Slice], ...] = (
-            name_column("TYPE", lambda it: it.label),
-            Column("LAYERS", lambda it: str(it.layers)),
-            Column("LATENCY", lambda it: in_ms(it.latency_ms)),
-            Column("SHARE", lambda it: percent(it.share, 1)),
+            name_column("type", lambda it: it.label),
+            Column("layers", lambda it: str(it.layers)),
+            Column("latency", lambda it: in_ms(it.latency_ms)),
+            Column("share", lambda it: percent(it.share, 1)),
             bar_column(lambda it: it.share),
         )
         yield Heading("Latency by type")
@@ -243,10 +243,10 @@ class EstimateDocument:
             return label_of(it.part.brick.canonical) or self.graph.layers[it.part.layers[0]].op
 
         columns: tuple[Column[CostlyBrick], ...] = (
-            name_column("BRICK", label),
-            Column("USES", lambda it: str(it.uses)),
-            Column("LATENCY", lambda it: f"{PREDICTED if it.part.predicted else ''}{in_ms(it.latency_ms)}"),
-            Column("SHARE", lambda it: percent(it.share, 1)),
+            name_column("brick", label),
+            Column("uses", lambda it: str(it.uses)),
+            Column("latency", lambda it: f"{PREDICTED if it.part.predicted else ''}{in_ms(it.latency_ms)}"),
+            Column("share", lambda it: percent(it.share, 1)),
             bar_column(lambda it: it.share),
         )
         yield Heading("Costliest bricks")
@@ -257,10 +257,10 @@ class EstimateDocument:
         slices = by_region(self.graph, self.one.estimate)
         shown = set(sorted(slices, key=lambda it: -it.latency_ms)[:_MOST_REGIONS])
         columns: tuple[Column[RegionSlice], ...] = (
-            name_column("REGION", self._region),
-            Column("LAYERS", lambda it: str(len(it.layers))),
-            Column("LATENCY", lambda it: in_ms(it.latency_ms)),
-            Column("SHARE", lambda it: percent(it.share, 1)),
+            name_column("region", self._region),
+            Column("layers", lambda it: str(len(it.layers))),
+            Column("latency", lambda it: in_ms(it.latency_ms)),
+            Column("share", lambda it: percent(it.share, 1)),
             bar_column(lambda it: it.share),
         )
         yield Heading("Latency by region" if len(slices) <= _MOST_REGIONS else "Costliest regions")
@@ -286,15 +286,15 @@ class EstimateDocument:
         """Return the slowest layers as a table."""
         return Table(
             (
-                name_column("LAYER", lambda it: title_of(self.graph, it)),
-                Column("NAME", lambda it: name_of(self.graph, it), Kind.NAME, "muted", is_optional=True),
+                name_column("layer", lambda it: title_of(self.graph, it)),
+                Column("name", lambda it: name_of(self.graph, it), Kind.NAME, "muted", is_optional=True),
                 Column(
-                    "LATENCY",
+                    "latency",
                     lambda it: f"{sign_of_part(it)}{in_ms(it.latency_ms)}",
                     style=lambda it: "warn" if it.part.predicted else "strong",
                 ),
-                Column("SHARE", lambda it: percent(it.share, 1)),
-                Column("SUM", lambda it: percent(it.cumulative, 1), style="muted", is_optional=True),
+                Column("share", lambda it: percent(it.share, 1)),
+                Column("sum", lambda it: percent(it.cumulative, 1), style="muted", is_optional=True),
             ),
             slow.parts,
         )

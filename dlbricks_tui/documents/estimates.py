@@ -24,6 +24,7 @@ from dlbricks_tui.wording.numbers import (
 )
 
 if TYPE_CHECKING:
+    from dlbricks_tui.estimate.estimate import Composed
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
 
     EstimateColumn = Column[SystemEstimate]
@@ -39,19 +40,18 @@ def estimates_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
         _model(),
         _sequential(),
         _bars(estimates),
-        _composed("PARALLEL", lambda it: it.estimate.composed.parallel_ms if it.estimate.composed else None),
+        _composed("parallel", lambda it: it.parallel_ms),
     ]
     if workers is not None:
-        title = counted(workers, "worker").upper()
-        columns.append(_composed(title, lambda it: it.estimate.composed.workers_ms if it.estimate.composed else None))
+        columns.append(_composed(counted(workers, "worker"), lambda it: it.workers_ms or 0.0))
     columns += [
         _layers(),
-        Column("END TO END", lambda it: in_ms(it.end_to_end.value_ms) if it.end_to_end else "-"),
-        Column("ERROR", lambda it: "-" if it.error is None else signed_percent(it.error)),
+        Column("end to end", lambda it: in_ms(it.end_to_end.value_ms) if it.end_to_end else "-"),
+        Column("error", lambda it: "-" if it.error is None else signed_percent(it.error)),
     ]
     if len({it.way.runtime for it in known}) > 1:
         # The lines above the table name the combinations in full.
-        columns.append(name_column("BY", lambda it: it.way.runtime.partition("-")[0]))
+        columns.append(name_column("by", lambda it: it.way.runtime.partition("-")[0]))
     yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
     yield BLANK_LINE
     yield Table(tuple(columns), estimates)
@@ -71,7 +71,7 @@ def intervals_parts(estimates: Sequence[SystemEstimate]) -> Iterator[Part]:
         _bars(known),
         Column("95 %", _interval),
         _layers(),
-        Column("PREDICTED", lambda it: percent(it.estimate.predicted_share)),
+        Column("predicted", lambda it: percent(it.estimate.predicted_share)),
     )
     yield from (Sentence(told) for told in dict.fromkeys(map(way_words, known)))
     yield BLANK_LINE
@@ -88,16 +88,16 @@ def judged_by_way(estimates: Iterable[SystemEstimate]) -> list[tuple[SharedSetti
 def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterator[Part]:
     """Yield the agreement of estimates with end-to-end latencies, a line for each way of measuring."""
     columns: tuple[Column[tuple[SharedSettings, Accuracy]], ...] = (
-        name_column("SYSTEM", lambda it: f"{it[0].way.system}, {it[0].way.runtime}"),
-        name_column("LEVEL", lambda it: it[0].way.level.value),
+        name_column("system", lambda it: f"{it[0].way.system}, {it[0].way.runtime}"),
+        name_column("level", lambda it: it[0].way.level.value),
         Column("G", lambda it: f"{it[0].granularity}{'' if it[0].cut.value == 'chain' else f' {it[0].cut.value}'}"),
-        Column("MODELS", lambda it: str(it[1].models)),
-        Column("MEAN", lambda it: f"{it[1].geometric_mean:.3f}"),
-        Column("ERROR", lambda it: percent(it[1].mean_absolute_error, 1)),
-        Column("WORST", lambda it: signed_percent(it[1].worst_error)),
+        Column("models", lambda it: str(it[1].models)),
+        Column("mean", lambda it: f"{it[1].geometric_mean:.3f}"),
+        Column("error", lambda it: percent(it[1].mean_absolute_error, 1)),
+        Column("worst", lambda it: signed_percent(it[1].worst_error)),
         Column("5 %", lambda it: percent(it[1].within_5_percent)),
         Column("10 %", lambda it: percent(it[1].within_10_percent)),
-        Column("SPEED-UP", lambda it: "-" if it[1].speedup is None else f"{it[1].speedup:.2f}"),
+        Column("speed-up", lambda it: "-" if it[1].speedup is None else f"{it[1].speedup:.2f}"),
     )
     yield Heading("Sequential estimate over end to end")
     yield Sentence(
@@ -108,19 +108,19 @@ def accuracy_parts(judged: Sequence[tuple[SharedSettings, Accuracy]]) -> Iterato
 
 
 def _model() -> EstimateColumn:
-    return name_column("MODEL", lambda it: it.estimate.model)
+    return name_column("model", lambda it: it.estimate.model)
 
 
 def _sequential() -> EstimateColumn:
-    return _composed("SEQUENTIAL", lambda it: it.sequential_ms)
+    return _composed("sequential", lambda it: it.sequential_ms)
 
 
-def _composed(title: str, of: Callable[[SystemEstimate], float | None]) -> EstimateColumn:
+def _composed(title: str, of: Callable[[Composed], float]) -> EstimateColumn:
     def text(it: SystemEstimate) -> str:
-        found, latency_ms = it.estimate, of(it)
-        if latency_ms is None:
+        found = it.estimate
+        if found.composed is None:
             return "-"
-        return partly(latency_ms, part=found.is_partial, predicted=bool(found.coverage.predicted))
+        return partly(of(found.composed), part=found.is_partial, predicted=bool(found.coverage.predicted))
 
     return Column(title, text)
 
@@ -131,7 +131,7 @@ def _bars(estimates: Sequence[SystemEstimate]) -> EstimateColumn:
 
 
 def _layers() -> EstimateColumn:
-    return Column("LAYERS", lambda it: f"{it.estimate.coverage.measured}/{it.estimate.coverage.layers}")
+    return Column("layers", lambda it: f"{it.estimate.coverage.measured}/{it.estimate.coverage.layers}")
 
 
 def _interval(it: SystemEstimate) -> str:

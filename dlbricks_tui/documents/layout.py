@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, width_of, wrapped
-from dlbricks_tui.documents.parts import Figure, Figures, Heading, Kind, Sentence, Table
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, fact, line, width_of, wrapped
+from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Sentence, Table
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
@@ -19,20 +19,23 @@ _LEAST_NAME, _READABLE_NAME = 8, 24
 _LEAST_BAR, _MOST_BAR = 6, 28
 
 
-class Glyphs(NamedTuple):
-    """The characters of bars: a full cell, its parts from small to large, and an interval below and above the value."""
+class Look(NamedTuple):
+    """How a door draws: a full cell of a bar, its parts from small to large, an interval below and above the value."""
 
     full: str
     parts: str
     below: str
     above: str
+    # True if the titles of columns are capitals.
+    capitals: bool = False
 
 
-UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "▓", "░")
-ASCII = Glyphs("#", "", "+", ".")
+PANEL = Look("█", "▏▎▍▌▋▊▉", "▓", "░")
+TEXT = PANEL._replace(capitals=True)
+ASCII = Look("#", "", "+", ".", capitals=True)
 
 
-def laid_out(parts: Iterable[Part], width: int, glyphs: Glyphs = UNICODE) -> Iterator[Line]:
+def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[Line]:
     """Yield the lines of a document; a blank line stands before each heading but the first line."""
     is_first = True
     for part in parts:
@@ -42,14 +45,16 @@ def laid_out(parts: Iterable[Part], width: int, glyphs: Glyphs = UNICODE) -> Ite
                 yield from wrapped(line(Span(text, "heading")), width)
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
+            case Fact(name, text, remark):
+                yield from wrapped(line(*fact(name, text), *[Span(remark, "muted")][: len(remark)]), width)
             case Figures(rows):
-                yield from _figure_lines(rows, width, glyphs)
+                yield from _figure_lines(rows, width, look)
             case Table():
-                yield from table_lines(part, width, glyphs)
+                yield from table_lines(part, width, look)
         is_first = False
 
 
-def _figure_lines(rows: Sequence[Figure], width: int, glyphs: Glyphs) -> Iterator[Line]:
+def _figure_lines(rows: Sequence[Figure], width: int, look: Look) -> Iterator[Line]:
     """Yield a line for each figure: its name, its value, a bar where there is room, and the first remark that fits."""
     names, values = max(len(it.name) for it in rows), max(len(it.text) for it in rows)
     left = width - names - values - len(_GAP)
@@ -58,7 +63,7 @@ def _figure_lines(rows: Sequence[Figure], width: int, glyphs: Glyphs) -> Iterato
     bars = min(_MOST_BAR, room) if room >= _LEAST_BAR else 0
     longest = max((max(it.value, it.high or 0.0) for it in rows), default=0.0)
     for it, remark in zip(rows, remarks, strict=True):
-        drawn = (Span(_GAP), *_interval_bar(it, longest, bars, glyphs)) if bars and longest > 0 else ()
+        drawn = (Span(_GAP), *_interval_bar(it, longest, bars, look)) if bars and longest > 0 else ()
         yield line(
             column(it.name, names + len(_GAP)),
             column(it.text, values, "strong", right=True),
@@ -72,19 +77,19 @@ def _fitting(remarks: Sequence[str], width: int) -> str:
     return next((it for it in remarks if len(it) <= width), cut(remarks[-1], width) if remarks else "")
 
 
-def _interval_bar(it: Figure, longest: float, width: int, glyphs: Glyphs) -> Line:
+def _interval_bar(it: Figure, longest: float, width: int, look: Look) -> Line:
     """Return a value as a bar on the scale of the longest one, with its interval in lighter shades."""
     if it.value < 0:
         return (Span(" " * width),)
     if it.low is None or it.high is None:
-        return (column(bar(it.value / longest, width, glyphs.full, glyphs.parts), width, "bar"),)
+        return (column(bar(it.value / longest, width, look.full, look.parts), width, "bar"),)
     low, middle, high = (min(width, max(0, round(each / longest * width))) for each in (it.low, it.value, it.high))
     low = max(low, 1)
     middle, high = max(low, middle), max(low, middle, high)
     return (
-        Span(glyphs.full * low, "bar"),
-        Span(glyphs.below * (middle - low), "bar"),
-        Span(glyphs.above * (high - middle), "bar"),
+        Span(look.full * low, "bar"),
+        Span(look.below * (middle - low), "bar"),
+        Span(look.above * (high - middle), "bar"),
         Span(" " * (width - high)),
     )
 
@@ -95,24 +100,25 @@ class TableLayout:
     Rows are drawn one at a time, as a list asks only for those in view.
     """
 
-    def __init__(self, table: Table[Any], width: int, glyphs: Glyphs = UNICODE) -> None:
-        self._table, self._glyphs = table, glyphs
+    def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
+        self._table, self._look = table, look
         self._cells = [[str(it.cell(row)) for it in table.columns if it.kind is not Kind.BAR] for row in table.rows]
         needed, left_out = self._needed(), list[int]()
         self._widths = self._fitted(needed, width)
         first = next((at for at, it in enumerate(table.columns) if it.kind is Kind.NAME), None)
         optional = [at for at, it in enumerate(table.columns) if it.is_optional]
         while first is not None and optional and self._widths[first] < min(needed[first], _READABLE_NAME):
-            left_out.append(optional.pop())
+            left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
 
     @property
     def heading(self) -> Line:
         """The titles of the columns."""
+        columns = [it for it in zip(self._table.columns, self._widths, strict=True) if it[1]]
+        titles = [it.title.upper() if self._look.capitals and not it.is_named else it.title for it, _ in columns]
         return _joined(
-            column(it.title, width, "muted", right=it.kind is Kind.NUMBER)
-            for it, width in zip(self._table.columns, self._widths, strict=True)
-            if width
+            column(title, width, "muted", right=it.kind is Kind.NUMBER)
+            for title, (it, width) in zip(titles, columns, strict=True)
         )
 
     def row(self, index: int) -> Line:
@@ -123,7 +129,7 @@ class TableLayout:
 
     def _cell(self, it: Column[Any], row: Any, texts: Iterator[str], width: int) -> Span | None:
         style = it.style(row) if callable(it.style) else it.style
-        text = bar(it.cell(row), width, self._glyphs.full, self._glyphs.parts) if it.kind is Kind.BAR else next(texts)
+        text = bar(it.cell(row), width, self._look.full, self._look.parts) if it.kind is Kind.BAR else next(texts)
         return column(text, width, style, right=it.kind is Kind.NUMBER) if width else None
 
     def _needed(self) -> list[int]:
@@ -172,9 +178,9 @@ def _joined(spans: Iterable[Span]) -> Line:
     return tuple(found)
 
 
-def table_lines(table: Table[Any], width: int, glyphs: Glyphs = UNICODE) -> Iterator[Line]:
+def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[Line]:
     """Yield the titles of a table, and a line for each row."""
-    layout = TableLayout(table, width, glyphs)
+    layout = TableLayout(table, width, look)
     yield layout.heading
     for index in range(len(table.rows)):
         yield layout.row(index)

@@ -29,6 +29,15 @@ BLANK_LINE = Sentence("")
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """A value with its name before it."""
+
+    name: str
+    text: str
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A named value, drawn as a bar beside others; its interval has lighter shades. A value below zero has no bar."""
 
@@ -66,8 +75,10 @@ class Column(Generic[Row]):
     cell: Callable[[Row], Any]
     kind: Kind = Kind.NUMBER
     style: str | Callable[[Row], str] = "text"
-    # True if it is left out where the first column of names would have too little room.
+    # True if it is left out where the first column of names has too little room; the first such column goes first.
     is_optional: bool = False
+    # True if the title is a name, which stays as it is where others are capitals.
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +89,7 @@ class Table(Generic[Row]):
     rows: Sequence[Row]
 
 
-Part = Heading | Sentence | Figures | Table[Any]
+Part = Heading | Sentence | Fact | Figures | Table[Any]
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.layout import ASCII, TableLayout, laid_out
+from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
 from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
@@ -29,9 +29,9 @@ FIGURES = Figures(
 ROWS = (("conv 3x3 256", "resnet18_v1_stage1_conv0", 0.75), ("pool", "pool0", 0.25))
 TABLE = Table(
     (
-        name_column("LAYER", lambda it: it[0]),
-        name_column("NAME", lambda it: it[1]),
-        Column("SHARE", lambda it: f"{it[2]:.0%}"),
+        name_column("layer", lambda it: it[0]),
+        name_column("name", lambda it: it[1]),
+        Column("share", lambda it: f"{it[2]:.0%}"),
         bar_column(lambda it: it[2]),
     ),
     ROWS,
@@ -54,17 +54,17 @@ def test_figures_have_bars_with_intervals_and_the_remark_that_fits() -> None:
         "call            0 ms",
     ]
     assert texts(36, FIGURES)[:2] == ["sequential  6.504 ms  6.193 to 6.815", "parallel    3.252 ms  2.00 times as…"]
-    assert texts(80, FIGURES, glyphs=ASCII)[0] == f"sequential  6.504 ms  {'#' * 25}++.  95 %: 6.193 to 6.815 ms"
+    assert texts(80, FIGURES, look=ASCII)[0] == f"sequential  6.504 ms  {'#' * 25}++.  95 %: 6.193 to 6.815 ms"
 
 
 @pytest.mark.parametrize(
     ("width", "expected"),
     [
-        (70, ["LAYER         NAME                      SHARE", f"conv 3x3 256  {ROWS[0][1]}    75%  {'█' * 17}▎"]),
-        (46, ["LAYER         NAME                      SHARE", f"conv 3x3 256  {ROWS[0][1]}    75%"]),
-        (35, ["LAYER         NAME            SHARE", "conv 3x3 256  resnet18_v1_s…    75%"]),
-        (25, ["LAYER     NAME      SHARE", "conv 3x…  resnet1…    75%"]),
-        (20, ["LAYER         SHARE", "conv 3x3 256    75%"]),
+        (70, ["layer         name                      share", f"conv 3x3 256  {ROWS[0][1]}    75%  {'█' * 17}▎"]),
+        (46, ["layer         name                      share", f"conv 3x3 256  {ROWS[0][1]}    75%"]),
+        (35, ["layer         name            share", "conv 3x3 256  resnet18_v1_s…    75%"]),
+        (25, ["layer     name      share", "conv 3x…  resnet1…    75%"]),
+        (20, ["layer         share", "conv 3x3 256    75%"]),
     ],
 )
 def test_a_table_gives_up_bars_first_then_names_from_the_last(width: int, expected: list[str]) -> None:
@@ -72,17 +72,18 @@ def test_a_table_gives_up_bars_first_then_names_from_the_last(width: int, expect
 
 
 def test_an_optional_column_goes_before_the_first_names_are_shortened() -> None:
-    columns = name_column("LAYER", str), Column("SUM", lambda _: "100 %", is_optional=True)
+    columns: tuple[Column[str], ...] = name_column("layer", str), Column("sum", lambda _: "100 %", is_optional=True)
     table = Table(columns, ["conv 3x3 256"])
-    assert texts(19, table) == ["LAYER           SUM", "conv 3x3 256  100 %"]
-    assert texts(18, table) == ["LAYER", "conv 3x3 256"]
+    assert texts(19, table) == ["layer           sum", "conv 3x3 256  100 %"]
+    assert texts(18, table) == ["layer", "conv 3x3 256"]
     long = Table(columns, ["conv 3x3 256 > batch norm > relu"])
     assert texts(31, long)[1] == "conv 3x3 256 > batch no…  100 %"
     assert texts(30, long)[1] == "conv 3x3 256 > batch norm > r…"
 
 
 def test_a_table_without_rows_has_its_titles() -> None:
-    assert texts(60, Table(TABLE.columns, ())) == ["LAYER  NAME  SHARE"]
+    assert texts(60, Table(TABLE.columns, ())) == ["layer  name  share"]
+    assert texts(60, Table(TABLE.columns, ()), look=TEXT) == ["LAYER  NAME  SHARE"]
 
 
 names = st.text(alphabet="ab 漢é\u0301", max_size=40)

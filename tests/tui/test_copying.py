@@ -164,11 +164,11 @@ async def test_copies_of_the_systems_have_all_systems_machines_and_findings(meas
     async with running(app_on(measured), NARROW) as pilot:
         await press(pilot, "slash", '"resnet18"', "enter", "enter", "1", "slash", "escape", "8")
         systems = table(pilot, SystemsPanel)
-        assert systems[0] == ("system", "cores", "memory", "price", "bricks", "models")
+        assert systems[0] == ("system", "processor", "cores", "memory", "price", "bricks", "models")
         assert column_of(systems, "system")[0].startswith("this host ")
         assert column_of(systems, "system")[1:] == [OTHER_SYSTEM.id]
         machines = table(pilot, MachinesPanel)
-        assert machines[0] == ("system", "ms", "$/million", "remark") and len(machines[1]) == 2
+        assert machines[0] == ("system", "latency", "$/million", "by", "remarks") and len(machines[1]) == 2
         await press(pilot, "4")
         doctor = pilot.app.screen.query_one(DoctorPanel)
         findings = table(pilot, DoctorPanel)

@@ -77,7 +77,7 @@ async def test_the_open_model_is_estimated_on_every_system(measured: DataFolder)
         assert "is the cheapest: $ " in answered
         quickest = next(line for line in screen_text(pilot).splitlines()[2:] if "quickest" in line)
         cheapest = next(line for line in screen_text(pilot).splitlines()[2:] if "cheapest" in line)
-        assert quickest != cheapest and OTHER_SYSTEM.id[:10] in cheapest and "$ " in cheapest
+        assert quickest != cheapest and OTHER_SYSTEM.id[:8] in cheapest
         machines = pilot.app.screen.query_one(MachinesPanel)
         assert [it.estimate.way.system == OTHER_SYSTEM.id for it in machines.found] == [False, True]
         await press(pilot, "3", "s")

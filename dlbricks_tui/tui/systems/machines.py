@@ -8,31 +8,27 @@ from typing import ClassVar
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
-from dlbricks_tui.documents.lines import Line, Span, bar, column, line, number_column, titles
-from dlbricks_tui.estimate.comparison import Candidate, remarks_on
+from dlbricks_tui.documents.lines import Span, line
+from dlbricks_tui.documents.parts import Column
+from dlbricks_tui.documents.systems import machine_columns
+from dlbricks_tui.estimate.comparison import Candidate
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
-from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders
-from dlbricks_tui.tui.widgets.rows import DrawnRows
-from dlbricks_tui.wording.answers import combination_words, figure_number
-from dlbricks_tui.wording.numbers import PARTLY, milliseconds
-
-_MS, _COST, _REMARKS = 11, 11, 20
-_LEAST_BAR, _WIDEST_BAR = 4, 16
+from dlbricks_tui.tui.widgets.panel import Orders
+from dlbricks_tui.tui.widgets.table import TablePanel
 
 
-class MachinesPanel(ItemPanel[Candidate]):
+class MachinesPanel(TablePanel[Candidate]):
     """Latency and cost of the model on every system that has results of it."""
 
     scope = actions.MACHINES
     TITLE = "Which machine"
     REACHED_BY = "systems.go_to_machines"
-    HEADED = True
     ABOUT = (
         "The answer of the open model on each system, with its combination, and the cost of a million inferences one"
-        " after another on an otherwise idle machine. … before a latency: part of the model was not measured there;"
-        " ~: a predicted range."
+        " after another on an otherwise idle machine. part: some of the model was not measured there; ~: a"
+        " predicted range."
     )
 
     ORDERS: ClassVar[Orders] = {
@@ -48,17 +44,13 @@ class MachinesPanel(ItemPanel[Candidate]):
         candidate: Candidate
 
     def __init__(self) -> None:
-        super().__init__(DrawnRows(self._row), id="machines")
+        super().__init__(id="machines")
         self.rows.stands_for = self._comparable
         self._model = ""
 
-    def heading(self, width: int) -> Line:
-        name, room = self._widths(width - 1)
-        right = titles(("ms", _MS), ("", room + 1), ("$/million", _COST))
-        return (Span(" "), column("system", name, "muted"), *right)
-
-    def copied_heading(self, width: int) -> Line:
-        return (*self.heading(width), Span("  remark"))
+    def columns(self) -> tuple[Column[Candidate], ...]:
+        # A search hides systems, but the quickest one stays the same.
+        return machine_columns("system", self.items)
 
     def show_waiting(self, model: str) -> None:
         """Show that the machines are being ranked, or how to open a model if there is none."""
@@ -95,27 +87,3 @@ class MachinesPanel(ItemPanel[Candidate]):
             return None
         system = self.found[index].estimate.way.system
         return ComparableRow(Kind.SYSTEM, system, system, system)
-
-    def _row(self, index: int, width: int) -> Line:
-        it = self.found[index]
-        longest_ms = max(each.latency_ms for each in self.found) or 1.0
-        figure = figure_number(it.estimate) or f"{PARTLY}{milliseconds(it.latency_ms)}"
-        said = ", ".join(filter(None, (remarks_on(self.items)[self.items.index(it)], combination_words(it.estimate))))
-        cost = "-" if it.dollars_per_million is None else f"$ {it.dollars_per_million:.2f}"
-        name, room = self._widths(width)
-        return (
-            column(it.estimate.way.system, name),
-            number_column(figure, _MS, "strong" if it.complete else "warn"),
-            Span(" "),
-            *bar(it.latency_ms / longest_ms, room),
-            number_column(cost, _COST),
-            # A search hides systems, but the quickest one stays the same.
-            Span(f"  {said}", "good" if it.complete else "muted"),
-        )
-
-    def _widths(self, width: int) -> tuple[int, int]:
-        """Return the widths of the names and of the bars, which have what whole names leave."""
-        left = max(12, width - _MS - _COST - _REMARKS - 3)
-        longest = max((len(it.estimate.way.system) for it in self.found), default=0)
-        drawn = max(_LEAST_BAR, min(_WIDEST_BAR, left // 3, left - longest - 1))
-        return left - drawn, drawn

@@ -8,44 +8,31 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
-from dlbricks_tui.documents.lines import (
-    BLANK,
-    Line,
-    Span,
-    column,
-    fact,
-    fact_lines,
-    line,
-    number_column,
-    titles,
-    wrapped,
-)
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
+from dlbricks_tui.documents.systems import system_columns, system_parts
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
-from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
-from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
-from dlbricks_tui.wording.ages import ago
-from dlbricks_tui.wording.numbers import counted, gibibytes, price_per_hour, speeds
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.widgets.table import TablePanel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
+    from dlbricks_tui.answers.systems import KnownSystem
+    from dlbricks_tui.documents.parts import Column
     from dlbricks_tui.host.noise import Finding
     from dlbricks_tui.store.records import Runtime
-    from dlbricks_tui.tui.systems.work import KnownSystem
-
-_CORES, _MEMORY, _PRICE, _COUNT = 6, 9, 11, 8
-_HERE = "this host "
 
 
-class SystemsPanel(ItemPanel["KnownSystem"]):
+class SystemsPanel(TablePanel["KnownSystem"]):
     """The systems with results, and their prices; this host comes first."""
 
     scope = actions.SYSTEM_LIST
     TITLE = "Systems"
     REACHED_BY = "systems.go_to_systems"
-    HEADED = True
     SEARCH_HINT = "name, processor or instance type"
     ABOUT = (
         "This host and all systems that have results in the store. You can change the prices in prices.toml in your "
@@ -65,15 +52,12 @@ class SystemsPanel(ItemPanel["KnownSystem"]):
         known: KnownSystem
 
     def __init__(self) -> None:
-        super().__init__(DrawnRows(self._row), id="systems")
+        super().__init__(id="systems")
         self.rows.stands_for = self._comparable
         self.show_placeholder(line(Span("Reading the store.", "muted")))
 
-    def heading(self, width: int) -> Line:
-        right = titles(
-            ("cores", _CORES), ("memory", _MEMORY), ("price", _PRICE), ("bricks", _COUNT), ("models", _COUNT)
-        )
-        return (Span(" "), column("system", _name_width(width - 1), "muted"), *right)
+    def columns(self) -> tuple[Column[KnownSystem], ...]:
+        return system_columns(self.items)
 
     def show(self, known: tuple[KnownSystem, ...]) -> None:
         self.show_placeholder(line("No system matches the search."), Hint("{find.clear} shows all.", "muted"))
@@ -107,20 +91,6 @@ class SystemsPanel(ItemPanel["KnownSystem"]):
         system = self.found[index].system
         return ComparableRow(Kind.SYSTEM, system.id, system.id, system.id)
 
-    def _row(self, index: int, width: int) -> Line:
-        known = self.found[index]
-        system = known.system
-        here = _HERE if known.is_host else ""
-        return (
-            *((Span(here, "accent"),) if here else ()),
-            column(system.id, max(8, _name_width(width) - len(here))),
-            number_column(str(system.cores or "-"), _CORES),
-            number_column(gibibytes(system.memory_bytes), _MEMORY),
-            number_column(price_per_hour(known.dollars_per_hour), _PRICE),
-            number_column(f"{known.bricks:,}", _COUNT, "strong"),
-            number_column(f"{known.models:,}", _COUNT),
-        )
-
 
 class SystemPanel(Panel):
     """The facts about one system."""
@@ -140,41 +110,11 @@ class SystemPanel(Panel):
         self._list.move_to(0)
         self._list.remake()
 
-    def _lines(self, width: int) -> Iterable[Line]:
-        return _described(self._known, self._runtimes) if self._known else ()
-
-
-def _name_width(width: int) -> int:
-    return max(12, width - _CORES - _MEMORY - _PRICE - 2 * _COUNT - 1)
-
-
-def _described(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[Line]:
-    system = known.system
-    yield line(Span(system.name, "strong"))
-    yield fact("id", system.id)
-    yield fact("processor", system.cpu or "unknown")
-    if system.instance_type:
-        yield fact("instance", system.instance_type)
-    yield from fact_lines(system.facts)
-    for each in known.peaks:
-        yield fact("at most", f"{speeds(each)}, with {counted(each.threads, 'thread')}")
-    if not known.ways:
-        yield BLANK
-        yield line("Nothing was measured on it yet.")
-        yield Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted").line
-    if known.newest:
-        yield fact("measured", f"last {ago(known.newest)}")
-    for way in known.ways:
-        runtime = runtimes.get(way.runtime)
-        yield BLANK
-        yield line(Span(runtime.name if runtime else way.runtime, "heading"))
-        if runtime is not None:
-            yield fact("framework", f"{runtime.framework} {runtime.version}, Python {runtime.python}")
-            yield fact("threads", f"{runtime.threads}")
-        yield fact("level", way.level.value, Span(f", protocol {way.protocol}", "muted"))
-        yield fact("has", f"{counted(way.pairs, 'brick')} and {counted(way.models, 'model')} end to end")
-        if way.models:
-            yield fact("", f"{counted(way.models, 'model')} end to end")
+    def _lines(self, width: int) -> Iterator[Line]:
+        if self._known is not None:
+            yield from laid_out(system_parts(self._known, self._runtimes), width)
+            if not self._known.ways:
+                yield Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted").line
 
 
 _VERDICT = 8

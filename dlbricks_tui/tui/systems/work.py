@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.estimate.comparison import candidates, names_of, read_prices
+from dlbricks_tui.answers.systems import known_systems
+from dlbricks_tui.estimate.comparison import candidates, read_prices
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.noise import findings
-from dlbricks_tui.store.filters import equal
-from dlbricks_tui.store.selections import OLDEST_FIRST, by_id, combinations
+from dlbricks_tui.store.selections import by_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dlbricks_tui.answers.scope import EstimateOptions
+    from dlbricks_tui.answers.systems import KnownSystem
     from dlbricks_tui.estimate.comparison import Candidate
     from dlbricks_tui.host.noise import Finding
-    from dlbricks_tui.store.records import Peaks, Runtime, System
-    from dlbricks_tui.store.selections import Combination
+    from dlbricks_tui.store.records import Runtime
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class KnownSystem:
-    """A system with its price per hour, if known, the ways in which it has measured, and its peaks."""
-
-    system: System
-    is_host: bool
-    dollars_per_hour: float | None
-    ways: tuple[Combination, ...]
-    peaks: tuple[Peaks, ...] = ()
-    # The time of its newest result; empty without any.
-    newest: str = ""
-
-    @property
-    def bricks(self) -> int:
-        """The number of bricks in contexts that were measured there."""
-        return sum(way.pairs for way in self.ways)
-
-    @property
-    def models(self) -> int:
-        """The number of models that were measured there end to end."""
-        return max((way.models for way in self.ways), default=0)
 
 
 class Systems(NamedTuple):
@@ -58,22 +34,7 @@ def list_systems(session: Session) -> Systems:
     host, prices = fingerprint(), read_prices(session.data.path)
     with session.store.held() as store:
         store.refresh()
-        known = {host.id: host, **by_id(store.systems())}
-        ways, runtimes = combinations(store.select(order=())), by_id(store.runtimes())
-        peaks = store.peaks()
-        newest = {it: found[-1].when for it in known if (found := store.select(equal(system=it), order=OLDEST_FIRST))}
-    listed = (
-        KnownSystem(
-            system,
-            system.id == host.id,
-            prices.of(names_of(system.id, known)),
-            tuple(way for way in ways if way.system == system.id),
-            tuple(each for each in peaks if each.system == system.id),
-            newest.get(system.id, ""),
-        )
-        for system in known.values()
-    )
-    return Systems(tuple(listed), runtimes)
+        return Systems(known_systems(store, prices, host), by_id(store.runtimes()))
 
 
 def examine() -> tuple[Finding, ...]:

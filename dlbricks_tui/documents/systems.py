@@ -1,0 +1,139 @@
+"""The systems with results, the facts about one of them, and the best of them for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.systems import KnownSystem
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Fact,
+    Heading,
+    Kind,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
+from dlbricks_tui.estimate.comparison import Candidate, cheapest, quickest, remarks_on
+from dlbricks_tui.host.peaks import MEMORY
+from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.answers import combination_words, figure_text
+from dlbricks_tui.wording.numbers import counted, gibibytes, partly, price_per_hour, speed, speeds
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.records import Runtime
+
+
+def system_columns(known: Sequence[KnownSystem]) -> tuple[Column[KnownSystem], ...]:
+    """Return the columns of a list of systems; those of their peaks only if one of them has any."""
+    peaks: tuple[Column[KnownSystem], ...] = (
+        Column("gflop/s", lambda it: speed(_highest_arithmetic(it)), is_optional=True),
+        Column("GB/s", lambda it: speed(_highest_bandwidth(it)), is_optional=True),
+    )
+    return (
+        name_column("system", lambda it: f"{'this host ' if it.is_host else ''}{it.system.id}"),
+        Column("processor", lambda it: it.system.cpu or "-", Kind.NAME, is_optional=True),
+        Column("cores", lambda it: str(it.system.cores or "-")),
+        Column("memory", lambda it: gibibytes(it.system.memory_bytes)),
+        # Most stores have no peaks.
+        *(peaks if any(it.peaks for it in known) else ()),
+        Column("price", lambda it: price_per_hour(it.dollars_per_hour)),
+        Column("bricks", lambda it: str(it.bricks), style="strong"),
+        Column("models", lambda it: str(it.models)),
+    )
+
+
+def _highest_arithmetic(it: KnownSystem) -> float | None:
+    return max((value for each in it.peaks for _, value in each.arithmetic), default=None)
+
+
+def _highest_bandwidth(it: KnownSystem) -> float | None:
+    memory = [value for each in it.peaks for level, value in each.bandwidth if level == MEMORY]
+    return max(memory, default=None)
+
+
+def system_parts(known: KnownSystem, runtimes: Mapping[str, Runtime]) -> Iterator[Part]:
+    """Yield the facts about a system, and what was measured there in each way."""
+    system = known.system
+    yield Heading(system.name)
+    yield Fact("id", system.id)
+    yield Fact("processor", system.cpu or "unknown")
+    if system.instance_type:
+        yield Fact("instance", system.instance_type)
+    words = {None: "unknown", True: "yes", False: "no"}
+    for name, value in system.facts:
+        told = words[value] if value is None or isinstance(value, bool) else str(value)
+        yield Fact(name.replace("_", " "), told)
+    for each in known.peaks:
+        yield Fact("at most", f"{speeds(each)}, with {counted(each.threads, 'thread')}")
+    if not known.ways:
+        yield BLANK_LINE
+        yield Sentence("Nothing was measured on it yet.")
+    if known.newest:
+        yield Fact("measured", f"last {ago(known.newest)}")
+    for way in known.ways:
+        runtime = runtimes.get(way.runtime)
+        yield Heading(runtime.name if runtime else way.runtime)
+        if runtime is not None:
+            yield Fact("framework", f"{runtime.framework} {runtime.version}, Python {runtime.python}")
+            yield Fact("threads", f"{runtime.threads}")
+        yield Fact("level", way.level.value, f", protocol {way.protocol}")
+        yield Fact("has", f"{counted(way.pairs, 'brick')} and {counted(way.models, 'model')} end to end")
+
+
+def machine_columns(heading: str, found: Sequence[Candidate]) -> tuple[Column[Candidate], ...]:
+    """Return the columns of models on systems, of which one differs: `heading` is `system` or `model`."""
+    longest_ms = max((it.latency_ms for it in found), default=0.0) or 1.0
+    remarks = {id(it): remark for it, remark in zip(found, remarks_on(found), strict=True)}
+    return (
+        name_column(heading, lambda it: it.estimate.way.system if heading == "system" else it.estimate.estimate.model),
+        Column("latency", latency_text, style=lambda it: "strong" if it.complete else "warn"),
+        bar_column(lambda it: it.latency_ms / longest_ms),
+        Column("$/million", lambda it: "-" if it.dollars_per_million is None else f"{it.dollars_per_million:.2f}"),
+        name_column("by", lambda it: combination_words(it.estimate), "muted"),
+        name_column("remarks", lambda it: remarks[id(it)], "good"),
+    )
+
+
+def comparison_parts(ranked: Mapping[str, Sequence[Candidate]]) -> Iterator[Part]:
+    """Yield one model on several systems, several models on one system, or a grid of both."""
+    compared = tuple(dict.fromkeys(it.estimate.way.system for found in ranked.values() for it in found))
+    if len(ranked) == 1:
+        ((model, found),) = ranked.items()
+        yield Heading(model)
+        yield Table(machine_columns("system", found), found)
+    elif len(compared) == 1:
+        yield Heading(compared[0])
+        everything = sorted((it for found in ranked.values() for it in found), key=lambda it: it.latency_ms)
+        yield Table(machine_columns("model", everything), everything)
+    else:
+        yield Table(_grid_columns(compared), list(ranked.items()))
+
+
+def _grid_columns(compared: Sequence[str]) -> tuple[Column[tuple[str, Sequence[Candidate]]], ...]:
+    def on(system: str) -> Column[tuple[str, Sequence[Candidate]]]:
+        def text(row: tuple[str, Sequence[Candidate]]) -> str:
+            return next((latency_text(it) for it in row[1] if it.estimate.way.system == system), "-")
+
+        return Column(system, text, is_named=True)
+
+    return (
+        name_column("model", lambda row: row[0]),
+        *(on(system) for system in compared),
+        name_column("quickest", lambda row: _system_of(quickest(row[1]))),
+        name_column("cheapest", lambda row: _system_of(cheapest(row[1]))),
+    )
+
+
+def latency_text(it: Candidate) -> str:
+    """Return the answer of a model on a system, or the sum of the layers that were measured there."""
+    predicted = it.estimate.estimate.coverage.predicted > 0
+    return figure_text(it.estimate) or partly(it.latency_ms, part=True, predicted=predicted)
+
+
+def _system_of(found: Candidate | None) -> str:
+    return "-" if found is None else found.estimate.way.system

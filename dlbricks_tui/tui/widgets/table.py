@@ -1,0 +1,54 @@
+"""Panels whose rows are those of a document's table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from dlbricks_tui.documents.layout import TableLayout
+from dlbricks_tui.documents.lines import Line, Span
+from dlbricks_tui.documents.parts import Kind, Table
+from dlbricks_tui.tui.widgets.panel import ItemPanel
+from dlbricks_tui.tui.widgets.rows import DrawnRows, Item
+from dlbricks_tui.wording.text_tables import TextTable
+
+if TYPE_CHECKING:
+    from dlbricks_tui.documents.parts import Column
+
+
+class TablePanel(ItemPanel[Item]):
+    """A list with declared columns: they give its titles, its rows, and the table that is copied."""
+
+    HEADED: ClassVar[bool] = True
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(DrawnRows(self._row), id=id)
+        # The columns in a width, for the items of the moment.
+        self._layout: TableLayout | None = None
+        self._laid_out_for: tuple[Item, ...] = ()
+        self._width = 0
+
+    def columns(self) -> tuple[Column[Any], ...]:
+        """Return the columns for the items of the moment."""
+        raise NotImplementedError
+
+    def heading(self, width: int) -> Line:
+        # The sign of the cursor stands before the rows.
+        return (Span(" "), *self._laid_out(width - 1).heading)
+
+    def as_texts(self) -> TextTable:
+        kept = [it for it in self.columns() if it.kind is not Kind.BAR]
+        return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in self.found])
+
+    def search_changed(self) -> None:
+        self._layout = None
+        super().search_changed()
+        self.heading_changed()
+
+    def _row(self, index: int, width: int) -> Line:
+        return self._laid_out(width).row(index)
+
+    def _laid_out(self, width: int) -> TableLayout:
+        if self._layout is None or self._laid_out_for is not self.found or self._width != width:
+            self._layout = TableLayout(Table(self.columns(), self.found), width)
+            self._laid_out_for, self._width = self.found, width
+        return self._layout
