@@ -149,19 +149,19 @@ class TableLayout:
         kept = [at for at in range(len(columns)) if at not in (*bars, *left_out)]
         left = width - sum(found[at] for at in kept) - len(_GAP) * (len(kept) - 1)
         for at in bars:
-            room = min(_MOST_BAR, left - len(_GAP))
+            room = min(_MOST_BAR, left - len(_GAP)) if self._cells else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
         return _with_shorter_names(found, [at for at, it in enumerate(columns) if it.kind is Kind.NAME], left)
 
 
 def _with_shorter_names(widths: list[int], names: Sequence[int], left: int) -> list[int]:
-    """Return the widths of columns with names shortened, the last ones first, and left out where that is not enough."""
+    """Return the widths of columns with names shortened, the first ones last, and left out where that is not enough."""
     found = list(widths)
-    for at in reversed(names):
-        least = min(_LEAST_NAME, found[at])
-        shortened = min(found[at], max(least, found[at] + left))
-        left, found[at] = left + found[at] - shortened, shortened
+    for some in (names[1:], names[:1]):
+        while left < 0 and (longer := [at for at in some if found[at] > _LEAST_NAME]):
+            found[max(longer, key=lambda at: found[at])] -= 1
+            left += 1
     for at in reversed(names[1:]):
         if left < 0:
             left, found[at] = left + found[at] + len(_GAP), 0
