@@ -1,11 +1,12 @@
 """Trained predictors, and bricks in common with other systems, in files: a look-up need neither train nor compare."""
 
 import json
+import zlib
 from collections.abc import Iterable, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from dlbricks_tui.regular_files import open_regular, read_json
 
 # Files of another format are trained again.
 _FORMAT = 1
-_UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, ArithmeticError, BadZipFile)
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, EOFError, ArithmeticError, BadZipFile, zlib.error)
 
 
 class Trained(NamedTuple):
@@ -61,7 +62,12 @@ def write_trained(path: Path, trained: Trained, state: str = "") -> None:
 def read_trained(path: Path, state: str = "") -> Trained | None:
     """Return the predictor in a file; None if it was trained with other results, or cannot be read."""
     try:
-        with open_regular(path) as file, np.load(file, allow_pickle=False) as arrays:
+        with open_regular(path) as file:
+            content = BytesIO(file.read())
+        # NumPy parses the heads of arrays before it compares their sums, and fails in many ways on damaged ones.
+        if ZipFile(content).testzip() is not None:
+            return None
+        with np.load(content, allow_pickle=False) as arrays:
             about = json.loads(arrays["about"].tobytes())
             if (about["format"], about["state"]) != (_FORMAT, state):
                 return None

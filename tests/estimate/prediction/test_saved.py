@@ -1,12 +1,14 @@
 import gc
 import os
+import pickle
 import sys
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
-from dlbricks_tui.estimate.prediction.saved import Trained, write_trained
+from dlbricks_tui.estimate.prediction.prior import PRIORS
+from dlbricks_tui.estimate.prediction.saved import Trained, read_trained, write_trained
 
 
 def test_a_full_disk_is_an_error_and_no_complaint_on_standard_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +20,19 @@ def test_a_full_disk_is_an_error_and_no_complaint_on_standard_error(monkeypatch:
         write_trained(Path("/dev/full"), Trained(NearestBricks({}, vocabulary, 0.0)))
     gc.collect()
     assert complaints == []
+
+
+@pytest.mark.parametrize("bit", [0, 7])
+def test_a_predictor_with_a_flipped_bit_is_trained_anew(bit: int, tmp_path: Path) -> None:
+    delivered = next(PRIORS.glob("*.npz"))
+    content, damaged = delivered.read_bytes(), tmp_path / "damaged.npz"
+    sound, refused = pickle.dumps(read_trained(delivered)), 0
+    for place in range(100):
+        changed = bytearray(content)
+        changed[len(content) * place // 100] ^= 1 << bit
+        damaged.write_bytes(changed)
+        found = read_trained(damaged)
+        # A few bits are those of dates.
+        assert found is None or pickle.dumps(found) == sound
+        refused += found is None
+    assert refused > 90
