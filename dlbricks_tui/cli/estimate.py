@@ -39,7 +39,7 @@ from dlbricks_tui.cli.options import (
     given_options,
     names,
 )
-from dlbricks_tui.cli.output import data_console, narrate, worded, write_lines
+from dlbricks_tui.cli.output import narrate, worded, write_lines
 from dlbricks_tui.cli.parser import (
     MOST_BOUND_MS,
     MOST_SHOWN,
@@ -252,13 +252,14 @@ def _judge(estimator: Estimator, sources: Sequence[ModelSource], output: str) ->
 
 
 def _score(estimator: Estimator, sources: Sequence[ModelSource], output: str) -> int:
-    from dlbricks_tui.wording.scores import NOTHING_TO_SCORE, score_lines
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
 
     found = estimator.scores(sources, estimator.scope_of(sources)) if sources else []
     if output != "text":
         write_documents([score_document(way, score) for way, score in found], output)
     elif found:
-        write_lines(score_lines([score for _, score in found], data_console().width))
+        show_parts(score_parts([score for _, score in found]))
     if found:
         return Status.DONE
     narrate(NOTHING_TO_SCORE)

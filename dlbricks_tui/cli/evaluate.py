@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 from dlbricks_tui.answers.checks.checking import MOST_PROCESSES
 from dlbricks_tui.cli.options import share
 from dlbricks_tui.cli.output import (
-    data_console,
     narrate,
     narrate_once,
     narrate_some,
     narration_console,
     write,
     write_json,
-    write_lines,
 )
 from dlbricks_tui.cli.parser import (
     Parser,
@@ -156,12 +154,13 @@ def _carry_out(args: argparse.Namespace) -> int:
         write_json(result)
     elif not result.refused:
         # Loaded here: the JSON document needs no tables.
-        from dlbricks_tui.cli.evaluate_view import comparison_view, results_view
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.evaluation import comparison_parts, results_parts
+        from dlbricks_tui.documents.parts import BLANK_LINE
 
-        width = data_console().width
-        write_lines(results_view(result, width))
+        show_parts(results_parts(result))
         if result.comparison is not None:
-            write_lines(["", *comparison_view(result, options.by, width)])
+            show_parts([BLANK_LINE, *comparison_parts(result, options.by)])
     return _conclude(result, checked)
 
 

@@ -105,9 +105,9 @@ class TableLayout:
         self._cells = [[str(it.cell(row)) for it in table.columns if it.kind is not Kind.BAR] for row in table.rows]
         needed, left_out = self._needed(), list[int]()
         self._widths = self._fitted(needed, width)
-        first = next((at for at, it in enumerate(table.columns) if it.kind is Kind.NAME), None)
+        names = [at for at, it in enumerate(table.columns) if it.kind is Kind.NAME and not it.is_optional]
         optional = [at for at, it in enumerate(table.columns) if it.is_optional]
-        while first is not None and optional and self._widths[first] < min(needed[first], _READABLE_NAME):
+        while optional and any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names):
             left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
 

@@ -75,7 +75,7 @@ class Column(Generic[Row]):
     cell: Callable[[Row], Any]
     kind: Kind = Kind.NUMBER
     style: str | Callable[[Row], str] = "text"
-    # True if it is left out where the first column of names has too little room; the first such column goes first.
+    # True if it is left out where names have too little room; the first such column goes first.
     is_optional: bool = False
     # True if the title is a name, which stays as it is where others are capitals.
     is_named: bool = False

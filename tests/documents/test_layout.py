@@ -9,6 +9,7 @@ from dlbricks_tui.documents.lines import width_of
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
+    Fact,
     Figure,
     Figures,
     Heading,
@@ -94,3 +95,9 @@ def test_rows_are_as_wide_as_their_titles_and_fit(rows: list[tuple[str, str, flo
     layout = TableLayout(Table(TABLE.columns, rows), width)
     widths = {width_of(layout.row(index)) for index in range(len(rows))} | {width_of(layout.heading)}
     assert len(widths) == 1 and widths.pop() <= width
+
+
+def test_control_codes_in_texts_are_spelled_out() -> None:
+    name = "a\x1b[31mb"
+    parts = Heading(name), Sentence(name), Fact(name, name), Figures((Figure(name, name),))
+    assert "\x1b" not in "".join(texts(60, *parts, Table((name_column(name, str),), [name])))

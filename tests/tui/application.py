@@ -60,7 +60,8 @@ def small_library(folder: Path) -> Path:
     entries = json.loads((SAMPLE_MODELS / "manifest.json").read_text())["models"]
     kept = [entry for entry in entries if entry["name"] in LIBRARY]
     for entry in kept:
-        entry |= {key: str(SAMPLE_MODELS / entry[key]) for key in ("file", "types") if key in entry}
+        for part in (entry, entry.get("onnx", {})):
+            part |= {key: str(SAMPLE_MODELS / part[key]) for key in ("file", "types") if key in part}
     folder.mkdir(parents=True)
     (folder / "manifest.json").write_text(json.dumps({"models": kept}))
     return folder

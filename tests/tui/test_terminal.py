@@ -156,7 +156,7 @@ def napping(tmp_path: Path) -> Iterator[DataFolder]:
     """A data folder with a slow runtime that computes nothing; its runs end with the test."""
     data = DataFolder(tmp_path / "data")
     interpreter = tmp_path / "napping"
-    interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.02 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
+    interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.003 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
     interpreter.chmod(0o755)
     Registry(data.path).add(str(interpreter), name="napping")
     yield data

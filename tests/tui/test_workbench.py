@@ -483,7 +483,7 @@ async def test_without_mxnet_the_welcome_box_starts_a_run_by_onnx_runtime(
 ) -> None:
     started: list[RunFolder] = []
     monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
-    async with running(DlbricksApp(Session(new))) as pilot:
+    async with running(DlbricksApp(Session(new, small_library(new.path / "samples")))) as pilot:
         assert "measure squeezenet1.1" in screen_text(pilot)
         await press(pilot, "enter")
         (run,) = [read_request(folder.request_file) for folder in started]

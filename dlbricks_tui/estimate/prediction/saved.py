@@ -63,11 +63,11 @@ def read_trained(path: Path, state: str = "") -> Trained | None:
     """Return the predictor in a file; None if it was trained with other results, or cannot be read."""
     try:
         with open_regular(path) as file:
-            content = BytesIO(file.read())
+            content = file.read()
         # NumPy parses the heads of arrays before it compares their sums, and fails in many ways on damaged ones.
-        if ZipFile(content).testzip() is not None:
+        if ZipFile(BytesIO(content)).testzip() is not None:
             return None
-        with np.load(content, allow_pickle=False) as arrays:
+        with np.load(BytesIO(content), allow_pickle=False) as arrays:
             about = json.loads(arrays["about"].tobytes())
             if (about["format"], about["state"]) != (_FORMAT, state):
                 return None

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.scores import score_parts
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.widgets.text import TextView
-from dlbricks_tui.wording.scores import score_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -43,5 +44,4 @@ class ScoresScreen(TextDialog[None]):
             yield line(Span("Predicting the models without their own results.", "muted"))
             return
         width = self.query_one(TextView).scrollable_content_region.width
-        for text in score_lines(self._found, width):
-            yield line(text)
+        yield from laid_out(score_parts(self._found), width)

@@ -26,7 +26,9 @@ def test_a_full_disk_is_an_error_and_no_complaint_on_standard_error(monkeypatch:
 def test_a_predictor_with_a_flipped_bit_is_trained_anew(bit: int, tmp_path: Path) -> None:
     delivered = next(PRIORS.glob("*.npz"))
     content, damaged = delivered.read_bytes(), tmp_path / "damaged.npz"
-    sound, refused = pickle.dumps(read_trained(delivered)), 0
+    trained, refused = read_trained(delivered), 0
+    assert trained is not None
+    sound = pickle.dumps(trained)
     for place in range(100):
         changed = bytearray(content)
         changed[len(content) * place // 100] ^= 1 << bit
