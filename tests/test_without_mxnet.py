@@ -82,6 +82,7 @@ def test_the_tour_prints_estimates_of_two_models(python_without_mxnet: Path, tmp
     assert "onnxruntime" in ran.stdout
 
 
+@pytest.mark.soak
 def test_a_suite_of_an_onnx_model_is_measured_without_mxnet(dlbricks: Command, tmp_path: Path) -> None:
     mine, decoy = (saved(tmp_path, network(widths, name), name) for widths, name in (((8,), "mine"), ((6,), "decoy")))
     suite, results = str(tmp_path / "suite.dlbricks"), str(tmp_path / "results.json")

@@ -134,6 +134,7 @@ def test_a_brick_that_crashes_the_real_framework_fails_alone_and_is_named(
     assert len(contents.measurements) == state.bricks.measured
 
 
+@pytest.mark.soak
 def test_a_brick_that_crashes_mxnet_fails_alone_however_short_the_limits_are(model: Path, tmp_path: Path) -> None:
     network = Network()
     whole_numbers = network.add("Cast", "cast", network.relu("relu", "data"), dtype="int32")

@@ -227,8 +227,16 @@ def test_the_last_event_is_written_before_the_state_changes(site: Site) -> None:
     assert not folder.state().active
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
+@pytest.mark.parametrize(
+    ("victims", "kills"),
+    # The other victims are killed by the long tests.
+    [
+        (("worker",), 2),
+        (("viewer", "run", "worker"), 2),
+        *(pytest.param(victims, 10, marks=pytest.mark.soak) for victims in VICTIMS),
+    ],
+    ids=str,
+)
 def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(
     site: Site, victims: tuple[str, ...], kills: int
 ) -> None:

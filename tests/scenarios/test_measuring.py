@@ -256,6 +256,7 @@ def test_the_tests_of_a_cancelled_search_are_stored_as_tests_at_their_rates(host
 
 
 @pytest.mark.usefixtures("large_steps")
+@pytest.mark.usefixtures("large_steps")
 def test_the_tests_of_a_search_that_fails_are_stored(host: Host) -> None:
     def kill(message: LoadMessage) -> None:
         if isinstance(message, LoadTestStarted) and message.number == 2:
@@ -289,6 +290,7 @@ def test_the_batch_sizes_before_a_cancelled_one_are_stored_as_no_answer_to_the_s
     assert record.reasons == ("the measurement ended before it tested batch size 2, 4",)
 
 
+@pytest.mark.soak
 @pytest.mark.usefixtures("large_steps")
 def test_tests_that_cannot_be_stored_are_told_with_the_reason_why_the_search_ended(
     host: Host, monkeypatch: pytest.MonkeyPatch

@@ -78,7 +78,7 @@ def test_the_command_names_the_interpreter_of_the_host(folder: str, begin: str) 
         ('echo \'dlbricks-fleet: {"fault": "no space"}\'', LinkState.LOST, "its worker does not start: no space"),
         ("echo 'dlbricks-fleet: {'", LinkState.LOST, "something else than settings"),
         ("echo 'Segmentation fault' >&2; exit 139", LinkState.LOST, "its worker does not start: Segmentation fault"),
-        ("yes", LinkState.LOST, "something else than settings"),
+        pytest.param("yes", LinkState.LOST, "something else than settings", marks=pytest.mark.soak),
     ],
 )
 def test_a_worker_that_cannot_start_is_told_in_one_line(
