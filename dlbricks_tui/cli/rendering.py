@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan"}
 
 
-def show_parts(parts: Iterable[Part]) -> None:
-    """Write a document to standard output."""
+def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
+    """Write a document to standard output, in at most so many columns."""
     console = data_console()
-    lines = laid_out(parts, console.width, ASCII if console.options.ascii_only else TEXT)
+    width = min(console.width, widest or console.width)
+    lines = laid_out(parts, width, ASCII if console.options.ascii_only else TEXT)
     show(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans), no_wrap=True) for spans in lines))

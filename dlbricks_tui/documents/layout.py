@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, fact, line, width_of, wrapped
-from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Sentence, Table
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, names_in, width_of, wrapped
+from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Names, Sentence, Table
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Column, Part
 
 _GAP = "  "
+_INDENT = "    "
 # Names are shortened to the first; shorter ones than the second cost the optional columns.
 _LEAST_NAME, _READABLE_NAME = 8, 24
 _LEAST_BAR, _MOST_BAR = 6, 28
@@ -45,22 +46,28 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from wrapped(line(Span(text, "heading")), width)
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
-            case Fact(name, text, remark):
-                yield from wrapped(line(*fact(name, text), *[Span(remark, "muted")][: len(remark)]), width)
-            case Figures(rows):
-                yield from _figure_lines(rows, width, look)
+            case Fact(name, text, remark, style):
+                yield from wrapped(line(*fact(name, Span(text, style)), *[Span(remark, "muted")][: len(remark)]), width)
+            case Names(names):
+                yield line(names_in(names, width))
+            case Figures():
+                yield from _figure_lines(part, width, look)
             case Table():
                 yield from table_lines(part, width, look)
         is_first = False
 
 
-def _figure_lines(rows: Sequence[Figure], width: int, look: Look) -> Iterator[Line]:
-    """Yield a line for each figure: its name, its value, a bar where there is room, and the first remark that fits."""
+def _figure_lines(figures: Figures, width: int, look: Look) -> Iterator[Line]:
+    """Yield a line for each figure: its name, its value, a bar where there is room, and the first remark that fits.
+
+    A remark without room stands in lines of its own.
+    """
+    rows = figures.rows
     names, values = max(len(it.name) for it in rows), max(len(it.text) for it in rows)
     left = width - names - values - len(_GAP)
-    remarks = [_fitting(it.remarks, left - len(_GAP)) for it in rows]
+    remarks = [next((each for each in it.remarks if len(each) <= left - len(_GAP)), "") for it in rows]
     room = left - 2 * len(_GAP) - max(map(len, remarks))
-    bars = min(_MOST_BAR, room) if room >= _LEAST_BAR else 0
+    bars = min(_MOST_BAR, room) if figures.has_bars and room >= _LEAST_BAR else 0
     longest = max((max(it.value, it.high or 0.0) for it in rows), default=0.0)
     for it, remark in zip(rows, remarks, strict=True):
         drawn = (Span(_GAP), *_interval_bar(it, longest, bars, look)) if bars and longest > 0 else ()
@@ -70,11 +77,8 @@ def _figure_lines(rows: Sequence[Figure], width: int, look: Look) -> Iterator[Li
             *drawn,
             *((Span(_GAP), Span(remark, it.style)) if remark else ()),
         )
-
-
-def _fitting(remarks: Sequence[str], width: int) -> str:
-    """Return the first remark that fits; the end of the last one is cut."""
-    return next((it for it in remarks if len(it) <= width), cut(remarks[-1], width) if remarks else "")
+        if it.remarks and not remark:
+            yield from wrapped(line(Span(f"{_GAP}{it.remarks[-1]}", it.style)), width)
 
 
 def _interval_bar(it: Figure, longest: float, width: int, look: Look) -> Line:
@@ -130,6 +134,8 @@ class TableLayout:
     def _cell(self, it: Column[Any], row: Any, texts: Iterator[str], width: int) -> Span | None:
         style = it.style(row) if callable(it.style) else it.style
         text = bar(it.cell(row), width, self._look.full, self._look.parts) if it.kind is Kind.BAR else next(texts)
+        if it.shortened is not None and width < width_of([Span(text)]):
+            text = it.shortened(text, width)
         return column(text, width, style, right=it.kind is Kind.NUMBER) if width else None
 
     def _needed(self) -> list[int]:
@@ -152,13 +158,14 @@ class TableLayout:
             room = min(_MOST_BAR, left - len(_GAP)) if self._cells else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
-        return _with_shorter_names(found, [at for at, it in enumerate(columns) if it.kind is Kind.NAME], left)
+        names = [at for at, it in enumerate(columns) if it.kind is Kind.NAME]
+        return _with_shorter_names(found, names, left, [at for at in names[:1] if columns[at].shortened is None])
 
 
-def _with_shorter_names(widths: list[int], names: Sequence[int], left: int) -> list[int]:
-    """Return the widths of columns with names shortened, the first ones last, and left out where that is not enough."""
+def _with_shorter_names(widths: list[int], names: Sequence[int], left: int, last: Sequence[int]) -> list[int]:
+    """Return the widths of columns with names shortened, some last, and left out where that is not enough."""
     found = list(widths)
-    for some in (names[1:], names[:1]):
+    for some in ([at for at in names if at not in last], last):
         while left < 0 and (longer := [at for at in some if found[at] > _LEAST_NAME]):
             found[max(longer, key=lambda at: found[at])] -= 1
             left += 1
@@ -179,8 +186,10 @@ def _joined(spans: Iterable[Span]) -> Line:
 
 
 def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[Line]:
-    """Yield the titles of a table, and a line for each row."""
+    """Yield the titles of a table, and a line for each row, with its details below."""
     layout = TableLayout(table, width, look)
     yield layout.heading
-    for index in range(len(table.rows)):
+    for index, row in enumerate(table.rows):
         yield layout.row(index)
+        details = () if table.details is None else table.details(row)
+        yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))

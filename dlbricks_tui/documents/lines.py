@@ -63,6 +63,18 @@ def cut_start(text: str, width: int) -> str:
     return ELLIPSIS + _beginning(text[::-1], width - 1)[::-1] if width > 0 else ""
 
 
+def names_in(names: Sequence[str], width: int) -> str:
+    """Return as many names as fit, and the number of the others; of a longer name the end."""
+    # A name and its comma take three cells at least.
+    for count in range(min(len(names), width // 3 + 1), 0, -1):
+        left = len(names) - count
+        text = ", ".join(map(printable, names[:count])) + (f" and {left:,} more" if left else "")
+        if cell_len(text) <= width:
+            return text
+    more = f" +{len(names) - 1:,}" if len(names) > 1 else ""
+    return cut_start(names[0], width - len(more)) + more
+
+
 def fitted(spans: Line, width: int) -> Line:
     """Return the escaped line in exactly `width` cells."""
     spans = spelled(spans)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -35,6 +35,15 @@ class Fact:
     name: str
     text: str
     remark: str = ""
+    # Of the value.
+    style: str = "text"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Names in one line: as many as fit, and the number of the others."""
+
+    names: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +55,7 @@ class Figure:
     value: float = -1.0
     low: float | None = None
     high: float | None = None
-    # The first remark that fits is shown.
+    # The first remark that fits is shown; the last one stands below if none does.
     remarks: tuple[str, ...] = ()
     # Of the remark.
     style: str = "muted"
@@ -57,6 +66,7 @@ class Figures:
     """Values below one another, whose bars have one scale."""
 
     rows: tuple[Figure, ...]
+    has_bars: bool = True
 
 
 class Kind(Enum):
@@ -79,6 +89,8 @@ class Column(Generic[Row]):
     is_optional: bool = False
     # True if the title is a name, which stays as it is where others are capitals.
     is_named: bool = False
+    # Returns a cell in fewer characters; without it the beginning is kept, and the first names are shortened last.
+    shortened: Callable[[str, int], str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +99,11 @@ class Table(Generic[Row]):
 
     columns: tuple[Column[Row], ...]
     rows: Sequence[Row]
+    # What stands below a row, indented; a list leaves it out.
+    details: Callable[[Row], Iterable[Part]] | None = None
 
 
-Part = Heading | Sentence | Fact | Figures | Table[Any]
+Part = Heading | Sentence | Fact | Names | Figures | Table[Any]
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:

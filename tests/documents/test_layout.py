@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
-from dlbricks_tui.documents.lines import width_of
+from dlbricks_tui.documents.lines import cut_start, width_of
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -13,6 +13,8 @@ from dlbricks_tui.documents.parts import (
     Figure,
     Figures,
     Heading,
+    Kind,
+    Names,
     Part,
     Sentence,
     Table,
@@ -54,7 +56,11 @@ def test_figures_have_bars_with_intervals_and_the_remark_that_fits() -> None:
         f"parallel    3.252 ms  {'█' * 13}▍{' ' * 14}  2.00 times as fast",
         "call            0 ms",
     ]
-    assert texts(36, FIGURES)[:2] == ["sequential  6.504 ms  6.193 to 6.815", "parallel    3.252 ms  2.00 times as…"]
+    assert texts(36, FIGURES)[:3] == [
+        "sequential  6.504 ms  6.193 to 6.815",
+        "parallel    3.252 ms",
+        "  2.00 times as fast",
+    ]
     assert texts(80, FIGURES, look=ASCII)[0] == f"sequential  6.504 ms  {'#' * 25}++.  95 %: 6.193 to 6.815 ms"
 
 
@@ -80,6 +86,26 @@ def test_an_optional_column_goes_before_the_first_names_are_shortened() -> None:
     long = Table(columns, ["conv 3x3 256 > batch norm > relu"])
     assert texts(31, long)[1] == "conv 3x3 256 > batch no…  100 %"
     assert texts(30, long)[1] == "conv 3x3 256 > batch norm > r…"
+
+
+def test_details_stand_below_their_row_and_keep_to_the_width() -> None:
+    columns = (name_column("layer", str),)
+    table = Table(columns, ["conv", "pool"], lambda it: [Sentence(f"why {it} is slow")] * (it == "conv"))
+    assert texts(15, table) == ["layer", "conv", "    why conv is", "    slow", "pool"]
+
+
+def test_first_names_with_a_way_to_be_shortened_leave_room_for_others() -> None:
+    name = "a name of 20 letters"
+    plain, short = name_column("layer", str), Column("layer", str, Kind.NAME, shortened=cut_start)
+    assert texts(30, Table((plain, plain), [name]))[1] == f"{name}  a name …"
+    assert texts(30, Table((short, plain), [name]))[1] == "…of 20 letters  a name of 20 …"
+
+
+def test_names_in_a_line_are_as_many_as_fit() -> None:
+    assert texts(14, Names(["one", "two", "three"])) == ["one and 2 more"]
+    assert texts(15, Names(["one", "two", "six"])) == ["one, two, six"]
+    assert texts(16, Names(["stage1/block2/convolution", "other"])) == ["…/convolution +1"]
+    assert texts(16, Names(["stage1/block2/convolution"])) == ["…ck2/convolution"]
 
 
 def test_a_table_without_rows_has_its_titles() -> None:

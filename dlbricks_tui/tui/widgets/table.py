@@ -31,12 +31,22 @@ class TablePanel(ItemPanel[Item]):
         """Return the columns for the items of the moment."""
         raise NotImplementedError
 
+    def copied_columns(self) -> tuple[Column[Any], ...]:
+        """Return the columns of a copy."""
+        return self.columns()
+
+    def columns_changed(self) -> None:
+        """Draw the same items with other cells."""
+        self._layout = None
+        self.rows.refresh()
+        self.heading_changed()
+
     def heading(self, width: int) -> Line:
         # The sign of the cursor stands before the rows.
         return (Span(" "), *self._laid_out(width - 1).heading)
 
     def as_texts(self) -> TextTable:
-        kept = [it for it in self.columns() if it.kind is not Kind.BAR]
+        kept = [it for it in self.copied_columns() if it.kind is not Kind.BAR]
         return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in self.found])
 
     def search_changed(self) -> None:
