@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from dlbricks_tui.analysis.onednn import REORDER, RanPrimitive, ran_primitive
 from dlbricks_tui.bricks.convolutions import is_convolution
@@ -54,6 +55,14 @@ class LayerKernel:
     refusals: tuple[str, ...] = ()
     # True if the reasons follow from the shapes, and the runtime does not tell them.
     is_derived: bool = False
+
+
+class TimedKernel(NamedTuple):
+    """The kernel of a layer, the name of the layer, and its time in an inference."""
+
+    kernel: LayerKernel
+    name: str
+    latency_ms: float
 
 
 def explain(

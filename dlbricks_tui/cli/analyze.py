@@ -1,14 +1,17 @@
 """`dlbricks analyze`: how fast models could be, where their time goes, and what changes would gain."""
 
+from __future__ import annotations
+
 import argparse
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.kernels import KernelsError
+from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
 from dlbricks_tui.analysis.what_if import WhatIfKind
 from dlbricks_tui.answers.analysis.analysing import Analyser, Analysis, MissingPart
-from dlbricks_tui.answers.analysis.results import groups_by_loss, model_analysis, model_row
+from dlbricks_tui.answers.analysis.results import model_analysis, model_row
 from dlbricks_tui.answers.opening import library
 from dlbricks_tui.bricks.programs import ProgramError
 from dlbricks_tui.cli.analyze_graphs import add_graph_options, show_written_tree, write_graph_files
@@ -39,18 +42,10 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.report.analysis_rows import csv_rows
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.runtime import MOST_THREADS
-from dlbricks_tui.wording.analysis import (
-    bound_lines,
-    execution_line,
-    gap_lines,
-    headline,
-    missing_line,
-    uneven_lines,
-)
-from dlbricks_tui.wording.analysis_tables import table_lines
-from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines
-from dlbricks_tui.wording.layers import layer_lines
-from dlbricks_tui.wording.what_ifs import what_if_lines
+from dlbricks_tui.wording.numbers import names_of
+
+if TYPE_CHECKING:
+    from dlbricks_tui.documents.pictures import Plot
 
 _WIDEST = 120
 # The picture, its legend and its sentence fit on one screen of 24 lines.
@@ -151,20 +146,34 @@ def analyze_models(args: argparse.Namespace) -> int:
         write_json([model_analysis(it, its) for it, its in zip(found, kernels, strict=True)])
     elif args.csv:
         write_csv(csv_rows([model_row(it) for it in found]))
-    elif len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
-        write_lines(table_lines([model_row(it) for it in found], _width()))
     else:
-        for place, each in enumerate(found):
-            write_lines([*([""] if place else []), *_lines(each, args.layers)])
-            if kernels[place]:
-                write_lines(["", *kernel_lines(kernels[place], _width())])
-            if args.roofline:
-                write_lines(["", *_roofline(each)])
-            if args.tree:
-                show_written_tree(each, cutting_of(args))
+        _show(args, found, kernels)
     _narrate_missing(found)
     complete = all(it.best is not None for it in found) and (not args.kernels or all(kernels))
     return measured if complete and found else Status.DONE_WITH_FAILURES
+
+
+def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence[Sequence[TimedKernel]]) -> None:
+    # Loaded here: the other formats need no tables.
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.analyses import analyses_parts
+    from dlbricks_tui.documents.analysis import AnalysisDocument
+    from dlbricks_tui.documents.kernels import kernels_table
+    from dlbricks_tui.documents.parts import BLANK_LINE
+
+    if len({it.source.name for it in found}) > 1 and not (args.layers or args.kernels or args.roofline or args.tree):
+        show_parts(analyses_parts([model_row(it) for it in found]), _WIDEST)
+        return
+    for place, each in enumerate(found):
+        one = AnalysisDocument(each)
+        show_parts([BLANK_LINE] if place else [])
+        show_parts(one.whole(with_layers=args.layers), _WIDEST)
+        if kernels[place]:
+            show_parts([BLANK_LINE, kernels_table(kernels[place])], _WIDEST)
+        if args.roofline:
+            write_lines(["", *_roofline(one.roofline)])
+        if args.tree:
+            show_written_tree(each, cutting_of(args))
 
 
 def _narrate_missing(found: Sequence[Analysis]) -> None:
@@ -176,7 +185,10 @@ def _narrate_missing(found: Sequence[Analysis]) -> None:
     together: dict[tuple[str, ...], list[MissingPart]] = {}
     for it, models in lacking.items():
         together.setdefault(tuple(dict.fromkeys(models)), []).append(it)
-    lines = [missing_line(models, [(it.what, it.command) for it in held]) for models, held in together.items()]
+    lines = []
+    for named, held in together.items():
+        told = "; ".join(f"{it.what}: `{it.command}`" for it in held)
+        lines.append(f"{names_of(named)} {'lacks' if len(named) == 1 else 'lack'} {told}")
     narrate_some(lines, "models that lack something")
 
 
@@ -208,31 +220,12 @@ def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
         return ()
 
 
-def _width() -> int:
-    return min(_WIDEST, data_console().width)
-
-
-def _roofline(found: Analysis) -> Sequence[str]:
-    if found.roof is None:
+def _roofline(plot: Plot | None) -> Sequence[str]:
+    if plot is None:
         return ["no roofline: the peaks of the system are not known for this number of threads and precision"]
     # Loaded here: an analysis without it draws nothing.
     from dlbricks_tui.cli.drawing import plot_lines
-    from dlbricks_tui.documents.roofline import roofline_plot
 
-    plot = roofline_plot(found.points, found.baseline.graph, found.roof)
-    said = textwrap.wrap(plot.says, _width())
-    return [*plot_lines(data_console(), _WIDEST, _PICTURE_LINES - len(said), plot), *said]
-
-
-def _lines(found: Analysis, with_layers: bool) -> Sequence[str]:
-    width = _width()
-    lines = [headline(found.source.name, found.baseline, found.best, found.over_best), execution_line(found.baseline)]
-    lines += ["", *bound_lines(found.baseline, found.best, found.roofline_ms, busy_peaks=found.lacks_peaks)]
-    if found.gap is not None and found.best is not None:
-        lines += uneven_lines(found.baseline, found.best)
-        lines += ["", *gap_lines(found.gap, found.best, width)]
-    proofs = {name: proof.with_interval for name, proof in found.proofs.items()}
-    lines += ["", *what_if_lines(found.what_ifs, proofs.get, width)]
-    if with_layers:
-        lines += ["", *layer_lines(groups_by_loss(found), width)]
-    return lines
+    console = data_console()
+    said = textwrap.wrap(plot.says, min(_WIDEST, console.width))
+    return [*plot_lines(console, _WIDEST, _PICTURE_LINES - len(said), plot), *said]

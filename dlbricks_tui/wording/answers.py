@@ -9,7 +9,8 @@ from dlbricks_tui.wording.ages import age_words
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, part_of, rough_range
 
 if TYPE_CHECKING:
-    from dlbricks_tui.estimate.system_estimate import SystemEstimate
+    from dlbricks_tui.estimate.system_estimate import SystemEstimate, Way
+    from dlbricks_tui.runtime.variant import Variant
 
 
 def figure_number(one: SystemEstimate) -> str:
@@ -37,6 +38,11 @@ def combination_words(one: SystemEstimate) -> str:
     usual = framework, threads_in_words(variant.threads), batch_in_words(variant.batch_size)
     unusual = [variant.precision.in_words] if variant.precision.is_unchecked else []
     return ", ".join([*filter(None, usual), *unusual, *variant.kernels.words])
+
+
+def way_line(way: Way, variant: Variant) -> str:
+    """Return the system, the runtime, the level and the variant of an execution."""
+    return f"{way.system}, {way.runtime.partition(' ')[0]}, {way.level.value} layers, {variant.in_words}"
 
 
 def origin_words(one: SystemEstimate) -> str:

@@ -90,13 +90,6 @@ def justified(columns: Sequence[Column[Row]], rows: Sequence[Sequence[str]]) -> 
     ]
 
 
-def names_and_numbers(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of cells as lines: a name at the left of each, and numbers at its right."""
-    _, *numbers = rows[0]
-    columns: list[Column[object]] = [Column("", str, holds_names=True), *(Column("", str) for _ in numbers)]
-    return justified(columns, rows)
-
-
 def or_dash(written: Callable[[float], str], value: float | None) -> str:
     """Return a number as a cell; a dash if there is none."""
     return "-" if value is None else written(value)

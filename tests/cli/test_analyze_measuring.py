@@ -20,11 +20,11 @@ from dlbricks_tui.answers.analysis import lacking
 from dlbricks_tui.answers.analysis.proving import ProvingError, asked_what_ifs
 from dlbricks_tui.cli.analyze_measuring import ProofNarration
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.documents.what_ifs import interval_of
 from dlbricks_tui.host import peaks
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, Proof
-from dlbricks_tui.wording.what_ifs import interval_of
 from tests.models.onnx_models import saved, small
 from tests.store.samples import system
 

@@ -9,7 +9,6 @@ import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.answers import scope
-from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
@@ -77,35 +76,19 @@ async def test_the_screen_is_readable_without_colours(
         check(pilot.app, "analysis-no-color")
 
 
-async def test_the_bounds_show_the_latencies_the_gap_and_a_command_for_what_is_missing(faster: DataFolder) -> None:
+async def test_a_command_for_what_is_missing_is_copied_from_the_bounds(faster: DataFolder) -> None:
     async with analysis_screen(faster, NARROW) as pilot:
-        shown = screen_text(pilot)
-        assert f"{MODEL}: " in shown and "1.36 times the best measured" in shown
-        said = " ".join(shown.replace("┃", " ").split())
-        assert "The best measured takes 11.49 ms; above it are slower layers 3.830 ms, unexplained 0.338 ms." in said
-        assert "█ best measured   ▓ slower layers   ▚ unexplained" in shown
-        assert re.search(r"measured end to end ┤█+▓+▚* 15\.66 ms", shown)
         await press(pilot, "G", "y")
-        assert not faster.copied.exists()
-        shown = screen_text(pilot)
-        for words in ("Gap to the best: ", "# slower layers", "? unexplained"):
-            assert words in shown
+        assert not faster.copied.exists() and "? unexplained" in screen_text(pilot)
         await press(pilot, "g", "y")
         assert faster.copied.read_text() == "dlbricks doctor --peaks --threads 2"
 
 
-async def test_the_head_names_the_change_that_gains_most(faster: DataFolder) -> None:
-    async with analysis_screen(faster, NARROW) as pilot:
-        assert re.search(r"Largest gain: parallel-2, \+4\d\.\d % \(", screen_text(pilot))
-
-
-async def test_what_ifs_show_their_gains_and_can_be_searched_sorted_and_copied(faster: DataFolder) -> None:
+async def test_what_ifs_can_be_searched_sorted_and_copied(faster: DataFolder) -> None:
     async with analysis_screen(faster, NARROW) as pilot:
         await press(pilot, "2")
         panel = pilot.app.screen.query_one(WhatIfsPanel)
         assert [it.what_if.id for it in panel.found] == ["parallel-2", "threads-1"]
-        (row,) = [line for line in screen_text(pilot).splitlines() if "threads-1  " in line]
-        assert re.search(r"\+25\.0 % +\+2\d to \+2\d +-", row)
         await press(pilot, "slash", '"OMP threads-1"', "enter", "y")
         assert [it.what_if.id for it in panel.found] == ["threads-1"]
         assert faster.copied.read_text() == "OMP_NUM_THREADS=1"
@@ -113,22 +96,12 @@ async def test_what_ifs_show_their_gains_and_can_be_searched_sorted_and_copied(f
         assert "What-ifs 2, by gain" in screen_text(pilot)
 
 
-async def test_the_change_of_the_selected_what_if_says_how_which_layers_and_how_far_to_trust_it(
-    faster: DataFolder,
-) -> None:
+async def test_a_panel_shows_the_change_of_the_selected_what_if(faster: DataFolder) -> None:
     async with analysis_screen(faster, WIDE) as pilot:
         await press(pilot, "2", "j")
         assert "The change: threads-1" in screen_text(pilot)
         await press(pilot, "k", "enter")
         assert isinstance(pilot.app.focused, LineRows)
-        shown = screen_text(pilot)
-        for words in (
-            "MXNET_CPU_WORKER_NTHREADS=2",
-            "Layers responsible",
-            f"{MODEL}_conv",
-            "side by side they compete",
-        ):
-            assert words in shown
         await press(pilot, "y")
         assert faster.copied.read_text() == "MXNET_CPU_WORKER_NTHREADS=2 OMP_NUM_THREADS=1"
 
@@ -174,24 +147,6 @@ async def test_the_roofline_is_readable_in_a_narrow_terminal(one_host: None, fas
         await press(pilot, "escape", "4")
         # The same picture stands above the layers.
         assert "GFLOP/s by FLOP/byte" in screen_text(pilot)
-
-
-async def test_what_ifs_are_drawn_with_their_intervals_and_proofs(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with analysis_screen(faster, NARROW) as pilot:
-        await press(pilot, "2")
-        shown = screen_text(pilot)
-        assert re.search(r"parallel-2 ┤ +│ +-*o-* +\+43\.6 %", shown)
-        assert "2 of 2 changes save time; largest gain: parallel-2" in shown
-        screen = pilot.app.screen
-        assert isinstance(screen, AnalysisScreen) and screen._view is not None
-        proved = MeasuredGain(12.6, -0.1, (-0.12, -0.08), 11.5, "2026-01-01T00:00:00+00:00")
-        screen._what_ifs.show(screen._view.with_proof("parallel-2", proved).changes)
-        await press(pilot)
-        shown = screen_text(pilot)
-        assert "# proved" in shown and re.search(r"parallel-2 ┤ *-*#-* +│ +o +-10\.0 % proved", shown)
 
 
 async def test_a_model_in_one_execution_only_says_how_to_measure_others(measured: DataFolder) -> None:

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from dlbricks_tui.analysis.kernels import LayerKernel
+from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.answers.analysis import kernels
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.folders import DataFolder
@@ -15,8 +15,7 @@ from dlbricks_tui.runtime.errors import WorkerDiedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.tui.analysis.kernels import KernelsScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
-from dlbricks_tui.wording.kernels import TimedKernel
-from tests.tui.application import MEDIUM, NARROW, WIDE, eventually, press, screen_text
+from tests.tui.application import MEDIUM, WIDE, eventually, press, screen_text
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all
 from tests.tui.test_analysis_screen import MODEL, analysis_screen, one_host  # noqa: F401 - a fixture
@@ -86,21 +85,6 @@ async def test_the_box_matches_its_snapshot(
     async with analysis_screen(faster, MEDIUM) as pilot:
         await press(pilot, "K")
         await check_all(pilot, "kernels")
-
-
-async def test_a_narrow_terminal_shows_the_kernels_the_reasons_against_others_and_each_layer(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernels, "kernels_of", ToldKernels())
-    async with analysis_screen(faster, NARROW) as pilot:
-        await press(pilot, "K")
-        shown = screen_text(pilot)
-        for words in ("KERNEL", "jit_1x1:avx2", "brgconv:avx512_core", "LAYER", "acdb -> aBcd8b", f"{MODEL}_conv0_fwd"):
-            assert words in shown
-        # The reason is complete.
-        assert "AVX-512 holds" in shown and "..." not in shown
-        await press(pilot, "G")
-        assert f"{MODEL}_conv0_fwd" not in screen_text(pilot)
 
 
 async def test_the_runtime_is_asked_again_only_after_a_new_analysis(

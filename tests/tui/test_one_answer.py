@@ -13,6 +13,7 @@ from dlbricks_tui.answers.analysis.results import model_row
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
 from dlbricks_tui.config.config import Config
+from dlbricks_tui.documents.analysis import AnalysisDocument
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.folders import SAMPLE_MODELS, DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
@@ -21,7 +22,7 @@ from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.tui.analysis.work import ModelView, analyse, options_of
+from dlbricks_tui.tui.analysis.work import analyse, options_of
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
 from dlbricks_tui.tui.scenario.settings import ScenarioSettings
@@ -185,7 +186,7 @@ def comparison(session: Session, spec: ModelSpec, choices: Choices) -> Told:
 
 def analysis(session: Session, spec: ModelSpec, choices: Choices) -> Told:
     view = analyse(session, spec, choices, Config())
-    assert isinstance(view, ModelView)
+    assert isinstance(view, AnalysisDocument)
     row = model_row(view.found)
     # The row of a report has the same latency.
     figure = view.found.baseline.found.figure

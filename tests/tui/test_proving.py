@@ -118,7 +118,7 @@ async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row
         await settled(pilot)
         shown = screen_text(pilot)
         # The prediction and the proof are in one row.
-        assert re.search(r"parallel-2 .*\+43 to \+44 +\+42\.0 %", shown)
+        assert re.search(r"parallel-2 .*\+43 to \+44 +8\.646 +\+42\.0 %", shown)
         for words in ("15.60 ms before and 9.000 ms after the change", "The proof agrees with the prediction"):
             assert words in shown
         assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in shown
@@ -188,13 +188,13 @@ async def test_nothing_is_read_while_a_proof_measures(faster: DataFolder, folder
         assert isinstance(screen, AnalysisScreen)
         await pilot.press("p")
         await eventually(pilot, (folder / "pid").exists)
-        before = screen._view
+        before = screen._document
         screen.post_message(NewResults())
         await pilot.press("r")
         await tells(pilot, "parallel-2 is being proved")
-        assert screen._view is before and screen._is_outdated
+        assert screen._document is before and screen._is_outdated
         await press(pilot, "c")
-        assert not screen._is_outdated and screen._view is not before
+        assert not screen._is_outdated and screen._document is not before
 
 
 async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_each_waits_in_line(

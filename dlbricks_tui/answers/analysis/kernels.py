@@ -3,14 +3,13 @@
 import time
 from collections.abc import Callable
 
-from dlbricks_tui.analysis.kernels import KernelsError, explain
+from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel, explain
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.queue import NAP_SECONDS, HostQueue, Kind, QueuedWork
 from dlbricks_tui.runtime.process import Worker
-from dlbricks_tui.wording.kernels import TimedKernel
 
 
 def kernels_of(

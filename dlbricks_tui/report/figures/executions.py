@@ -7,7 +7,7 @@ from dlbricks_tui.analysis.tables import ModelRow, by_execution
 from dlbricks_tui.report import analysis_rows
 from dlbricks_tui.report.contents import LONGEST_LABEL
 from dlbricks_tui.report.exhibits import Cell
-from dlbricks_tui.wording.analysis import way_line
+from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.numbers import model_label
 
 # The columns that tell the execution of a row.

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.analysis.kernels import KernelsError
-from dlbricks_tui.documents.lines import BLANK, Line, Span, line
+from dlbricks_tui.analysis.kernels import KernelsError, TimedKernel
+from dlbricks_tui.documents.kernels import kernels_table, layer_kernels_table
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.parts import BLANK_LINE
 from dlbricks_tui.tui.analysis import work
 from dlbricks_tui.tui.dialogs.dialog import TextDialog
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.widgets.text import TextView
-from dlbricks_tui.wording.kernels import TimedKernel, kernel_lines, layer_kernel_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +74,8 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
             yield Hint("{dialog.close} cancels it.", "muted").line
         else:
             width = self.query_one(TextView).scrollable_content_region.width
-            yield from _table(kernel_lines(self._kernels))
-            yield BLANK
-            yield from _table(layer_kernel_lines(self._kernels, width))
+            parts = kernels_table(self._kernels), BLANK_LINE, layer_kernels_table(self._kernels)
+            yield from laid_out(parts, width)
 
     def _wait(self, ahead: str) -> None:
         """Take the work before it in the line; the thread that waits calls this."""
@@ -103,11 +104,3 @@ class KernelsScreen(TextDialog[Sequence[TimedKernel]]):
         text = self.query_one(TextView)
         text.remake()
         text.refresh(layout=True)
-
-
-def _table(lines: Sequence[str]) -> Iterator[Line]:
-    heading, *rows = lines
-    yield line(Span(heading, "heading"))
-    for row in rows:
-        # Reasons are indented.
-        yield line(Span(row, "muted" if row.startswith(" ") else "text"))

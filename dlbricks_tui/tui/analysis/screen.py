@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.what_ifs import largest_gain
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.host.peaks import PEAKS_SECONDS
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.analysis import actions, work
 from dlbricks_tui.tui.analysis.bounds import BoundsPanel
 from dlbricks_tui.tui.analysis.layers import LayersPanel
-from dlbricks_tui.tui.analysis.pictures import roofline_picture
 from dlbricks_tui.tui.analysis.what_ifs import ChangePanel, WhatIfsPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.ages import measured_ago
-from dlbricks_tui.wording.analysis import analysis_question, execution_line, headline
 from dlbricks_tui.wording.numbers import capitalised, duration, percent
-from dlbricks_tui.wording.what_ifs import largest_gain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from dlbricks_tui.analysis.kernels import TimedKernel
     from dlbricks_tui.analysis.what_if import WhatIf
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
     from dlbricks_tui.answers.analysis.proof_process import ProofMessage
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.runs.request import RunRequest
     from dlbricks_tui.tui.analysis.proving import Proving
     from dlbricks_tui.tui.choices import Choices
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.run.snapshot import RunSnapshot
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.widgets.panel import Panel
-    from dlbricks_tui.wording.kernels import TimedKernel
 
 
 class AnalysisScreen(AnsweringScreen[None]):
@@ -63,7 +62,7 @@ class AnalysisScreen(AnsweringScreen[None]):
         self._analyse = partial(work.analyse, session, spec, choices, config)
         self._model = spec.source.name
         self._spec = spec
-        self._view: work.ModelView | None = None
+        self._document: AnalysisDocument | None = None
         self._proving: Proving | None = None
         # The reasons why proofs failed, by the ids of the what-ifs.
         self._failures: dict[str, str] = {}
@@ -141,7 +140,7 @@ class AnalysisScreen(AnsweringScreen[None]):
             return
         self._is_outdated = self._measuring
         self._has_looked = True
-        if self._view is None:
+        if self._document is None:
             self._say(line(Span("Reading the model as each runtime has it.", "muted")))
         self.run_in_thread(self._analyse, "analysis", self._analysed)
 
@@ -160,8 +159,8 @@ class AnalysisScreen(AnsweringScreen[None]):
         return super().check_action(action, parameters)
 
     def action_show_roofline(self) -> None:
-        found = None if self._view is None else self._view.found
-        picture = None if found is None else roofline_picture(found)
+        found = None if self._document is None else self._document.found
+        picture = None if self._document is None else self._document.roofline
         if picture is not None:
             from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 
@@ -173,10 +172,10 @@ class AnalysisScreen(AnsweringScreen[None]):
     def action_show_kernels(self) -> None:
         if self._proving is not None:
             self._say_proving()
-        elif self._view is not None:
+        elif self._document is not None:
             from dlbricks_tui.tui.analysis.kernels import KernelsScreen
 
-            box = KernelsScreen(self._view.found, self._session.data, self._kernels)
+            box = KernelsScreen(self._document.found, self._session.data, self._kernels)
             self.app.push_screen(box, self._keep_kernels)
 
     def _keep_kernels(self, found: Sequence[TimedKernel] | None) -> None:
@@ -194,7 +193,7 @@ class AnalysisScreen(AnsweringScreen[None]):
             self._prove((row.what_if,))
 
     def action_prove_all(self) -> None:
-        rows = self._view.changes if self._view is not None else ()
+        rows = self._document.changes if self._document is not None else ()
         possible = [it for it in rows if it.what_if.change is not None]
         unproved = tuple(it.what_if for it in possible if it.proof is None)
         if unproved:
@@ -206,8 +205,8 @@ class AnalysisScreen(AnsweringScreen[None]):
     def _prove(self, what_ifs: tuple[WhatIf, ...]) -> None:
         if self._proving is not None:
             self._say_proving()
-        elif self._view is not None:
-            refusal = partial(work.reason_not_to_prove, self._view.found)
+        elif self._document is not None:
+            refusal = partial(work.reason_not_to_prove, self._document.found)
             self.run_in_thread(refusal, "refusal", partial(self._start_proving, what_ifs))
 
     def _say_proving(self) -> None:
@@ -248,9 +247,9 @@ class AnalysisScreen(AnsweringScreen[None]):
         if isinstance(message, ProofDone):
             if message.gain is None:
                 self._failures[message.what_if] = message.failure
-            elif self._view is not None:
-                self._view = self._view.with_proof(message.what_if, message.gain)
-                self._what_ifs.show(self._view.changes)
+            elif self._document is not None:
+                self._document = self._document.with_proof(message.what_if, message.gain)
+                self._what_ifs.show(self._document.changes)
                 self.head_changed()
         self._show_proving()
 
@@ -267,8 +266,8 @@ class AnalysisScreen(AnsweringScreen[None]):
         elif self._measuring:
             measuring = "The peaks are measured" if self._measures_peaks else "A run is measuring"
             self.notify(f"{measuring}: what is missing can be measured once that has ended.")
-        elif self._view is not None:
-            plan = partial(work.plan_measuring, self._view.found, self._session.data, self._spec.shapes)
+        elif self._document is not None:
+            plan = partial(work.plan_measuring, self._document.found, self._session.data, self._spec.shapes)
             self.run_in_thread(plan, "plan", self._planned)
 
     def _planned(self, plan: MeasuringPlan | str) -> None:
@@ -307,43 +306,39 @@ class AnalysisScreen(AnsweringScreen[None]):
         self._peaks_wait_for = ahead
         self.head_changed()
 
-    def _analysed(self, found: work.ModelView | str) -> None:
+    def _analysed(self, found: AnalysisDocument | str) -> None:
         if isinstance(found, str):
             self._say(line(Span(found, "warn")))
             return
-        self._view = found
+        self._document = found
         self._kernels = ()
-        self._bounds.show(found.found)
+        self._bounds.show(found)
         self._what_ifs.show(found.changes)
         self._layers.show(found.groups)
-        self._layers.show_picture(roofline_picture(found.found))
+        self._layers.show_picture(found.roofline)
         self.head_changed()
 
     def _say(self, *lines: Line | Hint) -> None:
         """Show a text in place of the analysis."""
-        self._view = None
+        self._document = None
         for panel in (self._bounds, self._what_ifs, self._layers):
             panel.show_placeholder(*lines)
             panel.show_picture(None)
         self.head_changed()
 
     def question(self) -> str:
-        return analysis_question(self._model)
+        return f"How fast could {self._model} be, and which change is worth making?"
 
     def answer(self) -> Iterable[Line]:
-        if self._view is None:
+        if self._document is None:
             return
-        found = self._view.found
-        proofs = {it.what_if.id: it.proof.with_interval for it in self._view.changes if it.proof}
-        gain = largest_gain(found.what_ifs, proofs.get)
-        yield line(Span(f" {headline(self._model, found.baseline, found.best, found.over_best)}", "strong"))
-        if gain:
+        yield line(Span(f" {self._document.headline}", "strong"))
+        if gain := largest_gain(self._document.changes):
             yield line(Span(f" {capitalised(gain)}", "good"))
 
     def state(self) -> Line:
         run = self._run_line()
-        if run or self._view is None:
+        if run or self._document is None:
             return run
-        baseline = self._view.found.baseline
-        told = [execution_line(baseline), measured_ago([baseline.found])]
+        told = [self._document.way, measured_ago([self._document.found.baseline.found])]
         return line(Span(f" {', '.join(filter(None, told))}", "muted"))

@@ -7,31 +7,37 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.message import Message
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, number_column, titles
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import BLANK, Line, Span, fact, line
+from dlbricks_tui.documents.what_ifs import (
+    NO_WHAT_IFS,
+    change_facts,
+    change_reasons,
+    gain_with_interval,
+    gains_picture,
+    what_if_columns,
+)
 from dlbricks_tui.tui.analysis import actions
-from dlbricks_tui.tui.analysis.pictures import gains_picture
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.widgets.panel import ItemPanel, Orders, Panel, counts_text
-from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
-from dlbricks_tui.wording.numbers import counted, duration, in_ms, milliseconds, signed_percent
-from dlbricks_tui.wording.what_ifs import NO_WHAT_IFS, gain_with_interval, interval_of, remarks_on
+from dlbricks_tui.tui.widgets.panel import Orders, Panel, counts_text
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.widgets.table import TablePanel
+from dlbricks_tui.wording.numbers import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from dlbricks_tui.documents.parts import Column
+    from dlbricks_tui.documents.what_ifs import Change
     from dlbricks_tui.tui.analysis.proving import Proving
-    from dlbricks_tui.tui.analysis.work import ChangeRow
-
-_MS, _GAIN, _INTERVAL, _PROVED = 9, 9, 14, 9
 
 
-class WhatIfsPanel(ItemPanel["ChangeRow"]):
+class WhatIfsPanel(TablePanel["Change"]):
     """A row for each change, with its predicted and its measured gain."""
 
     scope = actions.WHAT_IFS
     TITLE = "What-ifs"
     REACHED_BY = "analysis.go_to_what_ifs"
-    HEADED = True
     PICTURED = True
     SEARCH_HINT = "kind, name, setting or layer"
     ABOUT = (
@@ -48,20 +54,21 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
     class Selected(Message):
         """The cursor has settled on a what-if; None if there is none."""
 
-        row: ChangeRow | None
+        row: Change | None
 
     class Opened(Message):
         """The user wants to read about the selected what-if."""
 
     def __init__(self) -> None:
-        super().__init__(DrawnRows(self._row), id="what-ifs")
+        super().__init__(id="what-ifs")
         self._proving: Proving | None = None
 
-    def heading(self, width: int) -> Line:
-        right = titles(("ms", _MS), ("gain", _GAIN), ("95 %", _INTERVAL), ("proved", _PROVED))
-        return (Span(" "), column("what if", _name_width(width - 1), "muted"), *right)
+    def columns(self) -> tuple[Column[Change], ...]:
+        proving = self._proving
+        under_way = {} if proving is None else {proving.now: "waits" if proving.waits_for else "running"}
+        return what_if_columns(self.items, under_way)
 
-    def show(self, rows: Sequence[ChangeRow]) -> None:
+    def show(self, rows: Sequence[Change]) -> None:
         self.show_placeholder(
             line(NO_WHAT_IFS),
             Hint("{analysis.measure} measures others: threads, kernels, runtimes, batch sizes.", "muted"),
@@ -73,12 +80,12 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
     def show_proving(self, proving: Proving | None) -> None:
         """Show how far the proofs are."""
         self._proving = proving
-        self.rows.refresh()
+        self.columns_changed()
 
-    def identity(self, item: ChangeRow) -> str:
+    def identity(self, item: Change) -> str:
         return item.what_if.id
 
-    def searched(self, item: ChangeRow) -> str:
+    def searched(self, item: Change) -> str:
         found = item.what_if
         return f"{found.kind.value} {found.id} {found.how} {' '.join(found.layers)}"
 
@@ -100,29 +107,6 @@ class WhatIfsPanel(ItemPanel["ChangeRow"]):
     def action_copy(self) -> None:
         self.copy(None if self.selected is None else self.selected.what_if.how, "There is no what-if to copy.")
 
-    def _row(self, index: int, width: int) -> Line:
-        found, proof, _ = self.found[index]
-        proved = Span("bound", "muted") if found.change is None else Span("-", "muted")
-        if self._proving is not None and self._proving.now == found.id:
-            proved = Span("waits" if self._proving.waits_for else "running", "warn")
-        elif proof is not None:
-            proved = Span(signed_percent(proof.gain), _style_of(proof.gain))
-        return (
-            column(found.id, _name_width(width)),
-            number_column(milliseconds(found.estimate_ms), _MS),
-            number_column(signed_percent(found.gain.value), _GAIN, _style_of(found.gain.value)),
-            number_column(interval_of(found.gain), _INTERVAL, "muted"),
-            number_column(proved.text, _PROVED, proved.style),
-        )
-
-
-def _name_width(width: int) -> int:
-    return max(8, width - _MS - _GAIN - _INTERVAL - _PROVED)
-
-
-def _style_of(gain: float) -> str:
-    return "good" if gain > 0 else "bad"
-
 
 class ChangePanel(Panel):
     """The selected what-if: how to make the change, the layers responsible, and how far to trust the prediction."""
@@ -135,13 +119,13 @@ class ChangePanel(Panel):
     def __init__(self) -> None:
         self._list = LineRows(self._lines)
         super().__init__(self._list, id="change")
-        self._row: ChangeRow | None = None
+        self._row: Change | None = None
         self._proving: Proving | None = None
         # The reason why the last proof of a what-if failed, by its id.
         self._failures: Mapping[str, str] = {}
         self.show_placeholder(line(Span("Select a what-if to read how it is done.", "muted")))
 
-    def show(self, row: ChangeRow | None) -> None:
+    def show(self, row: Change | None) -> None:
         """Show a what-if; the cursor stays if it is the same one."""
         if row != self._row:
             if row is None or self._row is None or row.what_if.id != self._row.what_if.id:
@@ -161,35 +145,16 @@ class ChangePanel(Panel):
     def _lines(self, width: int) -> Iterator[Line]:
         if self._row is not None:
             proving = self._proving if self._proving and self._proving.now == self._row.what_if.id else None
-            yield from _told(self._row, proving, self._failures.get(self._row.what_if.id, ""))
-
-
-def _told(row: ChangeRow, proving: Proving | None, failure: str) -> Iterator[Line]:
-    found, proof, changed = row
-    yield fact("how", Span(found.how, "strong"))
-    yield fact("predicted", Span(gain_with_interval(found.gain), _style_of(found.gain.value)))
-    yield fact("", Span(f"{in_ms(found.estimate_ms)} after the change", "muted"))
-    if proof is not None:
-        measured = gain_with_interval(proof.with_interval)
-        yield fact("proved", Span(measured, _style_of(proof.gain)), Span(f", on {proof.when[:10]}", "muted"))
-        yield fact(
-            "", Span(f"{in_ms(proof.before_ms)} before and {in_ms(proof.measured_ms)} after the change", "muted")
-        )
-    elif found.change is not None and proving is None and not failure:
-        yield fact("proved", Span("not yet: ", "muted"), *Hint("{analysis.prove} carries it out", "muted").line)
-    if failure:
-        yield fact("failed", Span(failure, "bad"))
-    if proving is not None:
-        yield from _progress(proving)
-    yield BLANK
-    yield line(Span("How far to trust it", "heading"))
-    for remark in remarks_on(found, changed, None if proof is None else proof.with_interval):
-        yield line(Span("  "), remark)
-    if found.layers:
-        yield BLANK
-        yield line(Span("Layers responsible", "heading"))
-        for layer in found.layers:
-            yield line(f"  {layer}")
+            failure = self._failures.get(self._row.what_if.id, "")
+            yield from laid_out(change_facts(self._row), width)
+            if self._row.proof is None and not self._row.is_bound and proving is None and not failure:
+                yield fact("proved", Span("not yet: ", "muted"), *Hint("{analysis.prove} carries it out", "muted").line)
+            if failure:
+                yield fact("failed", Span(failure, "bad"))
+            if proving is not None:
+                yield from _progress(proving)
+            yield BLANK
+            yield from laid_out(change_reasons(self._row), width)
 
 
 def _progress(proving: Proving) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import Precision
@@ -10,14 +10,13 @@ from dlbricks_tui.runtime.variant import Precision
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from dlbricks_tui.analysis.bounds import GroupTimes
-    from dlbricks_tui.analysis.groups import MeasuredExecution
-    from dlbricks_tui.analysis.what_if import WhatIf
-    from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
+    from dlbricks_tui.analysis.kernels import TimedKernel
+    from dlbricks_tui.answers.analysis.analysing import Analysis
     from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
     from dlbricks_tui.answers.child_process import ChildProcess
     from dlbricks_tui.answers.scope import EstimateOptions
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.analysis import AnalysisDocument
     from dlbricks_tui.folders import DataFolder
     from dlbricks_tui.models.graph import Shape
     from dlbricks_tui.runtime.process import Worker
@@ -25,50 +24,23 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
     from dlbricks_tui.tui.session import Session
-    from dlbricks_tui.wording.kernels import TimedKernel
 
 
-class ChangeRow(NamedTuple):
-    """A what-if, with its newest proof and the execution that it is predicted from, as far as there are any."""
-
-    what_if: WhatIf
-    proof: MeasuredGain | None
-    changed: MeasuredExecution | None
-
-
-class ModelView(NamedTuple):
-    """An analysis with its rows."""
-
-    found: Analysis
-    changes: tuple[ChangeRow, ...]
-    groups: tuple[GroupTimes, ...]
-
-    def with_proof(self, what_if: str, gain: MeasuredGain) -> ModelView:
-        """Return the view with a new proof."""
-        changes = (row._replace(proof=gain) if row.what_if.id == what_if else row for row in self.changes)
-        return self._replace(changes=tuple(changes))
-
-
-def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> ModelView | str:
+def analyse(session: Session, spec: ModelSpec, choices: Choices, config: Config) -> AnalysisDocument | str:
     """Analyse a model from stored results; return the reason where that is not possible."""
-    from dlbricks_tui.analysis.bounds import times_of_groups
     from dlbricks_tui.answers.analysis.analysing import Analyser
     from dlbricks_tui.answers.estimating import Remarks, open_estimator
+    from dlbricks_tui.documents.analysis import AnalysisDocument
 
     silent = Remarks(lambda _: None, str, lambda *_: None)
     try:
         # A store of its own: reading models takes long, and other panels estimate meanwhile.
         with open_estimator(options_of(spec, choices, config), session.data, silent) as estimator:
-            found = next(iter(Analyser(estimator).analyses([spec.source])))
+            document = AnalysisDocument(next(iter(Analyser(estimator).analyses([spec.source]))))
     except UserError as error:
         return str(error)
-    by_execution = {it.execution: it for it in found.executions}
-    changes = tuple(
-        ChangeRow(it, found.proofs.get(it.id), None if it.change is None else by_execution.get(it.change))
-        for it in found.what_ifs
-    )
-    groups = () if found.best is None else tuple(times_of_groups(found.best))
-    return ModelView(found, changes, groups)
+    document.prepare()
+    return document
 
 
 def read_kernels(

@@ -1,10 +1,18 @@
-from dlbricks_tui.analysis.tables import BestGain
+from collections.abc import Sequence
+
+from dlbricks_tui.analysis.tables import BestGain, ModelRow
 from dlbricks_tui.analysis.what_if import WhatIfKind
+from dlbricks_tui.documents.analyses import analyses_parts
+from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.runtime.variant import Variant
-from dlbricks_tui.wording.analysis_tables import table_lines
 from tests.analysis.rows import analysed
+from tests.documents.test_layout import texts
 
 EVERY_KIND = {kind: BestGain(f"{kind.value}-x", 0.25, -0.125, False) for kind in WhatIfKind}
+
+
+def lines_of(models: Sequence[ModelRow]) -> list[str]:
+    return texts(80, *analyses_parts(models), look=TEXT)
 
 
 def row(lines: list[str], beginning: str) -> list[str]:
@@ -19,7 +27,7 @@ def after(lines: list[str], title: str) -> list[str]:
 
 def test_each_table_has_a_row_for_each_model_their_mean_and_the_models_without_a_value() -> None:
     bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    lines = table_lines([analysed("one"), analysed("two", measured_ms=40.0), bad], 80)
+    lines = lines_of([analysed("one"), analysed("two", measured_ms=40.0), bad])
     assert lines[0] == "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 3 models"
     assert row(lines, "one") == ["10.00", "6.000", "-", "1.67", "2.00", "-"]
     assert row(lines, "geometric mean") == ["3.33", "4.00", "-"]
@@ -35,7 +43,7 @@ def test_each_table_has_a_row_for_each_model_their_mean_and_the_models_without_a
 
 def test_signs_tell_bounds_predictions_and_estimates() -> None:
     bound = {WhatIfKind.FUSION: BestGain("fusion", 0.03, None, True)}
-    lines = table_lines([analysed(measured_ms=None, predicted=True, gains=bound)], 80)
+    lines = lines_of([analysed(measured_ms=None, predicted=True, gains=bound)])
     assert row(lines, "net")[:2] == ["(~8.000)", "~6.000"]
     assert any(line.startswith("( ) estimate") for line in lines)
     assert any(line.startswith("~ ") for line in lines)
@@ -46,7 +54,7 @@ def test_signs_tell_bounds_predictions_and_estimates() -> None:
 
 def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
     partial = analysed(measured_ms=None, partial=True, best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    lines = table_lines([partial], 80)
+    lines = lines_of([partial])
     assert row(lines, "net")[:2] == ["(…8.000)", "-"]
     assert "… partial: the estimate leaves layers out" in lines
 
@@ -54,13 +62,13 @@ def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
 def test_all_kinds_fit_on_a_terminal_of_80_columns() -> None:
     long = analysed("A network with a very long name that no column holds", table1_id="17", gains=EVERY_KIND)
     huge = analysed("net", measured_ms=123_456.0, best_ms=99_999.0, roofline_ms=88_888.0, gains=EVERY_KIND)
-    lines = table_lines([long, huge], 80)
+    lines = lines_of([long, huge])
     assert max(map(len, lines)) <= 80
     assert row(after(lines, "GAINS"), "17 A net")[-7:] == ["+25/-12"] * 7
 
 
 def test_models_of_different_executions_have_tables_of_their_own() -> None:
-    lines = table_lines([analysed("one"), analysed("two", variant=Variant(2))], 80)
+    lines = lines_of([analysed("one"), analysed("two", variant=Variant(2))])
     assert [line for line in lines if line.endswith(": 1 model")] == [
         "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 1 model",
         "here, mxnet-1.9.1, fused layers, batch 1, 2 threads, f32: 1 model",
@@ -69,7 +77,7 @@ def test_models_of_different_executions_have_tables_of_their_own() -> None:
 
 def test_signs_are_explained_once_and_tables_without_a_value_are_left_out() -> None:
     unknown = analysed("two", variant=Variant(2), best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    lines = table_lines([analysed("one"), unknown], 80)
+    lines = lines_of([analysed("one"), unknown])
     assert sum(line.startswith("x: ") for line in lines) == 1
     assert [line.split()[0] for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))] == [
         *("BOUNDS", "GAINS", "GAP"),

@@ -1,0 +1,314 @@
+"""The analysis of one model: its latency, the bounds below it, the gap, what changes would gain, and its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.analysis.savings import speed_difference
+from dlbricks_tui.answers.analysis.results import groups_by_loss
+from dlbricks_tui.documents.lines import names_in
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Figure,
+    Figures,
+    Heading,
+    Kind,
+    Part,
+    Sentence,
+    Table,
+    name_column,
+)
+from dlbricks_tui.documents.pictures import Axis, Meaning, Piece, Row, Rows
+from dlbricks_tui.documents.roofline import roofline_plot
+from dlbricks_tui.documents.what_ifs import Change, what_ifs_parts
+from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
+from dlbricks_tui.wording.answers import way_line
+from dlbricks_tui.wording.layers import common_beginning
+from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent, sign_of, signed_percent
+from dlbricks_tui.wording.tables import or_dash
+
+if TYPE_CHECKING:
+    from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
+    from dlbricks_tui.analysis.groups import MeasuredExecution
+    from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
+    from dlbricks_tui.documents.pictures import Plot
+
+_BEST = Meaning(".", "best measured", "bar", "█")
+_PARTS = (
+    Meaning("#", "slower layers", "bad", "▓"),
+    Meaning("=", "conversions", "warn", "▒"),
+    Meaning("c", "calls", "accent", "░"),
+    Meaning("?", "unexplained", "strong", "▚"),
+)
+_BAR = 40
+# The speed of a shared host varies by less from run to run.
+_ANOTHER_SPEED = 0.15
+# Shorter parts of a gap are noise.
+_LEAST_TOLD_MS = 0.001
+# A layer that is slower by less is as fast as the best.
+_SLOWER_FROM = 0.05
+_MOST_EXECUTIONS = 3
+_BUSY_PEAKS = "the peaks were measured on a busy host, so what layers reached counts"
+
+
+class GapPart(NamedTuple):
+    """A part of a gap."""
+
+    sign: Meaning
+    latency_ms: float | None
+    # Of the best and all parts together; None if the part is unknown.
+    share: float | None
+
+    @property
+    def text(self) -> str:
+        """The latency with its unit, and a dash where it is unknown."""
+        return or_dash(lambda it: f"{milliseconds(it)} ms", self.latency_ms)
+
+
+@dataclass(frozen=True, eq=False)
+class AnalysisDocument:
+    """How fast a model is in one execution, how fast it could be, and which changes are worth making."""
+
+    found: Analysis
+
+    def prepare(self) -> None:
+        """Compute what takes long, so that drawing takes little."""
+        self.groups, self.changes  # noqa: B018 - they are kept
+
+    @cached_property
+    def groups(self) -> tuple[GroupTimes, ...]:
+        """The times of the groups of layers, those first that lose most."""
+        return groups_by_loss(self.found)
+
+    @cached_property
+    def changes(self) -> tuple[Change, ...]:
+        """The what-ifs with their proofs."""
+        measured = {it.execution: it for it in self.found.executions}
+        return tuple(
+            Change(it, self.found.proofs.get(it.id), None if it.change is None else measured.get(it.change))
+            for it in self.found.what_ifs
+        )
+
+    def with_proof(self, what_if: str, gain: MeasuredGain) -> AnalysisDocument:
+        """Return the analysis with a new proof."""
+        return AnalysisDocument(replace(self.found, proofs={**self.found.proofs, what_if: gain}))
+
+    def whole(self, *, with_layers: bool = False) -> Iterator[Part]:
+        """Yield all of it; the layers only if they are wanted."""
+        yield Sentence(self.headline, "strong")
+        yield Sentence(self.way)
+        yield BLANK_LINE
+        yield from self.latencies()
+        if self.found.gap is not None:
+            yield BLANK_LINE
+            yield from self.gap(with_bar=True)
+        yield BLANK_LINE
+        yield from what_ifs_parts(self.changes)
+        if with_layers:
+            yield from self.layers()
+
+    @property
+    def headline(self) -> str:
+        """The latency of the model, and how many times the best that is."""
+        baseline, best, ratio = self.found.baseline, self.found.best, self.found.over_best
+        end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
+        name = self.found.source.name
+        if end_to_end is not None:
+            latency = f"{in_ms(end_to_end.value_ms)} measured"
+        elif composed is not None:
+            latency = f"{_sign_of(baseline)}{in_ms(composed.sequential_ms)} estimated"
+        else:
+            obstacle = baseline.estimate.obstacle
+            return f"{name}: {f'no estimate is possible: {obstacle}' if obstacle else 'nothing was measured'}"
+        if best is None or ratio is None:
+            return f"{name}: {latency}"
+        times = f"{PREDICTED if best.is_predicted else ''}{ratio.value:.2f} times the best measured"
+        return f"{name}: {latency}, {times} ({ratio.low:.2f} to {ratio.high:.2f})"
+
+    @property
+    def way(self) -> str:
+        """The execution that is analysed."""
+        return way_line(self.found.baseline.found.way, self.found.baseline.found.variant)
+
+    @property
+    def bounds(self) -> tuple[Figure, ...]:
+        """The latencies of the model and the bounds below them, the highest first."""
+        baseline, best = self.found.baseline, self.found.best
+        end_to_end, composed = baseline.found.end_to_end, baseline.estimate.composed
+        best_sign = PREDICTED if best is not None and best.is_predicted else ""
+        parallel_ms = None if best is None else from_picoseconds(best.parallel_ps)
+        peaks = (_BUSY_PEAKS, "warn") if self.found.lacks_peaks else ("arithmetic and bytes over the peaks",)
+        return (
+            _bound("measured end to end", None if end_to_end is None else end_to_end.value_ms),
+            _bound("estimate", None if composed is None else composed.sequential_ms, _sign_of(baseline)),
+            _bound("best measured", None if best is None else best.latency_ms, best_sign, _shares(best)),
+            _bound("best in parallel", parallel_ms, best_sign, "along the critical path, with cores to spare"),
+            _bound("roofline", self.found.roofline_ms, "", *peaks),
+        )
+
+    def latencies(self) -> Iterator[Part]:
+        """Yield the latencies and the bounds, and which of the executions were measured at another speed."""
+        yield Figures(self.bounds, has_bars=False)
+        if self.found.best is not None:
+            yield from _uneven(self.found.baseline, self.found.best)
+
+    @property
+    def gap_parts(self) -> tuple[GapPart, ...]:
+        """The parts of the gap above the best; none if the best is unknown."""
+        gap, best = self.found.gap, self.found.best
+        if gap is None or best is None:
+            return ()
+        parts_ms = gap.slower_layers_ms, gap.conversions_ms, gap.calls_ms, gap.unexplained_ms
+        whole_ms = best.latency_ms + sum(max(0.0, ms or 0.0) for ms in parts_ms)
+        return tuple(
+            GapPart(sign, ms, None if ms is None or not whole_ms else ms / whole_ms)
+            for sign, ms in zip(_PARTS, parts_ms, strict=True)
+        )
+
+    def gap(self, *, with_bar: bool = False) -> Iterator[Part]:
+        """Yield the size of the gap and its parts, with a bar where there is no picture of them."""
+        gap, parts = self.found.gap, self.gap_parts
+        if gap is None:
+            return
+        against = "the end-to-end latency"
+        if gap.unexplained_ms is None:
+            against = "the estimate, as nothing is timed end to end"
+        yield Sentence(f"gap to the best: {in_ms(from_picoseconds(gap.total_ps))} of {against}", "heading")
+        if with_bar:
+            bar = "".join(it.sign.mark * round(max(0.0, it.share or 0.0) * _BAR) for it in parts)
+            yield Sentence(f"[{bar.rjust(_BAR, _BEST.mark)}]")
+        yield Figures(
+            tuple(
+                Figure(
+                    f"{it.sign.mark} {it.sign.name}",
+                    it.text,
+                    remarks=() if it.share is None else (f"{signed_percent(it.share):>7}",),
+                    style=it.sign.style,
+                )
+                for it in parts
+            )
+        )
+
+    @property
+    def gap_sentence(self) -> str:
+        """The best and the parts of the gap above it as a sentence."""
+        if self.found.best is None:
+            return "Not all layers were measured, so there is no best yet."
+        told = [f"{it.sign.name} {it.text}" for it in self.gap_parts if (it.latency_ms or 0.0) >= _LEAST_TOLD_MS]
+        above = f"above it are {', '.join(told)}" if told else "there is no gap above it"
+        return f"The best measured takes {in_ms(self.found.best.latency_ms)}; {above}."
+
+    @property
+    def gap_picture(self) -> Rows | None:
+        """The latency divided into the best and the gap, above the bounds."""
+        known = [it for it in self.bounds if it.value >= 0]
+        if not known:
+            return None
+        best = [] if self.found.best is None else [(_BEST, self.found.best.latency_ms)]
+        parts = [*best, *((it.sign, it.latency_ms or 0.0) for it in self.gap_parts)]
+        stacked = [(sign, ms) for sign, ms in parts if ms > 0]
+        rows = []
+        for place, it in enumerate(known):
+            is_divided = place == 0 and bool(stacked)
+            pieces = _stacked(stacked) if is_divided else (Piece(0.0, it.value, "=", "▄", "muted"),)
+            rows.append(Row(it.name, pieces, text=it.text, style="muted" if place else "strong"))
+        axis = Axis(0.0, max(it.value for it in known))
+        return Rows("Latency, ms", self.gap_sentence, axis, tuple(rows), tuple(sign for sign, _ in stacked))
+
+    @property
+    def roofline(self) -> Plot | None:
+        """The layers under the peaks of the system; None if either is unknown."""
+        found = self.found
+        if found.roof is None or not found.points:
+            return None
+        return roofline_plot(found.points, found.baseline.graph, found.roof)
+
+    def layers(self) -> Iterator[Part]:
+        """Yield a row for each group of layers, those first that lose most."""
+        common = common_beginning([name for it in self.groups for name in it.layers])
+        yield Heading(f"Layers of {common}..." if common else "Layers")
+        yield Table(layer_columns(common), self.groups)
+
+
+def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:
+    """Return the columns of groups of layers, whose names all begin with some words that the title says."""
+
+    def slower(it: GroupTimes) -> float | None:
+        return it.latency_ps / it.best_ps - 1.0 if it.best_ps else None
+
+    return (
+        Column(
+            "layers",
+            lambda it: ", ".join(name.removeprefix(common) for name in it.layers),
+            Kind.NAME,
+            shortened=lambda text, width: names_in(text.split(", "), width),
+        ),
+        Column("here ms", lambda it: milliseconds(from_picoseconds(it.latency_ps)), style="strong"),
+        Column("best ms", lambda it: milliseconds(from_picoseconds(it.best_ps))),
+        Column(
+            "slower",
+            lambda it: or_dash(signed_percent, slower(it)),
+            style=lambda it: "bad" if (slower(it) or 0.0) >= _SLOWER_FROM else "muted",
+        ),
+        name_column("fastest", fastest_words, "muted"),
+    )
+
+
+def fastest_words(it: GroupTimes) -> str:
+    """Return the executions in which layers were fastest: `onnxruntime fused on 1 + mxnet fused on 2`."""
+    return " + ".join(dict.fromkeys(map(_short_name, it.fastest)))
+
+
+def _short_name(one: MeasuredExecution) -> str:
+    """Return an execution in few words: its framework, level, threads, and settings of kernels."""
+    settings = one.execution.runtime.settings
+    kernels = [value.lower() for _, value in settings.environment]
+    threads = one.found.variant.threads
+    told = [one.execution.runtime.framework, one.graph.level.value, *kernels]
+    return " ".join([*told, f"on {threads}"] if threads else told)
+
+
+def _stacked(parts: Sequence[tuple[Meaning, float]]) -> tuple[Piece, ...]:
+    pieces, begin = [], 0.0
+    for sign, ms in parts:
+        pieces.append(Piece(begin, begin + ms, sign.mark, sign.block, sign.style))
+        begin += ms
+    # The widest last, so that its neighbours do not hide a small part between them.
+    return tuple(sorted(pieces, key=lambda it: it.low - it.high))
+
+
+def _bound(name: str, latency_ms: float | None, sign: str = "", note: str = "", style: str = "muted") -> Figure:
+    if latency_ms is None:
+        return Figure(name, "-")
+    return Figure(name, f"{sign}{in_ms(latency_ms)}", latency_ms, remarks=(note,) * bool(note), style=style)
+
+
+def _sign_of(baseline: MeasuredExecution) -> str:
+    return sign_of(partial=baseline.estimate.is_partial, predicted=baseline.estimate.predicted_share > 0)
+
+
+def _shares(best: BestMeasured | None) -> str:
+    """Return how much of the best each execution has won, by time."""
+    if best is None or not best.latency_ps:
+        return ""
+    won: dict[int, int] = {}
+    for winner in best.winners:
+        won[winner.execution] = won.get(winner.execution, 0) + winner.latency_ps
+    several = sorted(((paid, number) for number, paid in won.items() if paid), reverse=True)
+    shown, left = several[:_MOST_EXECUTIONS], len(several) - _MOST_EXECUTIONS
+    told = [f"{percent(paid / best.latency_ps)} {_short_name(best.executions[it])}" for paid, it in shown]
+    return ", ".join(told) + (f" and {left} more" if left > 0 else "")
+
+
+def _uneven(baseline: MeasuredExecution, best: BestMeasured) -> Iterator[Part]:
+    """Yield each execution that the best contains and that was measured at another speed of the host."""
+    won = {winner.execution for winner in best.winners if winner.latency_ps}
+    for number, one in enumerate(best.executions):
+        share = speed_difference(baseline, one)
+        if number in won and share > _ANOTHER_SPEED:
+            speed = f"the host was {percent(share)} faster or slower"
+            yield Sentence(f"{_short_name(one)} was measured when {speed}: measure both in one run", "warn")

@@ -1,0 +1,224 @@
+"""What-ifs: changes with their gains and proofs, how each change is made, and how far to trust its prediction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.analysis.what_if import Doubt, WhatIfKind
+from dlbricks_tui.documents.parts import Column, Fact, Heading, Names, Part, Sentence, Table, name_column
+from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
+
+if TYPE_CHECKING:
+    from dlbricks_tui.analysis.groups import MeasuredExecution
+    from dlbricks_tui.analysis.what_if import Gain, WhatIf
+    from dlbricks_tui.answers.analysis.analysing import MeasuredGain
+
+NO_WHAT_IFS = "none, as no other execution has results of all layers"
+# Where a proof and a prediction differ by more, the prediction is wrong. A proof with a wider interval cannot tell.
+_AGREE_WITHIN = 0.10
+# Larger losses are not told apart: the interval of a noisy latency may reach down to almost zero.
+_LARGEST_LOSS = -9.99
+# In pictures, larger losses are drawn at the left edge.
+_LARGEST_DRAWN_LOSS = -1.0
+_PREDICTED, _PROVED = "o", "#"
+# Why unproved what-ifs are not to be trusted: in a list, and as a sentence about one of them.
+_DOUBTS = {
+    Doubt.PARALLEL: ("parallel (never gained)", "Parallel layers gained in no proof so far."),
+    Doubt.SMALL_GAIN: ("gains below 10 %", "A gain below 10 % can be a loss: prove it."),
+    Doubt.LOSS: ("sizes of losses", "Sizes of losses are often wrong: prove it."),
+}
+
+
+class Change(NamedTuple):
+    """A what-if, with its newest proof and the execution that it is predicted from, as far as there are any."""
+
+    what_if: WhatIf
+    proof: MeasuredGain | None
+    changed: MeasuredExecution | None
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether nobody can make the change."""
+        return self.what_if.change is None
+
+    @property
+    def gain(self) -> Gain:
+        """The gain of the proof, and without one the predicted gain."""
+        return self.what_if.gain if self.proof is None else self.proof.with_interval
+
+
+def interval_of(gain: Gain) -> str:
+    """Return the 95 % interval of a gain in percent: `-21 to +1`; `<-999` for the end of a larger loss.
+
+    It ends at 100 %, since no change saves more time than there is.
+    """
+    if gain.high < _LARGEST_LOSS:
+        return "below -999"
+    low = "<-999" if gain.low < _LARGEST_LOSS else _in_points(gain.low)
+    return f"{low} to {_in_points(min(gain.high, 1.0))}"
+
+
+def _in_points(share: float) -> str:
+    """Return a share in percent, without the unit: `+3`."""
+    return f"{round(100 * share):+}"
+
+
+def gain_with_interval(gain: Gain) -> str:
+    """Return a gain with its interval: `-9.4 % (-21 to +1)`."""
+    return f"{signed_percent(gain.value)} ({interval_of(gain)})"
+
+
+def largest_gain(changes: Sequence[Change]) -> str:
+    """Return the change that saves most, by its proof if it has one; empty if none saves anything for certain."""
+    certain = [it for it in changes if not it.is_bound and it.gain.low > 0]
+    best = max(certain, key=lambda it: it.gain.value, default=None)
+    if best is None:
+        return ""
+    remark = ", proved" if best.proof is not None else ", to be proved" if best.what_if.doubt is not None else ""
+    return f"largest gain: {best.what_if.id}, {gain_with_interval(best.gain)}{remark}"
+
+
+def gains_sentence(changes: Sequence[Change]) -> str:
+    """Return how many what-ifs save time for certain, and the largest gain, as a sentence."""
+    if not changes:
+        return "There are no what-ifs: no other execution has results of all layers."
+    possible = [it for it in changes if not it.is_bound]
+    certain = sum(it.gain.low > 0 for it in possible)
+    largest = largest_gain(changes)
+    if not largest:
+        return f"None of {counted(len(possible), 'change')} saves time for certain."
+    return f"{certain} of {counted(len(possible), 'change')} {'saves' if certain == 1 else 'save'} time; {largest}."
+
+
+def gains_picture(changes: Sequence[Change]) -> Rows | None:
+    """Return the predicted and the proved gains of what-ifs with their intervals, the largest gain first."""
+    if not changes:
+        return None
+    ordered = sorted(changes, key=lambda it: -it.gain.value)
+    rows = []
+    for it in ordered:
+        predicted, gain = it.what_if.gain, it.gain
+        low, high = max(_LARGEST_DRAWN_LOSS, gain.low), min(1.0, gain.high)
+        marks = [Mark(100 * max(_LARGEST_DRAWN_LOSS, predicted.value), _PREDICTED, "accent")]
+        if it.proof is not None:
+            marks.append(Mark(100 * max(_LARGEST_DRAWN_LOSS, gain.value), _PROVED, style_of(gain.value)))
+        if high <= _LARGEST_DRAWN_LOSS:
+            low = high = _LARGEST_DRAWN_LOSS
+        name = f"{it.what_if.id} (bound)" if it.is_bound else it.what_if.id
+        text = signed_percent(gain.value) + ("" if it.proof is None else " proved")
+        style = "good" if gain.low > 0 else "bad" if gain.high < 0 else "text"
+        rows.append(Row(name, (Piece(100 * low, 100 * high, "-", "─", "muted"),), tuple(marks), text, style))
+    lowest = min(100 * max(_LARGEST_DRAWN_LOSS, it.what_if.gain.low) for it in ordered)
+    across = Axis(min(-10.0, lowest), max(20.0, *(100 * min(1.0, it.what_if.gain.high) for it in ordered)))
+    legend = (
+        Meaning(_PREDICTED, "predicted", "accent"),
+        *([Meaning(_PROVED, "proved", "good")] if any(it.proof for it in ordered) else []),
+        Meaning("-", "95 % interval", "muted", "─"),
+    )
+    return Rows("Gain, %", gains_sentence(changes), across, tuple(rows), legend, upright=0.0)
+
+
+def what_if_columns(
+    changes: Sequence[Change], under_way: Mapping[str, str] | None = None
+) -> tuple[Column[Change], ...]:
+    """Return the columns of what-ifs; `under_way` has the words on proofs under way, by the ids of their what-ifs."""
+    proving = under_way or {}
+
+    def proved(it: Change) -> str:
+        told = "bound" if it.is_bound else "-" if it.proof is None else signed_percent(it.proof.gain)
+        return proving.get(it.what_if.id, told)
+
+    def style(it: Change) -> str:
+        if it.what_if.id in proving:
+            return "warn"
+        return "muted" if it.proof is None else style_of(it.proof.gain)
+
+    columns: tuple[Column[Change], ...] = (
+        name_column("what if", lambda it: it.what_if.id),
+        Column(
+            "gain", lambda it: signed_percent(it.what_if.gain.value), style=lambda it: style_of(it.what_if.gain.value)
+        ),
+        Column("95 %", lambda it: interval_of(it.what_if.gain), style="muted"),
+        Column("ms", lambda it: milliseconds(it.what_if.estimate_ms)),
+        Column("proved", proved, style=style),
+    )
+    interval: Column[Change] = Column(
+        "95 %",
+        lambda it: "" if it.proof is None else interval_of(it.proof.with_interval),
+        style="muted",
+        is_optional=True,
+    )
+    return (*columns, interval) if any(it.proof for it in changes) else columns
+
+
+def style_of(gain: float) -> str:
+    """Return the style of a gain, or of a loss."""
+    return "good" if gain > 0 else "bad"
+
+
+def what_ifs_parts(changes: Sequence[Change]) -> Iterator[Part]:
+    """Yield a row for each what-if, and under it the setting and the layers that are responsible."""
+    if not changes:
+        yield Sentence(f"what-ifs: {NO_WHAT_IFS}")
+        return
+    yield Table(what_if_columns(changes), changes, _how)
+    doubts = {it.what_if.doubt for it in changes if it.proof is None}
+    if told := [name for doubt, (name, _) in _DOUBTS.items() if doubt in doubts]:
+        yield Sentence(f"to be proved first: {', '.join(told)}")
+
+
+def _how(it: Change) -> Iterator[Part]:
+    yield Sentence(it.what_if.how)
+    if it.what_if.layers:
+        yield Names(it.what_if.layers)
+
+
+def change_facts(it: Change) -> Iterator[Part]:
+    """Yield how a change is made, and its gains."""
+    predicted = it.what_if.gain
+    yield Fact("how", it.what_if.how, style="strong")
+    yield Fact("predicted", gain_with_interval(predicted), style=style_of(predicted.value))
+    yield Fact("", "", f"{in_ms(it.what_if.estimate_ms)} after the change")
+    if it.proof is not None:
+        yield Fact("proved", gain_with_interval(it.gain), f", on {it.proof.when[:10]}", style_of(it.proof.gain))
+        yield Fact("", "", f"{in_ms(it.proof.before_ms)} before and {in_ms(it.proof.measured_ms)} after the change")
+
+
+def change_reasons(it: Change) -> Iterator[Part]:
+    """Yield how far to trust the prediction of a change, and the layers that are responsible."""
+    yield Heading("How far to trust it")
+    yield from (Sentence(f"  {remark}") for remark in remarks_on(it))
+    if it.what_if.layers:
+        yield Heading("Layers responsible")
+        yield from (Sentence(f"  {layer}") for layer in it.what_if.layers)
+
+
+def remarks_on(it: Change) -> Iterator[str]:
+    """Yield why the prediction of a what-if is to be trusted or not, in sentences."""
+    if it.proof is not None:
+        yield _judged(it.what_if.gain, it.gain)
+    elif it.what_if.doubt is not None:
+        yield _DOUBTS[it.what_if.doubt][1]
+    if it.is_bound:
+        yield "It is a bound that no runtime reaches, so it cannot be proved."
+    if it.gain.low <= 0 <= it.gain.high:
+        yield "The interval contains 0: the change may gain nothing."
+    if it.what_if.kind is WhatIfKind.PARALLEL:
+        yield "The layers were timed one at a time: side by side they compete for caches and bandwidth."
+    if it.changed is not None and it.proof is None:
+        measured = it.changed.found.end_to_end
+        if measured is None:
+            yield "It compares sums of layers: the whole model was not timed after the change."
+        else:
+            yield f"The whole model took {in_ms(measured.value_ms)} after the change, in another run."
+
+
+def _judged(predicted: Gain, proof: Gain) -> str:
+    """Return whether a proof agrees with a prediction, in a sentence."""
+    if proof.high - proof.low > 2 * _AGREE_WITHIN:
+        return f"The proof is noisy: its interval is {interval_of(proof)}. Repeat it on a quiet host."
+    points = abs(proof.value - predicted.value)
+    judged = "agrees with" if points <= _AGREE_WITHIN else "refutes"
+    return f"The proof {judged} the prediction: they differ by {counted(round(100 * points), 'point')}."

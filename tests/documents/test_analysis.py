@@ -1,0 +1,190 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dlbricks_tui.analysis.bounds import best_measured, over_best
+from dlbricks_tui.analysis.gap import gap_of
+from dlbricks_tui.analysis.groups import MeasuredExecution
+from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.answers.analysis.analysing import Analysis, MeasuredGain
+from dlbricks_tui.documents.analysis import AnalysisDocument, layer_columns
+from dlbricks_tui.documents.layout import TEXT, laid_out
+from dlbricks_tui.documents.lines import width_of
+from dlbricks_tui.documents.parts import Figures
+from dlbricks_tui.estimate.knowledge import Latency
+from dlbricks_tui.estimate.parts import Standing
+from dlbricks_tui.models.library import ModelSource
+from tests.analysis.executions import executed, some_executions, with_nodes
+from tests.bricks.graphs import chain
+from tests.documents.test_layout import texts
+
+GRAPH = with_nodes(chain("conv", "relu", "pool"))
+BASELINE = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, end_to_end=Latency(6.5, 6.4, 6.6))
+FASTER = executed(GRAPH, {0: 2.0, 1: 1.0, 2: 1.0}, threads=2)
+
+
+def analysed(baseline: MeasuredExecution, *others: MeasuredExecution, **changed: Any) -> AnalysisDocument:
+    """The analysis of a model, with the best of these executions."""
+    best = best_measured([baseline, *others])
+    values: dict[str, Any] = {
+        "source": ModelSource("model", Path("model.onnx")),
+        "system": "here",
+        "baseline": baseline,
+        "executions": (baseline, *others),
+        "best": best,
+        "over_best": over_best(baseline, best),
+        "gap": gap_of(baseline, best),
+        "roof": None,
+        "roofline_ms": None,
+        "points": (),
+        "what_ifs": what_ifs_of(baseline, others),
+        "written": None,
+        "missing": (),
+    }
+    return AnalysisDocument(Analysis(**(values | changed)))
+
+
+def without_best(baseline: MeasuredExecution) -> AnalysisDocument:
+    found = replace(analysed(BASELINE).found, baseline=baseline, best=None, over_best=None, gap=None)
+    return AnalysisDocument(found)
+
+
+def timed_beside(one: MeasuredExecution, reference_ms: float) -> MeasuredExecution:
+    """The execution, measured when the reference took so long."""
+    parts = [
+        replace(it, measured=it.measured._replace(reference_ms=reference_ms))
+        for it in one.parts
+        if it.measured is not None
+    ]
+    return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
+
+
+def without_a_layer(one: MeasuredExecution) -> MeasuredExecution:
+    """The execution with an estimate that leaves its last layer out."""
+    *parts, last = one.parts
+    parts.append(replace(last, standing=Standing.MISSING, measured=None))
+    return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
+
+
+def test_the_whole_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
+    document = analysed(BASELINE, FASTER, roofline_ms=3.5)
+    assert texts(80, *document.whole(), look=TEXT) == [
+        "model: 6.500 ms measured, 1.62 times the best measured (1.60 to 1.65)",
+        "here, mxnet-1.9.1, written layers, batch 1, 1 thread, f32",
+        "",
+        "measured end to end  6.500 ms",
+        "estimate             6.000 ms",
+        "best measured        4.000 ms  50 % mxnet written on 2, 50 % mxnet written on 1",
+        "best in parallel     4.000 ms  along the critical path, with cores to spare",
+        "roofline             3.500 ms  arithmetic and bytes over the peaks",
+        "",
+        "gap to the best: 2.500 ms of the end-to-end latency",
+        f"[{'.' * 25}{'#' * 12}???]",
+        "# slower layers  2.000 ms  +30.8 %",
+        "= conversions    0.000 ms   +0.0 %",
+        "c calls          0.000 ms   +0.0 %",
+        "? unexplained    0.500 ms   +7.7 %",
+        "",
+        "WHAT IF       GAIN        95 %     MS  PROVED",
+        "threads-2  +33.3 %  +32 to +34  4.000       -",
+        "    OMP_NUM_THREADS=2 MXNET_ENGINE_TYPE=NaiveEngine",
+        "    layer0",
+    ]
+
+
+def test_the_headline_without_an_end_to_end_latency_is_of_the_estimate() -> None:
+    one = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
+    document = analysed(one)
+    assert document.headline.startswith("model: 6.000 ms estimated, 1.00 times the best")
+    heading, *parts = texts(80, *document.gap())
+    assert heading.endswith(" of the estimate, as nothing is timed end to end")
+    assert parts[-1].split() == ["?", "unexplained", "-"]
+
+
+def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
+    document = without_best(without_a_layer(executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})))
+    assert document.headline == "model: …6.000 ms estimated"
+    assert texts(80, *document.latencies())[1:3] == ["estimate             …6.000 ms", "best measured                -"]
+    assert document.gap_sentence == "Not all layers were measured, so there is no best yet."
+    assert not texts(80, *document.gap()) and not document.groups
+
+
+def test_a_model_without_an_estimate_says_why() -> None:
+    found = executed(GRAPH).found
+    impossible = replace(found.estimate, composed=None, obstacle="2 of 3 layers cannot be measured by themselves")
+    document = without_best(replace(BASELINE, found=replace(found, estimate=impossible)))
+    assert document.headline == f"model: no estimate is possible: {impossible.obstacle}"
+    assert document.gap_picture is None
+    unknown = replace(found, estimate=replace(impossible, obstacle=""))
+    assert without_best(replace(BASELINE, found=unknown)).headline == "model: nothing was measured"
+
+
+def test_a_gap_is_told_in_a_sentence_also_where_there_is_none() -> None:
+    told = analysed(BASELINE, FASTER).gap_sentence
+    assert told == "The best measured takes 4.000 ms; above it are slower layers 2.000 ms, unexplained 0.500 ms."
+    assert analysed(FASTER).gap_sentence == "The best measured takes 4.000 ms; there is no gap above it."
+
+
+def test_the_picture_of_the_gap_divides_the_highest_latency_into_the_best_and_the_gap() -> None:
+    picture = analysed(BASELINE, FASTER).gap_picture
+    assert picture is not None
+    assert [it.name for it in picture.legend] == ["best measured", "slower layers", "unexplained"]
+    assert [it.text for it in picture.rows] == ["6.500 ms", "6.000 ms", "4.000 ms", "4.000 ms"]
+    divided = sorted((it.low, it.high, it.block) for it in picture.rows[0].pieces)
+    assert divided == [(0.0, 4.0, "█"), (4.0, 6.0, "▓"), (6.0, pytest.approx(6.5), "▚")]
+    assert [it.block for row in picture.rows[1:] for it in row.pieces] == ["▄"] * 3
+
+
+def test_peaks_of_a_busy_host_are_a_doubt() -> None:
+    (figures,) = analysed(BASELINE, roofline_ms=3.0, lacks_peaks=True).latencies()
+    assert isinstance(figures, Figures)
+    roofline = figures.rows[-1]
+    assert roofline.style == "warn" and roofline.remarks[0].startswith("the peaks were measured on a busy host")
+
+
+def test_an_execution_that_was_measured_at_another_speed_of_the_host_is_named() -> None:
+    calm, other = timed_beside(BASELINE, 1.0), executed(GRAPH, {0: 2.0, 1: 1.0, 2: 1.0})
+    told = "mxnet written on 1 was measured when the host was 30 % faster or slower: measure both in one run"
+    assert texts(120, *analysed(calm, timed_beside(other, 1.3)).latencies())[5:] == [told]
+    assert len(texts(120, *analysed(calm, timed_beside(other, 1.05)).latencies())) == 5
+
+
+def test_references_of_runtimes_with_other_settings_are_not_compared() -> None:
+    calm, two_threads = timed_beside(BASELINE, 1.0), timed_beside(FASTER, 0.5)
+    assert len(texts(120, *analysed(calm, two_threads).latencies())) == 5
+
+
+def test_a_new_proof_is_part_of_the_analysis() -> None:
+    document = analysed(BASELINE, FASTER)
+    (before,) = document.changes
+    proof = MeasuredGain(4.8, 0.26, (0.2, 0.32), 6.5, "2026-11-27T00:00:00+00:00")
+    (after,) = document.with_proof(before.what_if.id, proof).changes
+    assert (before.proof, after.proof) == (None, proof) and after.changed is FASTER
+
+
+def test_each_group_of_layers_has_a_row_with_its_end_in_few_columns() -> None:
+    named = [replace(it, name=f"a_network_with_a_long_name_stage{it.index}") for it in GRAPH.layers]
+    graph = replace(GRAPH, layers=tuple(named))
+    one, other = executed(graph, {0: 4.0, 1: 1.0, 2: 1.0}), executed(graph, {0: 2.0, 1: 1.5, 2: 1.5}, threads=2)
+    document = analysed(one, other)
+    assert texts(100, *document.layers(), look=TEXT) == [
+        "Layers of a_network_with_a_long_name_...",
+        "LAYERS  HERE MS  BEST MS    SLOWER  FASTEST",
+        "stage0    4.000    2.000  +100.0 %  mxnet written on 2",
+        "stage1    1.000    1.000    +0.0 %  mxnet written on 1",
+        "stage2    1.000    1.000    +0.0 %  mxnet written on 1",
+    ]
+    slower = layer_columns("")[3]
+    assert callable(slower.style)
+    assert [slower.style(it) for it in document.groups] == ["bad", "muted", "muted"]
+
+
+@given(some_executions(), st.integers(60, 120))
+def test_lines_keep_to_the_width(executions: list[MeasuredExecution], width: int) -> None:
+    document = analysed(*executions)
+    parts = *document.latencies(), *document.gap(with_bar=True), *document.layers()
+    assert all(width_of(line) <= width for line in laid_out(parts, width))

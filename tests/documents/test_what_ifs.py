@@ -1,0 +1,185 @@
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_ifs import what_ifs_of
+from dlbricks_tui.answers.analysis.analysing import MeasuredGain
+from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.what_ifs import (
+    Change,
+    change_facts,
+    change_reasons,
+    gains_picture,
+    gains_sentence,
+    interval_of,
+    largest_gain,
+    remarks_on,
+    what_if_columns,
+    what_ifs_parts,
+)
+from dlbricks_tui.estimate.knowledge import Latency
+from tests.analysis.executions import executed, with_nodes
+from tests.bricks.graphs import chain
+from tests.documents.test_layout import texts
+
+GRAPH = with_nodes(chain("conv", "relu", "pool"))
+BASELINE = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, end_to_end=Latency(6.5, 6.4, 6.6))
+FASTER = executed(GRAPH, {0: 2.0, 1: 1.0, 2: 1.0}, threads=2)
+(FOUND,) = what_ifs_of(BASELINE, [FASTER])
+PARALLEL = replace(FOUND, id="parallel-2", kind=WhatIfKind.PARALLEL)
+NOISY = Gain(0.26, 0.05, 0.47)
+
+
+def change(found: WhatIf = FOUND, proof: Gain | None = None) -> Change:
+    measured = None if proof is None else MeasuredGain(4.81, proof.value, (proof.low, proof.high), 6.5, "2026-11-27T00")
+    return Change(found, measured, None if found.change is None else FASTER)
+
+
+def lines_of(changes: Sequence[Change], width: int = 80) -> list[str]:
+    return texts(width, *what_ifs_parts(changes), look=TEXT)
+
+
+def remarks(found: WhatIf = FOUND, proof: Gain | None = None) -> list[str]:
+    return list(remarks_on(change(found, proof)))
+
+
+def test_what_ifs_show_gain_proof_setting_and_layers() -> None:
+    how = ["    OMP_NUM_THREADS=2 MXNET_ENGINE_TYPE=NaiveEngine", "    layer0"]
+    assert lines_of([change(proof=NOISY)]) == [
+        "WHAT IF       GAIN        95 %     MS   PROVED       95 %",
+        "threads-2  +33.3 %  +32 to +34  4.000  +26.0 %  +5 to +47",
+        *how,
+    ]
+    titles, row, *_ = lines_of([change(proof=NOISY)], 55)
+    assert titles.endswith("PROVED") and row.endswith("+26.0 %")
+
+
+def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
+    found = replace(FOUND, layers=())
+    small, loss = (replace(found, id=str(gain), gain=Gain(gain, gain, gain)) for gain in (0.05, -0.5))
+    parallel = replace(PARALLEL, layers=())
+    told = "to be proved first: parallel (never gained), gains below 10 %, sizes of losses"
+    unproved = lines_of([change(it) for it in (loss, small, found, parallel)])
+    assert (len(unproved), unproved[-1]) == (10, told)
+    assert lines_of([change(loss), change(small, NOISY)])[-1] == "to be proved first: sizes of losses"
+    assert len(lines_of([change(it, NOISY) for it in (loss, small, found, parallel)])) == 9
+    # Nobody can prove a bound.
+    assert len(lines_of([change(found), change(replace(parallel, change=None))])) == 5
+
+
+def test_without_what_ifs_a_line_says_why() -> None:
+    assert lines_of([]) == ["what-ifs: none, as no other execution has results of all layers"]
+
+
+@pytest.mark.parametrize(
+    ("found", "under_way", "expected"),
+    [
+        (change(), {}, ("-", "muted")),
+        (change(replace(FOUND, change=None)), {}, ("bound", "muted")),
+        (change(proof=NOISY), {}, ("+26.0 %", "good")),
+        (change(proof=Gain(-0.1, -0.2, 0.0)), {}, ("-10.0 %", "bad")),
+        (change(proof=NOISY), {"threads-2": "running"}, ("running", "warn")),
+    ],
+)
+def test_the_column_of_proofs_tells_bounds_and_what_is_under_way(
+    found: Change, under_way: Mapping[str, str], expected: tuple[str, str]
+) -> None:
+    (proved,) = (it for it in what_if_columns([found], under_way) if it.title == "proved")
+    assert callable(proved.style)
+    assert (proved.cell(found), proved.style(found)) == expected
+
+
+def test_the_largest_gain_is_to_be_proved_where_it_is_not_to_be_trusted() -> None:
+    assert largest_gain([change(PARALLEL)]).endswith("), to be proved")
+    told = "largest gain: parallel-2, +26.0 % (+5 to +47), proved"
+    assert largest_gain([change(replace(FOUND, change=None)), change(PARALLEL, NOISY)]) == told
+    assert largest_gain([change()]).endswith(")")
+
+
+def test_a_sentence_counts_the_changes_that_save_time() -> None:
+    unsure = change(PARALLEL, Gain(0.2, -0.1, 0.5))
+    assert gains_sentence([change(), unsure]).startswith("1 of 2 changes saves time; largest gain: threads-2, +33.3 %")
+    assert gains_sentence([unsure]) == "None of 1 change saves time for certain."
+    assert gains_sentence([]).startswith("There are no what-ifs")
+
+
+def test_the_picture_of_gains_has_predictions_proofs_and_their_intervals() -> None:
+    loss = Gain(-1.2, -3.0, -0.9)
+    picture = gains_picture([change(PARALLEL, loss), change(replace(FOUND, change=None))])
+    assert picture is not None
+    assert [(it.name, it.text, it.style) for it in picture.rows] == [
+        ("threads-2 (bound)", "+33.3 %", "good"),
+        ("parallel-2", "-120.0 % proved", "bad"),
+    ]
+    proved = picture.rows[1]
+    # Larger losses stand at the left edge.
+    assert [(it.sign, round(it.value)) for it in proved.marks] == [("o", 33), ("#", -100)]
+    assert [(it.low, it.high) for it in proved.pieces] == [(-100.0, -90.0)]
+    assert [it.name for it in picture.legend] == ["predicted", "proved", "95 % interval"]
+    assert gains_picture([]) is None
+
+
+def test_a_change_says_how_it_is_made_what_it_gains_and_how_far_to_trust_it() -> None:
+    found = change(PARALLEL, NOISY)
+    assert texts(80, *change_facts(found), *change_reasons(found)) == [
+        f"how        {FOUND.how}",
+        "predicted  +33.3 % (+32 to +34)",
+        "           4.000 ms after the change",
+        "proved     +26.0 % (+5 to +47), on 2026-11-27",
+        "           6.500 ms before and 4.810 ms after the change",
+        "",
+        "How far to trust it",
+        "  The proof is noisy: its interval is +5 to +47. Repeat it on a quiet host.",
+        "  The layers were timed one at a time: side by side they compete for caches and",
+        "  bandwidth.",
+        "",
+        "Layers responsible",
+        "  layer0",
+    ]
+
+
+def test_a_what_if_that_is_not_to_be_trusted_says_so_until_it_is_proved() -> None:
+    small = replace(FOUND, gain=Gain(0.05, 0.01, 0.09))
+    remark = "A gain below 10 % can be a loss: prove it."
+    assert remark in remarks(small)
+    assert remark not in remarks(small, Gain(0.05, 0.04, 0.06))
+    assert remark not in remarks()
+
+
+def test_a_proof_that_may_have_gained_nothing_is_no_largest_gain() -> None:
+    assert largest_gain([change(proof=Gain(0.26, -0.05, 0.57))]) == ""
+    assert "The interval contains 0: the change may gain nothing." in remarks(proof=Gain(0.2, -0.1, 0.5))
+
+
+def test_an_unproved_prediction_says_whether_the_whole_model_was_timed_after_the_change() -> None:
+    assert remarks() == ["It compares sums of layers: the whole model was not timed after the change."]
+    timed = replace(FASTER, found=replace(FASTER.found, end_to_end=Latency(4.1, 4.0, 4.2)))
+    (remark,) = remarks_on(change()._replace(changed=timed))
+    assert remark == "The whole model took 4.100 ms after the change, in another run."
+    assert "It is a bound that no runtime reaches, so it cannot be proved." in remarks(replace(FOUND, change=None))
+
+
+def test_a_noisy_proof_does_not_judge_a_prediction() -> None:
+    assert FOUND.gain.value == pytest.approx(1 / 3)
+    assert remarks(proof=NOISY) == ["The proof is noisy: its interval is +5 to +47. Repeat it on a quiet host."]
+    (remark,) = remarks(proof=Gain(0.26, 0.2, 0.32))
+    assert remark == "The proof agrees with the prediction: they differ by 7 points."
+    (remark,) = remarks(proof=Gain(0.13, 0.1, 0.16))
+    assert remark == "The proof refutes the prediction: they differ by 20 points."
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-0.21, 0.012, "-21 to +1"),
+        (-0.004, 0.3, "+0 to +30"),
+        (-9.99, 0.77, "-999 to +77"),
+        (-699.92, 0.77, "<-999 to +77"),
+        (-700.0, -20.0, "below -999"),
+        (-2.09, 1.81, "-209 to +100"),
+    ],
+)
+def test_intervals_end_at_a_loss_of_999_percent_and_at_a_gain_of_100(low: float, high: float, expected: str) -> None:
+    assert interval_of(Gain((low + high) / 2, low, high)) == expected
