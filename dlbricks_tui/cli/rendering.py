@@ -8,10 +8,12 @@ from rich.text import Text
 
 from dlbricks_tui.cli.output import data_console, show
 from dlbricks_tui.documents.layout import ASCII, TEXT, laid_out
+from dlbricks_tui.documents.lines import ELLIPSIS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.parts import Part
 
 # In colours that every terminal has; other styles are plain text.
@@ -22,5 +24,11 @@ def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
     """Write a document to standard output, in at most so many columns."""
     console = data_console()
     width = min(console.width, widest or console.width)
-    lines = laid_out(parts, width, ASCII if console.options.ascii_only else TEXT)
-    show(*(Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans), no_wrap=True) for spans in lines))
+    is_ascii = console.options.ascii_only
+    show(*(_text(spans, is_ascii=is_ascii) for spans in laid_out(parts, width, ASCII if is_ascii else TEXT)))
+
+
+def _text(spans: Line, *, is_ascii: bool) -> Text:
+    # Cut names keep their width where a terminal lacks the ellipsis.
+    texts = ((text.replace(ELLIPSIS, ".") if is_ascii else text, _STYLES.get(style, "")) for text, style in spans)
+    return Text.assemble(*texts, no_wrap=True)
