@@ -8,7 +8,7 @@ from dlbricks_tui.analysis.written_times import Basis
 from dlbricks_tui.answers.analysis.analysing import Analysis
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.options import cutting_of
-from dlbricks_tui.cli.output import data_console, narrate, show, write_lines
+from dlbricks_tui.cli.output import data_console, narrate, write_lines
 from dlbricks_tui.cli.parser import Parser, UsageError
 from dlbricks_tui.estimate.compositions import milliseconds
 from dlbricks_tui.wording.numbers import counted, in_ms
@@ -34,7 +34,8 @@ def show_written_tree(found: Analysis, cutting: Cutting) -> None:
     if found.times is None or found.written is None:
         narrate(_untimed(found))
         return
-    from dlbricks_tui.cli.tree_view import SequenceTime, tree_view
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.tree import SequenceTime, tree
 
     times = found.times.layers
     decomposition = decompose(found.written, cutting)
@@ -46,7 +47,7 @@ def show_written_tree(found: Analysis, cutting: Cutting) -> None:
         for it in decomposition.occurrences
     ]
     write_lines([""])
-    show(*tree_view(decomposition, data_console(), spent))
+    show_parts(tree(decomposition, data_console().width, spent))
     if found.times.inserted_ps:
         narrate(f"{in_ms(milliseconds(found.times.inserted_ps))} more in layers that the runtime inserts")
 

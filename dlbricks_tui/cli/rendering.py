@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Part
 
 # In colours that every terminal has; other styles are plain text.
-_STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan"}
+_STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan", "bad": "red"}
+# The guides of trees, and the ellipsis: what is cut keeps its width where a terminal lacks them.
+_IN_ASCII = str.maketrans("├└─│" + ELLIPSIS, "|`-|.")
 
 
 def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
@@ -29,6 +31,5 @@ def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
 
 
 def _text(spans: Line, *, is_ascii: bool) -> Text:
-    # Cut names keep their width where a terminal lacks the ellipsis.
-    texts = ((text.replace(ELLIPSIS, ".") if is_ascii else text, _STYLES.get(style, "")) for text, style in spans)
+    texts = ((text.translate(_IN_ASCII) if is_ascii else text, _STYLES.get(style, "")) for text, style in spans)
     return Text.assemble(*texts, no_wrap=True)

@@ -17,7 +17,7 @@ from dlbricks_tui.cli.options import (
     sources_of,
     values_given,
 )
-from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.output import data_console, narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, add_json_option
 from dlbricks_tui.cli.store import open_loader
 from dlbricks_tui.models.graph import Layer, Level, unmeasurable_layers
@@ -66,9 +66,10 @@ def show_tree(args: argparse.Namespace) -> int:
     if args.json:
         write_json(_document(decomposition))
     else:
-        from dlbricks_tui.cli.tree_view import tree_view
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.tree import tree
 
-        show(*tree_view(decomposition, data_console()))
+        show_parts(tree(decomposition, data_console().width))
     for reason, layers in unmeasurable_layers(graph).items():
         named = listed([f"{layer.index} {layer.name!r} ({layer.op})" for layer in layers])
         narrate(f"unmeasurable: {'layer' if len(layers) == 1 else 'layers'} {named}: {reason}")

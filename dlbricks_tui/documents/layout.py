@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, names_in, width_of, wrapped
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, names_in, spelled, width_of, wrapped
 from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Names, Sentence, Table
 from dlbricks_tui.wording.histogram import bar
 
@@ -143,9 +143,7 @@ class TableLayout:
         columns = self._table.columns
         texts = iter(zip_longest(*self._cells, fillvalue="") if self._cells else [() for _ in columns])
         cells = [() if it.kind is Kind.BAR else next(texts) for it in columns]
-        return [
-            max(width_of([Span(each)]) for each in (it.title, *held)) for it, held in zip(columns, cells, strict=True)
-        ]
+        return [max(map(_width_of, (it.title, *held))) for it, held in zip(columns, cells, strict=True)]
 
     def _fitted(self, needed: Sequence[int], width: int, left_out: Sequence[int] = ()) -> list[int]:
         """Return the width of each column; 0 for one that has no room."""
@@ -178,6 +176,10 @@ def _with_shorter_names(widths: list[int], names: Sequence[int], left: int, last
     return found
 
 
+def _width_of(text: str) -> int:
+    return width_of(spelled(line(text)))
+
+
 def _joined(spans: Iterable[Span]) -> Line:
     found: list[Span] = []
     for span in spans:
@@ -190,6 +192,13 @@ def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[L
     layout = TableLayout(table, width, look)
     yield layout.heading
     for index, row in enumerate(table.rows):
-        yield layout.row(index)
+        spans = layout.row(index)
+        yield spans if table.guides is None else _with_guides(spans, table.guides(row))
         details = () if table.details is None else table.details(row)
         yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))
+
+
+def _with_guides(spans: Line, guides: str) -> Line:
+    """Return the line of a row with its guides in a style of their own."""
+    (text, style), *others = spans
+    return (Span(text[: len(guides)], "muted"), Span(text[len(guides) :], style), *others)

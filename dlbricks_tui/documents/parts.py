@@ -70,9 +70,13 @@ class Figures:
 
 
 class Kind(Enum):
-    """What a column holds: names begin in one place, numbers end in one, and bars take the room that is left."""
+    """What a column holds: names and codes begin in one place, numbers end in one, and bars take the room that is left.
+
+    Names are shortened where the width is short.
+    """
 
     NAME = "name"
+    CODE = "code"
     NUMBER = "number"
     BAR = "bar"
 
@@ -101,6 +105,8 @@ class Table(Generic[Row]):
     rows: Sequence[Row]
     # What stands below a row, indented; a list leaves it out.
     details: Callable[[Row], Iterable[Part]] | None = None
+    # Returns the beginning of the first cell in a tree: the lines that lead from a row to those inside of it.
+    guides: Callable[[Row], str] | None = None
 
 
 Part = Heading | Sentence | Fact | Names | Figures | Table[Any]

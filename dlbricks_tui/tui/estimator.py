@@ -17,6 +17,7 @@ from dlbricks_tui.answers.measured_runtimes import MeasuredRuntimes
 from dlbricks_tui.atomic_write import write_atomically
 from dlbricks_tui.bricks.decomposition import Decomposition
 from dlbricks_tui.documents.estimate import EstimateDocument
+from dlbricks_tui.documents.part_details import Measurements
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
@@ -40,7 +41,6 @@ from dlbricks_tui.tui.session import SharedStore
 from dlbricks_tui.tui.workbench.estimate_rows import MOST_SLOW, EstimateView
 from dlbricks_tui.tui.workbench.model_columns import KnownLatency
 from dlbricks_tui.tui.workbench.next_steps import KnownAlready
-from dlbricks_tui.tui.workbench.parts import Measurements
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,6 +7,7 @@ from pathlib import Path
 from threading import Lock
 
 from dlbricks_tui.bricks.decomposition import Cutting, Decomposition, decompose
+from dlbricks_tui.documents.outline import Outline
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.cache import Cache
@@ -21,7 +22,6 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import CHOSEN_PRECISIONS, USUAL_KERNELS, Kernels, Precision
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel, asked_inputs
-from dlbricks_tui.tui.workbench.nesting import Nesting
 
 # Enough to switch between a few models; all fifty would fill the memory of a small host.
 MOST_KEPT = 4
@@ -59,7 +59,7 @@ class ModelReader:
         with self._lock:
             self._workers(spec).retry_missing()
             decomposition = self._decomposed(spec)
-            return OpenModel(spec, decomposition.graph, decomposition, Nesting(decomposition.regions))
+            return OpenModel(spec, decomposition.graph, decomposition, Outline(decomposition))
 
     def inputs(self, spec: ModelSpec) -> dict[str, AskedShape]:
         """Return the inputs of a model with what is known of their shapes.

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.answer import ModelReading
     from dlbricks_tui.bricks.decomposition import Cutting, Decomposition
+    from dlbricks_tui.documents.outline import Outline
     from dlbricks_tui.models.graph import LayerGraph, Level, Numbers, Shape
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.runtime.runtime import Runtime
     from dlbricks_tui.tui.choices import Choices
-    from dlbricks_tui.tui.workbench.nesting import Nesting
 
 
 class ModelId(NamedTuple):
@@ -99,7 +99,7 @@ class OpenModel:
     spec: ModelSpec
     graph: LayerGraph
     decomposition: Decomposition
-    nesting: Nesting
+    outline: Outline
 
 
 def asked_inputs(graph: LayerGraph) -> dict[str, AskedShape]:

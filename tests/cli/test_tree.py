@@ -2,29 +2,18 @@ import io
 import json
 import sys
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from onnx.helper import make_node
 from rich.cells import cell_len
-from rich.console import Console
 
-from dlbricks_tui.bricks.cutting import Cut
-from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.cli.tree_view import MOST_LINES, tree_lines, tree_view
-from dlbricks_tui.models.graph import LayerGraph
-from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, laid_out, random_graphs
 from tests.models.onnx_models import endless, model, saved
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
-
-cuttings = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut))
 
 
 @pytest.fixture(autouse=True)
@@ -42,14 +31,6 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
 def view(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert main(["tree", *arguments]) == 0
     return [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-
-
-def drawn(graph: LayerGraph, how: Cutting | None = None, width: int = 80) -> list[str]:
-    """Return the lines of a model on a terminal of some width."""
-    out = io.StringIO()
-    console = Console(file=out, width=width, markup=False, emoji=False, highlight=False)
-    console.print(*tree_view(decompose(graph, how), console), sep="\n")
-    return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
 def test_the_document_lists_every_layer_once_with_its_brick_and_shapes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -176,57 +157,6 @@ def test_a_terminal_without_line_characters_gets_plain_ascii(monkeypatch: pytest
     lines = raw.getvalue().decode("ascii").splitlines()
     assert lines[6].startswith("|- conv 7x7/2 64 ")
     assert "\\u" not in "".join(lines)
-
-
-def test_unmeasurable_layers_are_marked_by_a_sign_and_a_word() -> None:
-    graph = chain("conv", "relu", "conv")
-    layers = (graph.layers[0], replace(graph.layers[1], unmeasurable="MXNet lacks it"), graph.layers[2])
-    lines = drawn(replace(graph, layers=layers), Cutting(3))
-    assert any("! relu, unmeasurable" in line for line in lines)
-    assert any(line.startswith("! unmeasurable: ") for line in lines)
-
-
-def test_shapes_that_depend_on_data_are_marked() -> None:
-    graph = chain("conv", "relu")
-    lines = drawn(replace(graph, layers=(graph.layers[0], replace(graph.layers[1], is_recorded=True))))
-    assert any("relu, shape recorded from one run" in line for line in lines)
-
-
-def test_names_from_files_cannot_steer_the_terminal() -> None:
-    graph = chain("conv")
-    named = replace(graph, name="a\x1b[2Jb", layers=(replace(graph.layers[0], name="x\x1b]0;y\ny"),))
-    text = "\n".join(drawn(named, width=120))
-    assert "\x1b" not in text
-    assert "a\\x1b[2Jb" in text
-    assert "x\\x1b]0;y\\ny" in text
-
-
-def test_a_very_long_model_is_cut_off_with_a_count() -> None:
-    specs = [Spec("conv", after(index - 1) if index else DATA, width=index + 1) for index in range(MOST_LINES + 500)]
-    lines = drawn(built(specs))
-    assert len(lines) < MOST_LINES + 20
-    assert "... and 500 more lines; `--json` has everything" in lines
-
-
-def test_a_very_deep_model_continues_under_headings() -> None:
-    branch: Branch = ("conv",)
-    for _ in range(150):
-        branch = ("pool", ("add", (branch, ())), "relu", "conv")
-    graph = laid_out(branch)
-    lines = tree_lines(decompose(graph), deepest=5)
-    assert sum(line.occurrence is not None for line in lines) == len(graph.layers)
-    assert max(len(line.is_last_child) for line in lines) <= 7
-    headings = [line.text for line in lines if not line.is_last_child]
-    references = [line.text for line in lines if line.text.endswith(", below")]
-    assert len(headings) == len(references) > 20
-    assert max(map(cell_len, drawn(graph))) <= 80
-
-
-@given(random_graphs(), cuttings, st.integers(1, 6))
-def test_every_brick_is_drawn_at_least_once(graph: LayerGraph, how: Cutting, deepest: int) -> None:
-    decomposition = decompose(graph, how)
-    shown = {line.occurrence.brick.key for line in tree_lines(decomposition, deepest) if line.occurrence is not None}
-    assert shown == decomposition.bricks
 
 
 def test_one_model_at_a_time_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -53,8 +53,8 @@ async def test_the_key_of_a_brick_can_be_copied(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "3", "y")
         selected = panel(pilot).selected
-        assert selected is not None and selected.occurrence is not None
-        assert pilot.app.clipboard == selected.occurrence.brick.key
+        assert selected is not None and selected.brick_key is not None
+        assert pilot.app.clipboard == selected.brick_key
 
 
 async def test_the_tree_copies_the_key_of_a_brick_and_shows_it_in_a_message(measured: DataFolder) -> None:
@@ -76,7 +76,7 @@ async def test_the_details_are_cleared_while_another_model_is_read(measured: Dat
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "j", "1", "slash", "escape", "slash", '"alexnet"', "enter", "enter")
         selected = panel(pilot).selected
-        assert selected is not None and selected.title == "alexnet"
+        assert selected is not None and selected.node.title == "alexnet"
 
 
 async def test_the_details_match_their_snapshot(measured: DataFolder) -> None:

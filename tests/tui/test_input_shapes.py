@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -23,9 +22,9 @@ from dlbricks_tui.tui.model_reader import ModelReader
 from dlbricks_tui.tui.open_model import AskedShape, ModelSpec, OpenModel
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
+from tests.documents.outlines import sample
 from tests.models.table_framework import TableFramework
 from tests.tui.application import PATIENCE_SECONDS, app_on, eventually, press, running, screen_text, settled
-from tests.tui.opened_models import sample
 
 
 def model_of(inputs: Sequence[str], folder: Path) -> Path:
@@ -50,7 +49,7 @@ def opened_with(monkeypatch: pytest.MonkeyPatch) -> list[ModelSpec]:
         if not wish.shapes:
             return open_as_it_is(reader, wish)
         specs.append(wish)
-        return replace(alexnet, spec=wish)
+        return OpenModel(wish, alexnet.decomposition.graph, alexnet.decomposition, alexnet)
 
     def decompose_(reader: ModelReader, wish: ModelSpec) -> Decomposition:
         return alexnet.decomposition if wish.shapes else decompose_as_it_is(reader, wish)

@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
+from dlbricks_tui.documents.outline import Node
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.messages import NewResults
-from dlbricks_tui.tui.workbench.outline import Node, Outline
-from dlbricks_tui.tui.workbench.tree import TreePanel, TreeRows
+from dlbricks_tui.tui.workbench.tree import TreeRows
+from dlbricks_tui.tui.workbench.unfolded import Unfolded
 from tests.tui.application import MEASURED_ONLY, app_on, press, running, screen_text, settled
 from tests.tui.snapshots import check_all
 
@@ -25,8 +26,8 @@ def rows(pilot: Pilot[None]) -> TreeRows:
     return pilot.app.screen.query_one(TreeRows)
 
 
-def outline(pilot: Pilot[None]) -> Outline:
-    found = rows(pilot).outline
+def unfolded(pilot: Pilot[None]) -> Unfolded:
+    found = rows(pilot).unfolded
     assert found is not None
     return found
 
@@ -38,15 +39,12 @@ def node(pilot: Pilot[None]) -> Node:
 
 
 def title(pilot: Pilot[None]) -> str:
-    return outline(pilot).label(node(pilot)) + outline(pilot).title(node(pilot))
+    return node(pilot).title
 
 
 async def go_to(pilot: Pilot[None], wanted: str) -> None:
     """Move the cursor to the first row with this title."""
-    tree = outline(pilot)
-    rows(pilot).cursor = next(
-        at for at, each in enumerate(tree.rows) if (tree.label(each) + tree.title(each)).startswith(wanted)
-    )
+    rows(pilot).cursor = next(at for at, it in enumerate(unfolded(pilot).rows) if it.title.startswith(wanted))
     await settled(pilot)
 
 
@@ -56,11 +54,11 @@ async def test_a_part_can_be_expanded_entered_and_collapsed(measured: DataFolder
         closed = rows(pilot).row_count
         await go_to(pilot, "module A")
         await press(pilot, "l")
-        assert rows(pilot).row_count == closed + 2 and title(pilot) == "module A x2"
+        assert rows(pilot).row_count == closed + 2 and title(pilot) == "module A x2, in a row, 7 layers"
         await press(pilot, "right")
-        assert title(pilot) == "1 of 2: module A"
+        assert title(pilot) == "1 of 2: module A x2, 7 layers"
         await press(pilot, "h", "left")
-        assert rows(pilot).row_count == closed and title(pilot) == "module A x2"
+        assert rows(pilot).row_count == closed and title(pilot) == "module A x2, in a row, 7 layers"
         await press(pilot, "enter")
         assert rows(pilot).row_count == closed + 2
         await press(pilot, "space")
@@ -72,7 +70,7 @@ async def test_a_part_can_be_expanded_and_collapsed_completely(measured: DataFol
         await press(pilot, *RESNET)
         closed = rows(pilot).row_count
         await press(pilot, "e")
-        sequences = [each.sequence for each in outline(pilot).rows if each.sequence is not None]
+        sequences = [each.sequence for each in unfolded(pilot).rows if each.sequence is not None]
         assert sorted(sequences) == list(range(68))
         await press(pilot, "E")
         assert rows(pilot).row_count == closed and rows(pilot).cursor == 0
@@ -83,7 +81,7 @@ async def test_equal_bricks_are_visited_in_both_directions(measured: DataFolder)
         await press(pilot, *RESNET, "e")
         await go_to(pilot, "relu")
         await press(pilot, "p", "p", "p", "p")
-        assert outline(pilot).has_equal(node(pilot))
+        assert unfolded(pilot).has_equal(node(pilot))
         here = node(pilot).sequence
         await press(pilot, "n")
         assert node(pilot).sequence != here
@@ -106,10 +104,10 @@ async def test_the_critical_path_is_visited_in_both_directions(measured: DataFol
         seen = []
         for _ in range(4):
             await press(pilot, "p")
-            seen.append(outline(pilot).nesting.span_of(node(pilot).region).start)
+            seen.append(node(pilot).outline.span_of(node(pilot).region).start)
         assert tuple(seen) == latencies.critical[:4]
         await press(pilot, "P")
-        assert outline(pilot).nesting.span_of(node(pilot).region).start == seen[-2]
+        assert node(pilot).outline.span_of(node(pilot).region).start == seen[-2]
 
 
 async def test_unmeasured_sequences_are_visited_in_both_directions(measured: DataFolder) -> None:
@@ -177,7 +175,7 @@ async def test_new_estimates_keep_the_cursor_and_the_expanded_parts(measured: Da
 async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
         await press(pilot, *RESNET, "slash", '"stage3_conv2"', "enter", "enter")
-        assert "stage3_conv2" in outline(pilot).names(node(pilot))
+        assert "stage3_conv2" in node(pilot).names
         (layer,) = _layers(pilot)
         for _ in range(3):
             await press(pilot, "+")
@@ -215,7 +213,6 @@ async def test_the_decomposition_matches_its_snapshot(name: str, measured: DataF
 
 
 def _layers(pilot: Pilot[None]) -> tuple[int, ...]:
-    panel = pilot.app.screen.query_one(TreePanel)
-    selected = panel.selected_part
-    assert selected is not None and selected.occurrence is not None
-    return selected.occurrence.sequence.layers
+    occurrence = node(pilot).occurrence
+    assert occurrence is not None
+    return occurrence.sequence.layers

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from dlbricks_tui.config.config import Config
+    from dlbricks_tui.documents.part_details import Measurements
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices, CutAt
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
     from dlbricks_tui.tui.workbench.model_columns import KnownLatency
-    from dlbricks_tui.tui.workbench.parts import Measurements
 
 
 # Small, with parallel branches, so that the compositions differ.
@@ -325,18 +325,19 @@ class WorkbenchScreen(ViewsScreen):
         """Show the selected part and read its samples."""
         selected = self._tree.selected_part
         self._details.show(selected)
-        if selected is None or selected.occurrence is None:
+        if selected is None or selected.node.occurrence is None:
             return
         if self._index is not None and self._opened is not None:
-            names = self._index.get(selected.occurrence.brick.key, ())
+            names = self._index.get(selected.node.occurrence.brick.key, ())
             self._details.show_other_models([name for name in names if name != self._opened.graph.name])
-        if selected.part is not None and selected.part.measured is not None and self._view is not None:
-            pair, way = selected.part.measured.pair, self._view.document.one.way
+        part = selected.estimated
+        if part is not None and part.measured is not None and self._view is not None:
+            pair, way = part.measured.pair, self._view.document.one.way
             read = partial(self.session.estimator.measurements, pair, way)
             self.run_in_thread(read, "samples", partial(self._brick_measured, pair))
 
     def _brick_measured(self, pair: Pair, measured: Measurements | None) -> None:
-        part = self._details.selected.part if self._details.selected else None
+        part = self._details.selected.estimated if self._details.selected else None
         if part is not None and part.source == pair:
             self._details.show_measurements(measured)
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
+    from dlbricks_tui.documents.outline import Node
+    from dlbricks_tui.documents.part_details import PartDetails
+    from dlbricks_tui.documents.part_latencies import PartLatencies
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.open_model import ModelId, OpenModel
-    from dlbricks_tui.tui.workbench.outline import Node, Outline
-    from dlbricks_tui.tui.workbench.parts import PartDetails, PartLatencies
+    from dlbricks_tui.tui.workbench.unfolded import Unfolded
 
     _Graph: TypeAlias = tuple[ModelId, Level]
 
@@ -51,36 +53,25 @@ class TreeRows(RowsView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.outline: Outline | None = None
+        self.unfolded: Unfolded | None = None
         self.latencies: PartLatencies | None = None
 
     @property
     def row_count(self) -> int:
-        return len(self.outline.rows) if self.outline else 0
+        return len(self.unfolded.rows) if self.unfolded else 0
 
     @property
     def node(self) -> Node | None:
         """The selected part."""
-        return self.outline.rows[self.cursor] if self.outline and self.cursor < self.row_count else None
+        return self.unfolded.rows[self.cursor] if self.unfolded and self.cursor < self.row_count else None
 
     def row(self, index: int, width: int) -> Line:
-        if self.outline is None:
+        if self.unfolded is None:
             return ()
-        outline, node = self.outline, self.outline.rows[index]
-        known = TreeRow(
-            title=outline.title(node),
-            size=outline.size(node),
-            label=outline.label(node),
-            # The details list the names of the layers in a region.
-            names=outline.names(node) if node.sequence is not None else "",
-            output=outline.output(node),
-            depth=node.depth,
-            is_open=node.is_open if outline.can_open(node) else None,
-            is_layer=node.layer is not None,
-            occurs=outline.occurs(node),
-            latency=self.latencies.of(node.region) if self.latencies else None,
-        )
-        return tree_line(known, width, outline.search_text)
+        node = self.unfolded.rows[index]
+        latency = self.latencies.of(node.region) if self.latencies else None
+        is_open = self.unfolded.is_open(node) if self.unfolded.can_open(node) else None
+        return tree_line(TreeRow(node, latency, is_open), width, self.unfolded.search_text)
 
 
 class TreePanel(Panel):
@@ -92,7 +83,7 @@ class TreePanel(Panel):
     SEARCH_HINT = "operator, kind or name"
     HEADED = True
     ABOUT = (
-        "The parts of the model: modules that occur several times (A x4: four in a row), branches, and layer "
+        "The parts of the model: modules that occur several times (each has a letter), branches, and layer "
         "sequences. 'times' is the number of equal parts in the model; equal bricks run once. * is on the critical "
         "path; … leaves layers out, ~ was predicted, ≈ was measured with samples that vary too much, · was not "
         "measured yet, ! cannot run here, and - is not needed, as sequences that overlap it are quicker."
@@ -104,46 +95,44 @@ class TreePanel(Panel):
     def __init__(self) -> None:
         self._list = TreeRows()
         super().__init__(self._list, id="tree")
+        self._graph: _Graph | None = None
         self._left: _Place | None = None
         self._list.show_placeholder(*CHOOSE_A_MODEL)
 
     def heading(self, width: int) -> Line:
-        outline = self._list.outline
-        return (Span(" "), *heading_line(width - 1, bool(outline.search_text))) if outline else ()
+        unfolded = self._list.unfolded
+        return (Span(" "), *heading_line(width - 1, bool(unfolded.search_text))) if unfolded else ()
 
     def show(self, opened: OpenModel) -> None:
         """Show a model from its top, or from the selected layer if it was only cut anew."""
-        from dlbricks_tui.tui.workbench.outline import Outline
+        from dlbricks_tui.tui.workbench.unfolded import Unfolded
 
-        left, outline = self._left, Outline(opened)
-        self._list.outline, self._list.latencies = outline, None
+        left, self._graph = self._left, (id_of(opened.spec.source), opened.spec.level)
+        unfolded = Unfolded(opened.outline)
+        self._list.unfolded, self._list.latencies = unfolded, None
         self._list.cursor = 0
-        self._changed(outline.reveal_layer(left.layer) if left and left.graph == _graph_of(opened) else 0)
+        self._changed(unfolded.reveal_layer(left.layer) if left and left.graph == self._graph else 0)
         self.post_message(self.Selected())
 
     @property
     def selected_part(self) -> PartDetails | None:
         """The selected part with what is known of it."""
-        from dlbricks_tui.tui.workbench.parts import part_details
+        from dlbricks_tui.documents.part_details import PartDetails
 
-        outline, node = self._list.outline, self._list.node
-        return part_details(node, outline, self._list.latencies) if outline and node else None
+        return PartDetails(self._list.node, self._list.latencies) if self._list.node else None
 
     @property
     def selected_layer(self) -> int | None:
         """The index of the selected layer, or of the first one in the selected sequence; None for other parts."""
-        outline, node = self._list.outline, self._list.node
-        if outline is None or node is None or node.sequence is None:
-            return None
-        layers = outline.opened.decomposition.occurrences[node.sequence].sequence.layers
-        return layers[0] if node.layer is None else node.layer
+        node = self._list.node
+        return None if node is None or node.sequence is None else node.layers[0]
 
     def show_layer(self, layer: int) -> None:
         """Select the sequence with a layer, and end a search."""
-        outline = self._list.outline
-        if outline is not None:
-            was_searched = outline.is_searched
-            self._changed(outline.reveal_layer(layer))
+        unfolded = self._list.unfolded
+        if unfolded is not None:
+            was_searched = unfolded.is_searched
+            self._changed(unfolded.reveal_layer(layer))
             if was_searched:
                 self.search_line.end()
 
@@ -161,26 +150,26 @@ class TreePanel(Panel):
         self._show_lines(line(Span("This model cannot be shown.", "bad")), line(Span(reason)), *step)
 
     def search_changed(self) -> None:
-        if self._list.outline:
-            self._changed(self._list.outline.seek(self.search_line.value.strip(), self._list.cursor))
+        if self._list.unfolded:
+            self._changed(self._list.unfolded.seek(self.search_line.value.strip(), self._list.cursor))
 
     def action_expand(self) -> None:
-        self._move(lambda outline, cursor: outline.expand(cursor))
+        self._move(lambda unfolded, cursor: unfolded.expand(cursor))
 
     def action_collapse(self) -> None:
-        self._move(lambda outline, cursor: outline.collapse(cursor))
+        self._move(lambda unfolded, cursor: unfolded.collapse(cursor))
 
     def action_open_or_close(self) -> None:
-        if self._list.node and self._list.node.is_open:
+        if self._list.unfolded and self._list.node and self._list.unfolded.is_open(self._list.node):
             self.action_collapse()
         else:
             self.action_expand()
 
     def action_expand_below(self) -> None:
-        self._move(lambda outline, cursor: outline.expand_below(cursor))
+        self._move(lambda unfolded, cursor: unfolded.expand_below(cursor))
 
     def action_collapse_all(self) -> None:
-        self._move(lambda outline, cursor: outline.collapse_all())
+        self._move(lambda unfolded, cursor: unfolded.collapse_all())
 
     def action_next_equal(self) -> None:
         self._step_to_equal(1)
@@ -189,23 +178,23 @@ class TreePanel(Panel):
         self._step_to_equal(-1)
 
     def action_next_critical(self) -> None:
-        self._step_to(self._critical, 1, _NO_PATH)
+        self._step_to(lambda it: it.critical, 1, _NO_PATH)
 
     def action_previous_critical(self) -> None:
-        self._step_to(self._critical, -1, _NO_PATH)
+        self._step_to(lambda it: it.critical, -1, _NO_PATH)
 
     def action_next_missing(self) -> None:
-        self._step_to(self._missing, 1, _NO_GAP)
+        self._step_to(lambda it: it.missing, 1, _NO_GAP)
 
     def action_previous_missing(self) -> None:
-        self._step_to(self._missing, -1, _NO_GAP)
+        self._step_to(lambda it: it.missing, -1, _NO_GAP)
 
     def action_sort(self) -> None:
         latencies = self._list.latencies
         if latencies is None:
             self.notify("No latency of this model is known yet.", timeout=_SAID_SECONDS)
         else:
-            self._move(lambda outline, cursor: outline.sort(latencies.slowest_first(), cursor))
+            self._move(lambda unfolded, cursor: unfolded.sort(latencies.slowest_first(), cursor))
 
     def action_copy(self) -> None:
         self.copy(self.selected_part.brick_key if self.selected_part else None, NO_KEY)
@@ -213,34 +202,28 @@ class TreePanel(Panel):
     def cursor_settled(self) -> None:
         self.post_message(self.Selected())
 
-    @property
-    def _critical(self) -> Sequence[int]:
-        return self._list.latencies.critical if self._list.latencies else ()
-
-    @property
-    def _missing(self) -> Sequence[int]:
-        return self._list.latencies.missing if self._list.latencies else ()
-
-    def _step_to(self, places: Sequence[int], step: int, nowhere: str) -> None:
-        if places:
-            self._move(lambda outline, cursor: outline.next_of(cursor, places, step))
-        elif self._list.latencies:
+    def _step_to(self, places: Callable[[PartLatencies], Sequence[int]], step: int, nowhere: str) -> None:
+        if self._list.latencies is None:
+            return
+        if found := places(self._list.latencies):
+            self._move(lambda unfolded, cursor: unfolded.next_of(cursor, found, step))
+        else:
             self.notify(nowhere, timeout=_SAID_SECONDS)
 
     def _step_to_equal(self, step: int) -> None:
-        outline, node = self._list.outline, self._list.node
-        if outline and node and not outline.has_equal(node):
+        unfolded, node = self._list.unfolded, self._list.node
+        if unfolded and node and not unfolded.has_equal(node):
             self.notify("No other part of the model is equal.", timeout=_SAID_SECONDS)
         else:
-            self._move(lambda outline, cursor: outline.next_equal(cursor, step))
+            self._move(lambda unfolded, cursor: unfolded.next_equal(cursor, step))
 
-    def _move(self, step: Callable[[Outline, int], int]) -> None:
-        """Move in the outline; a step out of the matches ends the search."""
-        if self._list.outline is None or self._list.node is None:
+    def _move(self, step: Callable[[Unfolded, int], int]) -> None:
+        """Move in the tree; a step out of the matches ends the search."""
+        if self._list.unfolded is None or self._list.node is None:
             return
-        was_searched = self._list.outline.is_searched
-        self._changed(step(self._list.outline, self._list.cursor))
-        if was_searched and not self._list.outline.is_searched:
+        was_searched = self._list.unfolded.is_searched
+        self._changed(step(self._list.unfolded, self._list.cursor))
+        if was_searched and not self._list.unfolded.is_searched:
             self.search_line.end()
 
     def _changed(self, cursor: int) -> None:
@@ -254,11 +237,11 @@ class TreePanel(Panel):
     def _show_counts(self) -> None:
         self.show_title()
         self.border_subtitle = ""
-        outline = self._list.outline
-        if outline:
-            decomposition = outline.opened.decomposition
-            if outline.is_searched:
-                by_time = ", by time" if outline.is_sorted else ""
+        unfolded = self._list.unfolded
+        if unfolded:
+            decomposition = unfolded.outline.decomposition
+            if unfolded.is_searched:
+                by_time = ", by time" if unfolded.is_sorted else ""
                 self.show_title(f" {self._list.row_count:,} of {len(decomposition.occurrences):,}{by_time}")
             self.border_subtitle = counted(len(decomposition.bricks), "brick")
         self.heading_changed()
@@ -266,24 +249,19 @@ class TreePanel(Panel):
     def _show_lines(self, *lines: Line) -> None:
         """Remove the model, and remember the selected layer."""
         self._leave()
-        if self._list.outline and self._list.outline.is_searched:
+        if self._list.unfolded and self._list.unfolded.is_searched:
             self.search_line.end()
-        self._list.outline, self._list.latencies = None, None
+        self._list.unfolded, self._list.latencies = None, None
         self._list.show_placeholder(*lines)
         self._list.rows_changed()
         self._show_counts()
 
     def _leave(self) -> None:
-        outline, node = self._list.outline, self._list.node
-        if outline is None:
+        unfolded, node, graph = self._list.unfolded, self._list.node, self._graph
+        if unfolded is None or graph is None:
             return
-        graph = _graph_of(outline.opened)
-        inside = outline.sequences_in(node) if node and node.parent else ()
-        layers = outline.opened.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
+        inside = unfolded.outline.numbers(node.region) if node and node.parent else ()
+        layers = unfolded.outline.decomposition.occurrences[inside[0]].sequence.layers if inside else ()
         # While settings change, the cursor stays on the layer where it was at first.
         if self._left is None or self._left.graph != graph or self._left.layer not in layers:
             self._left = _Place(graph, layers[0]) if layers else None
-
-
-def _graph_of(opened: OpenModel) -> _Graph:
-    return id_of(opened.spec.source), opened.spec.level

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
-
-from dlbricks_tui.documents.lines import ELLIPSIS, Line, Span, bar, column, fitted, highlighted, number_column, width_of
+from dlbricks_tui.documents.lines import (
+    Line,
+    Span,
+    bar,
+    column,
+    cut_start,
+    fitted,
+    highlighted,
+    number_column,
+    width_of,
+)
+from dlbricks_tui.documents.part_latencies import CRITICAL
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import milliseconds, percent, sign_of
+from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
-    from dlbricks_tui.tui.workbench.parts import PartLatency
+    from dlbricks_tui.documents.outline import Node
+    from dlbricks_tui.documents.part_latencies import PartLatency
 
-CRITICAL = "*"
-UNKNOWN = "·"
-WIDE = "≈"
-CANNOT = "cannot"
-LEFT_OUT = "-"
 _OPEN, _CLOSED, _NEITHER = "- ", "+ ", "  "
 # From this width on each level is indented by two cells.
 _ROOMY = 24
@@ -26,24 +30,15 @@ _MOST_NAMES = 40
 _LEAST_BAR, _MOST_BAR = 5, 12
 
 
-@dataclass(frozen=True, slots=True)
-class TreeRow:
-    """The content of a row; `is_open` None marks a part that cannot be expanded."""
+class TreeRow(NamedTuple):
+    """A part and its latency; `is_open` None marks a part that cannot be expanded."""
 
-    title: str
-    size: str = ""
-    label: str = ""
-    names: str = ""
-    output: str = ""
-    depth: int = 0
-    is_open: bool | None = None
-    is_layer: bool = False
-    occurs: int = 1
+    node: Node
     latency: PartLatency | None = None
+    is_open: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Column:
+class _Column(NamedTuple):
     title: str
     width: int
     # The least width of a list that shows the column.
@@ -68,11 +63,8 @@ def tree_line(row: TreeRow, width: int, search_text: str = "") -> Line:
     cells = [span for each, room in columns for span in _cell(each, room, row)]
     room = width - sum(room for _, room in columns)
     # The indent is limited to keep deep titles readable.
-    indent = " " * min(row.depth * (2 if room >= _ROOMY else 1), room // 3)
-    title = (Span(indent), *_title(row, search_text.split()))
-    size = (Span(f", {row.size}", "muted"),) if row.size else ()
-    # A truncated number would be wrong.
-    return (*fitted((*title, *size) if width_of((*title, *size)) <= room else title, room), *cells)
+    indent = Span(" " * min(row.node.depth * (2 if room >= _ROOMY else 1), room // 3))
+    return (*fitted((indent, *_title(row, room - len(indent.text), search_text.split())), room), *cells)
 
 
 def heading_line(width: int, is_searched: bool = False) -> Line:
@@ -99,57 +91,44 @@ def _columns(width: int, is_searched: bool) -> list[tuple[_Column, int]]:
     return [(each, widths[each]) for each in kept]
 
 
-def _title(row: TreeRow, words: list[str]) -> Line:
-    sign = _NEITHER if row.is_open is None else _OPEN if row.is_open else _CLOSED
-    text, names = printable(row.title), printable(row.names)
-    title: Line = (Span(text, "text" if row.is_open is None else "strong"),)
-    if words:
-        title = (*highlighted(text, words), Span("  "), *highlighted(names, words, "muted"))
+def _title(row: TreeRow, width: int, searched: list[str]) -> Line:
+    node = row.node
+    sign = Span(_NEITHER if row.is_open is None else _OPEN if row.is_open else _CLOSED, "accent")
+    first, *others = map(printable, node.words)
     # The sign marks what prevents an estimate, without colours too.
-    warning = (Span("! ", "bad"),) if row.latency is not None and row.latency.unmeasurable and not row.is_layer else ()
-    return (Span(sign, "accent"), Span(row.label, "muted"), *warning, *title)
+    is_marked = row.latency is not None and row.latency.unmeasurable and node.layer is None and "!" not in first
+    begun = (sign, Span(node.label, "muted"), *(Span("! ", "bad") for _ in range(bool(is_marked))))
+    if searched:
+        names = highlighted(printable(node.names), searched, "muted")
+        return (*begun, *highlighted(first, searched), Span("  "), *names)
+    style = "bad" if node.is_unmeasurable else "text" if row.is_open is None else "strong"
+    title = (*begun, Span(first, style))
+    for word in others:
+        # A truncated number would be wrong.
+        title = longer if width_of(longer := (*title, Span(f", {word}", "muted"))) <= width else title
+    return title
 
 
 def _cell(which: _Column, room: int, row: TreeRow) -> Line:
+    node, latency = row.node, row.latency
     if which is _NAMES:
-        return (Span("  "), column(_ending(printable(row.names), room - 2), room - 2, "muted"))
+        # The details list the names of the layers in a region. The end of a name is where names of a model differ.
+        names = node.names if node.sequence is not None else ""
+        return (Span("  "), column(cut_start(names, room - 2), room - 2, "muted"))
     if which is _OUTPUT:
-        return (column(row.output, room - 1, "muted", right=True), Span(" "))
+        return (column(node.output, room - 1, "muted", right=True), Span(" "))
     if which is _TIMES:
-        return (number_column(f"x{row.occurs}" if row.occurs > 1 else "", room, "muted"),)
-    latency = row.latency
-    if latency is None or row.is_layer:
+        return (number_column(f"x{node.occurs}" if node.occurs > 1 else "", room, "muted"),)
+    if latency is None or node.layer is not None:
         return (column("", room),)
     if which is _LATENCY:
-        return _latency(latency, room)
+        return (
+            number_column(latency.told.text, room - 1, latency.told.style),
+            Span(CRITICAL if latency.critical else " ", "accent"),
+        )
     if which is _RUN:
         partly = latency.layers and 0 < latency.known < latency.layers
         return (number_column(percent(latency.coverage) if partly else "", room, "warn"),)
     if which is _SHARE:
         return (number_column(percent(latency.share, 1) if latency.latency_ms else "", room, "muted"),)
     return (Span(" "), *bar(latency.share, room - 1))
-
-
-def _latency(latency: PartLatency, width: int) -> Line:
-    text, style = latency_text(latency)
-    return (number_column(text, width - 1, style), Span(CRITICAL if latency.critical else " ", "accent"))
-
-
-def _ending(text: str, width: int) -> str:
-    """Return the end of a name, where names of one model differ."""
-    return text if cell_len(text) <= width else ELLIPSIS + set_cell_size(text[::-1], width - 1).rstrip()[::-1]
-
-
-def latency_text(latency: PartLatency) -> Span:
-    """Return a latency, or a sign for why there is none."""
-    if not latency.layers:
-        return Span(LEFT_OUT, "muted")
-    if latency.unmeasurable == latency.layers:
-        return Span(CANNOT, "bad")
-    if not latency.known and not latency.predicted:
-        return Span(UNKNOWN, "muted")
-    lacks = latency.missing + latency.unmeasurable > 0
-    if not latency.latency_ms and not lacks:
-        return Span("0", "muted")
-    sign = sign_of(partial=lacks, predicted=latency.predicted > 0) or (WIDE if latency.wide else "")
-    return Span(sign + milliseconds(latency.latency_ms), "warn" if sign else "strong")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.answers.answer import Answer, ModelReading
     from dlbricks_tui.bricks.decomposition import Decomposition
+    from dlbricks_tui.documents.part_latencies import PartLatencies
     from dlbricks_tui.estimate.curve import Point
     from dlbricks_tui.estimate.prediction.score import Score
     from dlbricks_tui.estimate.ranking import Ranking
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.tui.open_model import ModelSpec, OpenModel
     from dlbricks_tui.tui.session import Session
     from dlbricks_tui.tui.workbench.estimate_rows import EstimateView
-    from dlbricks_tui.tui.workbench.parts import PartLatencies
 
 # A user who holds a key in the settings starts one scan, not one per setting.
 SETTLED_SECONDS = 0.15
@@ -143,7 +143,7 @@ def estimate_model(
     session: Session, spec: ModelSpec, opened: OpenModel, choices: Choices, refresh: bool, own_models: int
 ) -> OpenModelEstimate:
     """Answer for the open model; `refresh` reads new results first. `own_models` counts those that the user added."""
-    from dlbricks_tui.tui.workbench.parts import PartLatencies
+    from dlbricks_tui.documents.part_latencies import PartLatencies
 
     if refresh:
         session.estimator.refresh()
@@ -154,7 +154,7 @@ def estimate_model(
     view = session.estimator.explain(answer)
     known = session.estimator.known_about(opened.graph.name, choices)
     view = replace(view, steps=next_steps(known._replace(own_models=own_models)))
-    return OpenModelEstimate(view, PartLatencies(opened, view.document.one.estimate), opened)
+    return OpenModelEstimate(view, PartLatencies(opened.outline, view.document.one.estimate), opened)
 
 
 class VariantCurve(NamedTuple):
