@@ -47,7 +47,7 @@ def texts(width: int, *parts: Part, **options: Any) -> list[str]:
 
 def test_a_heading_follows_a_blank_line_unless_it_is_the_first() -> None:
     assert texts(20, Heading("one"), Sentence("a b"), BLANK_LINE, Heading("two")) == ["one", "a b", "", "", "two"]
-    assert texts(5, Sentence("first second")) == ["first", "secon", "d"]
+    assert texts(5, Sentence("first numbers")) == ["first", "numbe", "rs"]
 
 
 def test_figures_have_bars_with_intervals_and_the_remark_that_fits() -> None:
