@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Part
 
 # In colours that every terminal has; other styles are plain text.
-_STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan"}
+_STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan", "accent": "cyan"}
+_STYLES |= {"good": "green", "warn": "yellow", "bad": "red"}
 
 
 def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:

@@ -91,6 +91,8 @@ class Column(Generic[Row]):
     is_named: bool = False
     # Returns a cell in fewer characters; without it the beginning is kept, and the first names are shortened last.
     shortened: Callable[[str, int], str] | None = None
+    # Fits all names into a width; by default each loses its end.
+    fit: Callable[[Sequence[str], int], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,15 @@ class Table(Generic[Row]):
     details: Callable[[Row], Iterable[Part]] | None = None
 
 
-Part = Heading | Sentence | Fact | Names | Figures | Table[Any]
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A share for each two of these names, as a shade, and as a number where there is room."""
+
+    names: tuple[str, ...]
+    shares: Sequence[Sequence[float]]
+
+
+Part = Heading | Sentence | Fact | Names | Figures | Table[Any] | Grid
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
