@@ -70,9 +70,13 @@ class Figures:
 
 
 class Kind(Enum):
-    """What a column holds: names begin in one place, numbers end in one, and bars take the room that is left."""
+    """What a column holds: names and words begin in one place, numbers end in one, and bars take the room that is left.
+
+    Only names are shortened where the width is short.
+    """
 
     NAME = "name"
+    WORD = "word"
     NUMBER = "number"
     BAR = "bar"
 
@@ -106,6 +110,13 @@ class Table(Generic[Row]):
 
 
 @dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Names with two values: beside each other where there is room, else A above B."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Grid:
     """A share for each two of these names, as a shade, and as a number where there is room."""
 
@@ -113,12 +124,17 @@ class Grid:
     shares: Sequence[Sequence[float]]
 
 
-Part = Heading | Sentence | Fact | Names | Figures | Table[Any] | Grid
+Part = Heading | Sentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
     """Return a column of names."""
     return Column(title, cell, Kind.NAME, style)
+
+
+def word_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
+    """Return a column of words, which are never shortened."""
+    return Column(title, cell, Kind.WORD, style)
 
 
 def bar_column(share: Callable[[Row], float]) -> Column[Row]:

@@ -452,7 +452,7 @@ async def test_two_systems_are_compared(stored: DataFolder) -> None:
 async def test_marked_results_are_compared_if_there_are_any(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
-        assert "A all results" in screen_text(pilot) and "B 4 marked results" in screen_text(pilot)
+        assert "A: all results" in screen_text(pilot) and "B: 4 marked results" in screen_text(pilot)
 
 
 async def test_comparing_selections_without_common_results_says_so(stored: DataFolder) -> None:
