@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from dlbricks_tui.documents.grid import grid_lines
 from dlbricks_tui.documents.lines import (
     BLANK,
+    NAME_WIDTH,
     Line,
     Span,
     column,
     cut,
-    fact,
     fitted,
     highlighted,
     line,
@@ -54,7 +54,8 @@ ASCII = Look("#", "", "+", ".", ".:+*#", capitals=True)
 
 def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[Line]:
     """Yield the lines of a document; a blank line stands before each heading but the first line."""
-    is_first = True
+    parts, is_first = list(parts), True
+    longest = max((len(it.name) + len(_GAP) for it in parts if isinstance(it, Fact)), default=0)
     for part in parts:
         match part:
             case Heading(text):
@@ -63,7 +64,8 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
             case Fact(name, text, remark, style):
-                yield from wrapped(line(*fact(name, Span(text, style)), *[Span(remark, "muted")][: len(remark)]), width)
+                named = column(name, max(NAME_WIDTH, longest), "muted")
+                yield from wrapped(line(named, Span(text, style), *[Span(remark, "muted")][: len(remark)]), width)
             case Names(names):
                 yield line(names_in(names, width))
             case Figures():

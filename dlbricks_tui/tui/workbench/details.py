@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, fact, line
-from dlbricks_tui.documents.samples import sample_lines
+from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
 from dlbricks_tui.tui.choices import Choices
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -159,7 +160,7 @@ def _sample_lines(measured: Measurements | None, width: int) -> Iterator[Line]:
     if measured is None:
         return
     yield BLANK
-    yield from sample_lines(measured.newest, width)
+    yield from laid_out(sample_parts(measured.newest), width)
     if len(measured.history_ms) > 1:
         values = ", ".join(map(milliseconds, measured.history_ms[-_MOST_HISTORY:]))
         yield fact("history", Span(f"{len(measured.history_ms)} runs: {values} ms", "muted"))
