@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.promises import at_most, judge
 from benchmarks.unrolled_lstm import unrolled_lstm
 from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.outline import Outline
 from dlbricks_tui.documents.part_details import PartDetails
 from dlbricks_tui.documents.part_latencies import PartLatencies
@@ -90,7 +91,7 @@ def _drawing(outline: Outline, latencies: PartLatencies, step: Callable[[Unfolde
 
 
 def _described(unfolded: Unfolded, latencies: PartLatencies, index: int) -> None:
-    list(PartDetails(unfolded.rows[index], latencies).lines(None, ["another model"], WIDTH))
+    list(laid_out(PartDetails(unfolded.rows[index], latencies).whole(None, ["another model"]), WIDTH))
 
 
 def _timed(name: str, step: Callable[[], None]) -> float:

@@ -137,7 +137,8 @@ def compare_two(args: argparse.Namespace) -> int:
     from dlbricks_tui.answers.pairs.compared import NotComparableError
     from dlbricks_tui.answers.pairs.models import compare_models
     from dlbricks_tui.answers.pairs.naming import compare_named, named_side
-    from dlbricks_tui.answers.pairs.words import text_lines
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.comparison import comparison_parts
 
     names = args.model, args.other
     models = [_model_named(args, name) for name in names]
@@ -155,7 +156,7 @@ def compare_two(args: argparse.Namespace) -> int:
     if args.json:
         write_json(found)
     else:
-        write_lines(text_lines(found, data_console().width, args.limit))
+        show_parts(comparison_parts(found, args.limit))
         if (more := len(found.parts) - args.limit) > 0:
             narrate(f"{counted(more, 'smaller difference')}: --limit N shows N of them, --json all")
     return Status.DONE

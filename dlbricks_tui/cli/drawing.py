@@ -1,4 +1,4 @@
-"""Rich consoles, tables, bars, shades and plots: readable without colour, and in ASCII where a terminal has no more."""
+"""Rich consoles, tables, bars and plots: readable without colour, and in ASCII where a terminal has no more."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from rich.console import Console, Group
+from rich.console import Console
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
 from dlbricks_tui.wording.histogram import bar
-from dlbricks_tui.wording.numbers import percent
 
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, OverflowMethod, RenderableType
@@ -32,11 +31,10 @@ _IN_ASCII = str.maketrans("─│┤├└┬┴┼…", "-|++++++.")
 
 @dataclass(frozen=True, slots=True)
 class Glyphs:
-    """Characters to draw with: a full cell, its parts from small to large, shades from none to all, and guides."""
+    """Characters to draw with: a full cell, its parts from small to large, and guides."""
 
     full: str
     parts: str
-    shades: str
     # Before a line of a tree, before the last of its siblings, and below either.
     branch: str
     last_branch: str
@@ -46,26 +44,8 @@ class Glyphs:
     overflow: OverflowMethod
 
 
-UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "·░▒▓█", "├─ ", "└─ ", "│  ", "   ", "ellipsis")
-ASCII = Glyphs("#", "", ".:+*#", "|- ", "`- ", "|  ", "   ", "crop")
-
-# The shares at which the shades between none and all end.
-SHADE_LIMITS = (0.25, 0.5, 1.0)
-# The styles of the shades, in colours that terminals of 16 colours have.
-SHADE_STYLES = ("dim", "cyan", "green", "yellow", "red")
-
-
-def shade(share: float) -> int:
-    """Return the number of a share's shade, out of five: 0 for none, 4 for all."""
-    if share <= 0:
-        return 0
-    return 1 + sum(share >= limit for limit in SHADE_LIMITS)
-
-
-def shade_legend(glyphs: Glyphs) -> str:
-    """Return the meaning of the shades."""
-    below = (f"{glyphs.shades[1 + step]} below {percent(limit)}" for step, limit in enumerate(SHADE_LIMITS))
-    return "  ".join((f"{glyphs.shades[0]} none", *below, f"{glyphs.shades[-1]} all"))
+UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "├─ ", "└─ ", "│  ", "   ", "ellipsis")
+ASCII = Glyphs("#", "", "|- ", "`- ", "|  ", "   ", "crop")
 
 
 class PrintableConsole(Console):
@@ -120,11 +100,6 @@ def plain_table(*headings: str) -> Table:
 def name_cell(name: str) -> Text:
     """Return a name as a cell of one line; it is cut where space is short."""
     return Text(printable(name), no_wrap=True, overflow="ellipsis")
-
-
-def titled(title: str, *parts: RenderableType) -> Group:
-    """Return a title with what belongs to it."""
-    return Group(Text(f"\n{title}", style="bold"), *parts)
 
 
 def plot_lines(console: Console, widest: int, height: int, *plots: Plot) -> list[str]:

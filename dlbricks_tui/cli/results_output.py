@@ -6,17 +6,17 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from dlbricks_tui.cli.output import data_console, write, write_json, write_lines
+from dlbricks_tui.cli.output import data_console, write_json, write_lines
+from dlbricks_tui.documents.parts import BLANK_LINE, Heading
+from dlbricks_tui.documents.results import cell, origin_parts, result_parts, title_of
+from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.printable import printable
-from dlbricks_tui.store.columns import COLUMNS, Content, Summary
+from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import fields_of, to_document
 from dlbricks_tui.store.index import OWN
-from dlbricks_tui.store.records import BrickForm, EndToEnd, LoadTest, Provenance, Result
+from dlbricks_tui.store.records import BrickForm, LoadTest, Provenance
 from dlbricks_tui.store.selections import Selection
-from dlbricks_tui.wording.histogram import histogram_lines
-from dlbricks_tui.wording.numbers import in_ms, milliseconds
-from dlbricks_tui.wording.provenance import provenance_lines
 
 # The columns where none are named.
 SHORT = ("id", "name", "context", "system", "runtime", "level", "trimmed_mean_ms", "samples", "when")
@@ -36,7 +36,6 @@ _OF_A_BRICK = (
 )
 _OF_A_BRICK_GIVES_WAY = ("protocol", "good", "context", "runtime")
 _BETWEEN = "  "
-_KEY_DIGITS = 12
 _NARROWEST_TEXT = 8
 # The ends of bricks' names matter, too.
 _NARROWEST_NAME = 18
@@ -55,7 +54,9 @@ def objects_of(results: Selection, columns: Sequence[str]) -> Iterator[dict[str,
 
 def write_as_table(results: Selection, columns: Sequence[str], give_way: Sequence[str] = ()) -> None:
     """Write aligned columns that fit the terminal, if need be without those that may give way."""
-    cells = {column: [_cell(column, value) for value in results.values(column)] for column in columns}
+    cells = {
+        column: [printable(cell(column, value, precise=True)) for value in results.values(column)] for column in columns
+    }
     width = data_console().width
     for column in give_way:
         if _least_width(cells) > width:
@@ -70,18 +71,11 @@ def show_result(store: ResultsDatabase, found: Selection, as_json: bool) -> None
     if as_json:
         write_json({**to_document(result), **_origin_document(origin), "origin": summary.origin})
         return
-    model = result.model if isinstance(result, EndToEnd) else ""
-    lines = [printable(summary.name or summary.brick or summary.model)]
-    lines += [f"  {name:<15} {printable(str(value))}" for name, value in _particulars(result)]
-    lines.append(f"  {'origin':<15} {printable(_origin_of(store, summary))}")
-    lines += _origin_lines(origin, model)
-    write_lines([*lines, "", *_statistics_lines(result), "", *_histogram(result)])
+    # Loaded here: JSON needs no rich.
+    from dlbricks_tui.cli.rendering import show_parts
 
-
-def _origin_of(store: ResultsDatabase, summary: Summary) -> str:
-    """Return where a result comes from, with the file that it was imported from."""
     source = None if summary.origin == OWN else store.source_of(summary.id)
-    return summary.origin if source is None or not source.file else f"{summary.origin}, imported from {source.file}"
+    show_parts(result_parts(summary, result, origin, file=source.file if source else ""))
 
 
 def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool) -> None:
@@ -91,13 +85,14 @@ def show_brick(key: str, form: BrickForm | None, found: Selection, as_json: bool
         canonical = form.canonical if form else None
         write_json({"brick": key, "canonical": canonical, "results": list(objects_of(found, tuple(COLUMNS)))})
         return
-    write_lines([printable(summaries[-1].name or key), f"  brick           {key}"])
-    if form:
-        write_lines([f"  canonical form  {printable(form.canonical)}"])
-    write("\n")
+    # Loaded here: JSON needs no rich.
+    from dlbricks_tui.cli.rendering import show_parts
+
+    show_parts([Heading(title_of(summaries[-1]))])
+    # Lines that are copied are not wrapped.
+    write_lines([f"brick           {key}", *([f"canonical form  {printable(form.canonical)}"] if form else []), ""])
     write_as_table(found, _OF_A_BRICK, _OF_A_BRICK_GIVES_WAY)
-    newest = found.result(len(found) - 1)
-    write_lines(["", *_statistics_lines(newest), "", *_histogram(newest)])
+    show_parts([BLANK_LINE, *sample_parts(found.result(len(found) - 1))])
 
 
 def show_load_test(store: ResultsDatabase, test: LoadTest, as_json: bool) -> None:
@@ -106,21 +101,18 @@ def show_load_test(store: ResultsDatabase, test: LoadTest, as_json: bool) -> Non
     if as_json:
         write_json({**to_document(test), **_origin_document(origin)})
         return
-    # Loaded here: other results need no scenarios.
+    # Loaded here: other results need no scenarios, and JSON no rich.
+    from dlbricks_tui.cli.rendering import show_parts
     from dlbricks_tui.wording.scenarios import load_test_details
 
     details = load_test_details(test, min(_HISTOGRAM_WIDTH, data_console().width))
-    lines = _origin_lines(origin, test.model)
-    write_lines([*map(printable, details), *(["", *lines] if lines else [])])
+    write_lines(map(printable, details))
+    if origin is not None:
+        show_parts([BLANK_LINE, *origin_parts(origin, test.model)])
 
 
 def _origin_document(origin: Provenance | None) -> dict[str, Any]:
     return {"provenance": None if origin is None else fields_of(origin)}
-
-
-def _origin_lines(origin: Provenance | None, model: str) -> list[str]:
-    lines = [] if origin is None else provenance_lines(origin, model)
-    return [f"  {it.name:<15} {printable(it.text)}" for it in lines]
 
 
 def table_lines(headers: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -163,45 +155,3 @@ def _narrowest(header: str) -> int:
 
 def _cut(cell: str, width: int) -> str:
     return cell if len(cell) <= width else cell[: width - 1] + "…"
-
-
-def _cell(column: str, value: Any) -> str:
-    if column.endswith("_ms"):
-        return milliseconds(value, precise=True)
-    content = COLUMNS[column]
-    if content is Content.KEY:
-        return str(value)[:_KEY_DIGITS]
-    if content is Content.TIME:
-        return str(value)[: len("2026-11-21T12:34:56")].replace("T", " ")
-    if content is Content.FLAG:
-        return "yes" if value else "no"
-    return printable(str(value))
-
-
-def _particulars(result: Result) -> Iterator[tuple[str, Any]]:
-    document = to_document(result)
-    for name, value in document.items():
-        if name in ("table", "schema", "statistics", "samples_ms", "flags"):
-            continue
-        if isinstance(value, dict):
-            value = ", ".join(f"{fact} {stated}" for fact, stated in value.items())
-        if value != "":
-            yield ("id" if name == "uuid" else name), value
-    yield "good", "yes" if result.good else f"no: {', '.join(result.flags)}"
-
-
-def _statistics_lines(result: Result) -> list[str]:
-    it = result.statistics
-    return [
-        f"  trimmed mean    {in_ms(it.trimmed_mean_ms)} (95 % between {milliseconds(it.low_ms, precise=True)} and "
-        f"{milliseconds(it.high_ms, precise=True)})",
-        f"  median          {in_ms(it.median_ms)}",
-        f"  minimum         {in_ms(it.minimum_ms)}",
-        f"  spread          {in_ms(it.spread_ms)} between the quartiles",
-        f"  samples         {it.count}",
-    ]
-
-
-def _histogram(result: Result) -> list[str]:
-    width = min(_HISTOGRAM_WIDTH, data_console().width - 2)
-    return [f"  {line}" for line in histogram_lines(result.samples_ms, width)]

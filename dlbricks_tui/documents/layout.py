@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, names_in, spelled, width_of, wrapped
-from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Names, Sentence, Table
+from dlbricks_tui.documents.grid import grid_lines
+from dlbricks_tui.documents.lines import (
+    BLANK,
+    NAME_WIDTH,
+    Line,
+    Span,
+    column,
+    cut,
+    fitted,
+    highlighted,
+    line,
+    names_in,
+    spelled,
+    width_of,
+    wrapped,
+)
+from dlbricks_tui.documents.parts import Fact, Figure, Figures, Grid, Heading, Kind, Names, Sentence, SideBySide, Table
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
-    from dlbricks_tui.documents.parts import Column, Part
+    from dlbricks_tui.documents.parts import Part
 
 _GAP = "  "
 _INDENT = "    "
@@ -27,18 +42,21 @@ class Look(NamedTuple):
     parts: str
     below: str
     above: str
+    # From none to all.
+    shades: str
     # True if the titles of columns are capitals.
     capitals: bool = False
 
 
-PANEL = Look("█", "▏▎▍▌▋▊▉", "▓", "░")
+PANEL = Look("█", "▏▎▍▌▋▊▉", "▓", "░", "·░▒▓█")
 TEXT = PANEL._replace(capitals=True)
-ASCII = Look("#", "", "+", ".", capitals=True)
+ASCII = Look("#", "", "+", ".", ".:+*#", capitals=True)
 
 
 def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[Line]:
     """Yield the lines of a document; a blank line stands before each heading but the first line."""
-    is_first = True
+    parts, is_first = list(parts), True
+    longest = max((len(it.name) + len(_GAP) for it in parts if isinstance(it, Fact)), default=0)
     for part in parts:
         match part:
             case Heading(text):
@@ -47,13 +65,18 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
             case Fact(name, text, remark, style):
-                yield from wrapped(line(*fact(name, Span(text, style)), *[Span(remark, "muted")][: len(remark)]), width)
+                named = column(name, max(NAME_WIDTH, longest), "muted")
+                yield from wrapped(line(named, Span(text, style), *[Span(remark, "muted")][: len(remark)]), width)
             case Names(names):
                 yield line(names_in(names, width))
             case Figures():
                 yield from _figure_lines(part, width, look)
             case Table():
                 yield from table_lines(part, width, look)
+            case SideBySide(values):
+                yield from _side_by_side(values, width)
+            case Grid(names, shares):
+                yield from grid_lines(names, shares, width, look.shades)
         is_first = False
 
 
@@ -98,6 +121,19 @@ def _interval_bar(it: Figure, longest: float, width: int, look: Look) -> Line:
     )
 
 
+def _side_by_side(rows: Sequence[tuple[str, str, str]], width: int) -> Iterator[Line]:
+    """Yield a line for each name with two values, or two lines where one is too short."""
+    names = max(len(name) for name, _, _ in rows)
+    first = min(max(len(one) for _, one, _ in rows), max(12, (width - names) // 2 - len(_GAP)))
+    for name, one, other in rows:
+        named = column(name, names + len(_GAP), "muted")
+        if len(one) <= first and names + first + len(other) + 2 * len(_GAP) <= width:
+            yield line(named, column(one, first + len(_GAP)), other)
+        else:
+            yield from wrapped(line(named, f"A {one}"), width)
+            yield from wrapped(line(named._replace(text=" " * len(named.text)), f"B {other}"), width)
+
+
 class TableLayout:
     """The columns of a table in a width: as wide as their cells, names shortened and bars left out where that is short.
 
@@ -106,7 +142,9 @@ class TableLayout:
 
     def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
         self._table, self._look = table, look
-        self._cells = [[str(it.cell(row)) for it in table.columns if it.kind is not Kind.BAR] for row in table.rows]
+        self._cells: list[Sequence[str]] = [
+            () if it.kind is Kind.BAR else tuple(str(it.cell(row)) for row in table.rows) for it in table.columns
+        ]
         needed, left_out = self._needed(), list[int]()
         self._widths = self._fitted(needed, width)
         names = [at for at, it in enumerate(table.columns) if it.kind is Kind.NAME and not it.is_optional]
@@ -114,6 +152,7 @@ class TableLayout:
         while optional and any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names):
             left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
+        self._cells = [self._names(at, cells) for at, cells in enumerate(self._widths)]
 
     @property
     def heading(self) -> Line:
@@ -121,29 +160,36 @@ class TableLayout:
         columns = [it for it in zip(self._table.columns, self._widths, strict=True) if it[1]]
         titles = [it.title.upper() if self._look.capitals and not it.is_named else it.title for it, _ in columns]
         return _joined(
-            column(title, width, "muted", right=it.kind is Kind.NUMBER)
+            (column(title, width, "muted", right=it.kind is Kind.NUMBER),)
             for title, (it, width) in zip(titles, columns, strict=True)
         )
 
-    def row(self, index: int) -> Line:
-        """Return the line of a row."""
-        row, texts = self._table.rows[index], iter(self._cells[index])
-        spans = [self._cell(it, row, texts, width) for it, width in zip(self._table.columns, self._widths, strict=True)]
-        return _joined(span for span in spans if span is not None)
+    def row(self, index: int, words: Sequence[str] = ()) -> Line:
+        """Return the line of a row, with these words highlighted in its names."""
+        return _joined(self._cell(at, index, words) for at, width in enumerate(self._widths) if width)
 
-    def _cell(self, it: Column[Any], row: Any, texts: Iterator[str], width: int) -> Span | None:
+    def _cell(self, at: int, index: int, words: Sequence[str]) -> Line:
+        it, row, width = self._table.columns[at], self._table.rows[index], self._widths[at]
         style = it.style(row) if callable(it.style) else it.style
-        text = bar(it.cell(row), width, self._look.full, self._look.parts) if it.kind is Kind.BAR else next(texts)
+        if it.kind is Kind.BAR:
+            return (column(bar(it.cell(row), width, self._look.full, self._look.parts), width, style),)
+        text = self._cells[at][index]
         if it.shortened is not None and width < width_of([Span(text)]):
             text = it.shortened(text, width)
-        return column(text, width, style, right=it.kind is Kind.NUMBER) if width else None
+        if it.kind is Kind.NAME and words:
+            return fitted(highlighted(cut(text, width), words, style), width)
+        return (column(text, width, style, right=it.kind is Kind.NUMBER),)
+
+    def _names(self, at: int, width: int) -> Sequence[str]:
+        """Return the cells of a column; those of names may be fitted into the width together."""
+        fit = self._table.columns[at].fit
+        return self._cells[at] if fit is None or not width else fit(self._cells[at], width)
 
     def _needed(self) -> list[int]:
         """Return the width of the longest cell in each column; a bar needs none."""
-        columns = self._table.columns
-        texts = iter(zip_longest(*self._cells, fillvalue="") if self._cells else [() for _ in columns])
-        cells = [() if it.kind is Kind.BAR else next(texts) for it in columns]
-        return [max(map(_width_of, (it.title, *held))) for it, held in zip(columns, cells, strict=True)]
+        return [
+            max(map(_width_of, (it.title, *self._names(at, sys.maxsize)))) for at, it in enumerate(self._table.columns)
+        ]
 
     def _fitted(self, needed: Sequence[int], width: int, left_out: Sequence[int] = ()) -> list[int]:
         """Return the width of each column; 0 for one that has no room."""
@@ -153,7 +199,7 @@ class TableLayout:
         kept = [at for at in range(len(columns)) if at not in (*bars, *left_out)]
         left = width - sum(found[at] for at in kept) - len(_GAP) * (len(kept) - 1)
         for at in bars:
-            room = min(_MOST_BAR, left - len(_GAP)) if self._cells else 0
+            room = min(_MOST_BAR, left - len(_GAP)) if self._table.rows else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
         names = [at for at, it in enumerate(columns) if it.kind is Kind.NAME]
@@ -180,10 +226,10 @@ def _width_of(text: str) -> int:
     return width_of(spelled(line(text)))
 
 
-def _joined(spans: Iterable[Span]) -> Line:
+def _joined(cells: Iterable[Line]) -> Line:
     found: list[Span] = []
-    for span in spans:
-        found += [Span(_GAP), span] if found else [span]
+    for cell in cells:
+        found += [Span(_GAP), *cell] if found else cell
     return tuple(found)
 
 

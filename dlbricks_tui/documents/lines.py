@@ -195,23 +195,6 @@ def _words(text: str, width: int) -> list[str]:
     return [piece for word in words for piece in (chop_cells(word, width) if cell_len(word) > width else [word])]
 
 
-# The shades: none, shares below each limit, and all.
-_LIMITS = (0.25, 0.5, 1.0)
-_GLYPHS = "·░▒▓█"
-_STYLES = ("muted", "text", "accent", "warn", "good")
-
-
-def shaded(share: float, width: int) -> Span:
-    step = 0 if share <= 0 else 1 + sum(share >= limit for limit in _LIMITS)
-    return Span(_GLYPHS[step] * width, _STYLES[step])
-
-
-def legend() -> Line:
-    meanings = ("none", *(f"<{100 * limit:.0f} %" for limit in _LIMITS), "all")
-    steps = zip(_GLYPHS, _STYLES, meanings, strict=True)
-    return tuple(part for glyph, style, fact in steps for part in (Span(glyph * 2, style), Span(f" {fact}  ", "muted")))
-
-
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
 

@@ -6,11 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import BLANK
 from dlbricks_tui.documents.part_latencies import CRITICAL, WIDE
 from dlbricks_tui.documents.parts import Fact, Heading, Sentence
-from dlbricks_tui.documents.samples import sample_lines
+from dlbricks_tui.documents.samples import sample_parts
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
@@ -20,7 +18,6 @@ from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.outline import Node
     from dlbricks_tui.documents.part_latencies import PartLatencies, PartLatency
     from dlbricks_tui.documents.parts import Part
@@ -61,16 +58,14 @@ class PartDetails:
             return None
         return self.latencies.part(self.node.sequence)
 
-    def lines(self, measured: Measurements | None, other_models: Sequence[str] | None, width: int) -> Iterator[Line]:
+    def whole(self, measured: Measurements | None, other_models: Sequence[str] | None) -> Iterator[Part]:
         """Yield the details with the samples of the brick, and the other models that have it."""
-        yield from laid_out(self.facts(other_models), width)
+        yield from self.facts(other_models)
         if measured is not None:
-            yield BLANK
-            yield from sample_lines(measured.newest, width)
-            yield from laid_out(_history(measured), width)
+            yield from sample_parts(measured.newest)
+            yield from _history(measured)
         if len(self._layers) > 1:
-            yield BLANK
-            yield from laid_out(self.layers(), width)
+            yield from self.layers()
 
     def facts(self, other_models: Sequence[str] | None = None) -> Iterator[Part]:
         """Yield all but the layers of a longer sequence; the other models are None before they are known."""

@@ -70,13 +70,13 @@ class Figures:
 
 
 class Kind(Enum):
-    """What a column holds: names and codes begin in one place, numbers end in one, and bars take the room that is left.
+    """What a column holds: names and words begin in one place, numbers end in one, and bars take the room that is left.
 
-    Names are shortened where the width is short.
+    Only names are shortened where the width is short.
     """
 
     NAME = "name"
-    CODE = "code"
+    WORD = "word"
     NUMBER = "number"
     BAR = "bar"
 
@@ -95,6 +95,8 @@ class Column(Generic[Row]):
     is_named: bool = False
     # Returns a cell in fewer characters; without it the beginning is kept, and the first names are shortened last.
     shortened: Callable[[str, int], str] | None = None
+    # Fits all names into a width; by default each loses its end.
+    fit: Callable[[Sequence[str], int], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +111,32 @@ class Table(Generic[Row]):
     guides: Callable[[Row], str] | None = None
 
 
-Part = Heading | Sentence | Fact | Names | Figures | Table[Any]
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Names with two values: beside each other where there is room, else A above B."""
+
+    rows: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A share for each two of these names, as a shade, and as a number where there is room."""
+
+    names: tuple[str, ...]
+    shares: Sequence[Sequence[float]]
+
+
+Part = Heading | Sentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
     """Return a column of names."""
     return Column(title, cell, Kind.NAME, style)
+
+
+def word_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
+    """Return a column of words, which are never shortened."""
+    return Column(title, cell, Kind.WORD, style)
 
 
 def bar_column(share: Callable[[Row], float]) -> Column[Row]:

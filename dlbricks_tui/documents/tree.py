@@ -118,9 +118,9 @@ def _columns(width: int, times: Sequence[SequenceTime]) -> tuple[Column[TreeLine
     return (
         Column("region", text, Kind.NAME, style),
         *((Column("ms", latency), Column("share", share)) if times else ()),
-        Column("output", _of_sequence(lambda it: it.output), Kind.CODE),
+        Column("output", _of_sequence(lambda it: it.output), Kind.WORD),
         Column("occurs", _of_sequence(lambda it: f"x{it.occurs}")),
-        Column("brick", _of_sequence(_brick), Kind.CODE, "muted"),
+        Column("brick", _of_sequence(_brick), Kind.WORD, "muted"),
         *((Column("layer", _of_sequence(lambda it: it.names), Kind.NAME),) if with_names else ()),
     )
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dlbricks_tui.evaluations.change import FEWEST_SAMPLES, SIGNIFICANT, Change, Verdict
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runtime.variant import Precision, Variant, batch_in_words, threads_in_words
-from dlbricks_tui.wording.contrasts import p_words
-from dlbricks_tui.wording.numbers import counted, in_ms, percent, signed_percent
+from dlbricks_tui.wording.numbers import counted, in_ms, p_words, percent, signed_percent
 
 _VERDICT_WIDTH = max(len(verdict.value) for verdict in Verdict)
 

@@ -25,6 +25,7 @@ _LEAST_MS = 1e-9
 # A larger share has no decimals.
 _MANY_TIMES = 10.0
 _GIBIBYTE = 1 << 30
+_LEAST_P = 0.001
 # The common ending of names in Table 1, which their numbers make superfluous.
 _TRAINED_ON = re.compile(r" Trained on .*")
 
@@ -95,6 +96,13 @@ def signed_percent(share: float, digits: int = 1) -> str:
     """Return a deviation as a percentage: `+3.1 %`."""
     digits = 0 if abs(share) >= _MANY_TIMES else digits
     return f"{_rounded(100 * share, digits):+,.{digits}f} %"
+
+
+def p_words(p_value: float | None) -> str:
+    """Return a p-value: `0.042`, `<0.001`, and a dash for too few samples."""
+    if p_value is None:
+        return "-"
+    return f"<{_LEAST_P:g}" if p_value < _LEAST_P else f"{p_value:.3f}"
 
 
 def _rounded(value: float, digits: int) -> float:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.cells import cell_len
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.cli.main import main
@@ -108,27 +107,6 @@ def test_the_text_shows_totals_shares_kinds_and_similarity(capsys: pytest.Captur
         "1 resnet18_v1  100 █  28 ▒",
         "2 resnet50_v1   28 ▒ 100 █",
     ]
-
-
-def test_one_model_alone_has_no_similarity(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = view(capsys, "vgg16")
-    assert lines[0].startswith("1 model, 38 layers")
-    assert not any("Jaccard" in line for line in lines)
-
-
-@pytest.mark.parametrize("columns", [60, 80, 120])
-def test_all_fifty_models_fit_the_terminal(
-    columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    lines = view(capsys, "table1")
-    assert max(map(cell_len, lines)) <= columns
-    for number in range(1, 51):
-        cells = "".join(
-            line[-columns:].split()[-1] for line in lines if line.startswith(f"{number:>2} ") and "·" in line
-        )
-        assert len(cells) == 50
-        assert cells[number - 1] == "█"
 
 
 def test_a_pipe_gets_every_whole_name_and_no_colours(

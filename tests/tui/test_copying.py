@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.documents.lines import Span, bar, column, line, titles
+from dlbricks_tui.documents.results import RESULT_COLUMNS
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import saving
 from dlbricks_tui.tui.analysis.layers import LayersPanel
@@ -22,7 +23,7 @@ from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, Uniqu
 from dlbricks_tui.tui.dialogs.copying import CopyScreen
 from dlbricks_tui.tui.dialogs.notices import ErrorScreen
 from dlbricks_tui.tui.fleet.panels import FleetModelsPanel, HostsPanel, RankingPanel
-from dlbricks_tui.tui.results.columns import FIRST_COLUMNS, HEADINGS
+from dlbricks_tui.tui.results.columns import FIRST_COLUMNS
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.results.table import ResultsPanel
@@ -111,7 +112,7 @@ async def test_a_copy_of_the_results_has_the_shown_columns_and_all_results(store
         # Not all columns fit, and not all rows.
         assert len(screen_text(pilot).splitlines()) < RESULTS
         heading, rows = table(pilot, ResultsPanel)
-        assert heading == tuple("when, UTC" if name == "when" else HEADINGS[name].title for name in FIRST_COLUMNS)
+        assert heading == tuple("when, UTC" if name == "when" else RESULT_COLUMNS[name].title for name in FIRST_COLUMNS)
         assert len(rows) == RESULTS and panel.shown is not None
         assert column_of((heading, rows), "name") == panel.shown.values("name")
         assert len(table(pilot, HistoryPanel)[1]) == 2 and table(pilot, HistoryPanel)[0] == (
@@ -119,7 +120,7 @@ async def test_a_copy_of_the_results_has_the_shown_columns_and_all_results(store
             "ms",
             "change",
         )
-        assert "takes" in column_of(table(pilot, RecordPanel), "fact")
+        assert "trimmed mean" in column_of(table(pilot, RecordPanel), "fact")
 
 
 async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured: DataFolder) -> None:

@@ -191,5 +191,5 @@ async def test_names_that_begin_alike_differ_in_the_list_and_in_the_grid(
         for panel, beyond in (("1", r" +66 +38 "), ("3", r" [=█]{2}")):
             await press(pilot, panel)
             # The panel with the focus has thick borders.
-            rows = re.findall(rf"┃.  [1-4] (.+?){beyond}", screen_text(pilot))
+            rows = re.findall(rf"┃. *[1-4] +(.+?){beyond}", screen_text(pilot))
             assert len(rows) == len({*rows}) == len(ALIKE) and all(it.startswith("Cyc") for it in rows), rows

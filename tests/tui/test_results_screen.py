@@ -164,7 +164,7 @@ async def test_a_run_has_one_result_of_each_brick_and_model(new: DataFolder) -> 
         assert "Mean of 2 layers" in screen_text(pilot) and "fire2" in screen_text(pilot)
         assert "18 samples" in screen_text(pilot)
         await press(pilot, "slash", "ctrl+u", '"of=model"', "enter")
-        assert pilot.app.screen.query_one(HistoryPanel).border_title == "3 History 1 run, in ms"
+        assert pilot.app.screen.query_one(HistoryPanel).border_title == "3 History 1 run"
         await press(pilot, "slash", "escape", "a", "d", "y")
         assert titled(pilot) == "1 Results 0"
         with ResultsDatabase(new.store) as store:
@@ -212,7 +212,7 @@ async def test_the_selected_result_is_shown_in_full(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         assert "25 samples, 2026-11-21 08:45 UTC" in screen_text(pilot)
-        assert "Conditions on the host" in screen_text(pilot) and "load              0.25" in screen_text(pilot)
+        assert re.search(r"noise +.*load 0.25", screen_text(pilot))
         await press(pilot, "enter")
         assert pilot.app.screen.query_one(RecordPanel).has_class("-current")
         await press(pilot, "y")
@@ -247,22 +247,20 @@ async def test_the_selected_result_is_shown_with_where_it_comes_from(stored: Dat
     async with results_screen(stored, (120, 110)) as pilot:
         await press(pilot, "slash", '"of=model system=c5.xlarge"', "enter")
         shown = screen_text(pilot)
-        facts = ("onednn            2.4.0", "kernel            6.1.0-13", "SHA-256           0f0f", "not met")
-        for part in ("Versions", *facts):
-            assert part in shown
+        assert all(part in shown for part in ("onednn", "6.1.0-13", "SHA-256", "0f0f", "turbo is on"))
 
 
 async def test_a_flagged_result_shows_its_flags(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "slash", '"good=no"', "enter")
-        assert "doubtful   drift" in screen_text(pilot)
+        assert "doubtful: drift" in screen_text(pilot)
 
 
 async def test_each_measurement_in_the_history_of_a_brick_can_be_read(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "slash", '"1x64x56x5 when=2026-11-21 system=c5.xlarge"', "enter")
         history = pilot.app.screen.query_one(HistoryPanel)
-        assert history.border_title == "3 History 2 runs, in ms"
+        assert history.border_title == "3 History 2 runs"
         assert "-9." in screen_text(pilot)
         await press(pilot, "3", "j", "enter")
         assert "25 samples, 2026-11-20 08:05 UTC" in screen_text(pilot)
@@ -452,7 +450,7 @@ async def test_two_systems_are_compared(stored: DataFolder) -> None:
 async def test_marked_results_are_compared_if_there_are_any(stored: DataFolder) -> None:
     async with results_screen(stored, WIDE) as pilot:
         await press(pilot, "v", "slash", '"relu 2026-11-20"', "enter", "a", "=")
-        assert "A all results" in screen_text(pilot) and "B 4 marked results" in screen_text(pilot)
+        assert "A: all results" in screen_text(pilot) and "B: 4 marked results" in screen_text(pilot)
 
 
 async def test_comparing_selections_without_common_results_says_so(stored: DataFolder) -> None:

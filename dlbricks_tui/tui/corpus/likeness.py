@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.lines import Line, Span, column, legend, line, shaded
+from dlbricks_tui.documents.grid import legend, shaded
+from dlbricks_tui.documents.layout import PANEL
+from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
 from dlbricks_tui.tui.corpus import actions
 from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel
@@ -55,7 +57,7 @@ class LikenessRows(ItemRows[int]):
         cells = [
             Span(_figure(similarities[other]), "match")
             if index == self.cursor and other == self.current
-            else shaded(similarities[other], _CELL)
+            else shaded(similarities[other], _CELL, PANEL.shades)
             for other in self._columns(width)
         ]
         name = column(self._names(width)[number], self.name_width(width))
@@ -191,7 +193,7 @@ class LikenessPanel(ItemPanel[int]):
         self._foot.refresh()
 
     def _foot_lines(self, width: int) -> tuple[Line, ...]:
-        return (*self._pair_lines(width), legend())
+        return (*self._pair_lines(width), *wrapped(legend(PANEL.shades), width))
 
     def _pair_lines(self, width: int) -> tuple[Line, Line]:
         corpus, pair = self._grid.corpus, self._grid.pair

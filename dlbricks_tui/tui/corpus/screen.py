@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.documents.corpus import totals_words
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.tui import messages
@@ -18,7 +19,7 @@ from dlbricks_tui.tui.corpus.likeness import LikenessPanel
 from dlbricks_tui.tui.corpus.panels import GranularitiesPanel, KindsPanel, UniquenessPanel
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.wording.numbers import counted, percent
+from dlbricks_tui.wording.numbers import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -124,9 +125,14 @@ class CorpusScreen(AnsweringScreen[None]):
     def _show(self, compared: work.ComparedModels | None, progress: str) -> None:
         self._compared, self._progress = compared, progress
         corpus = compared.corpus if compared and compared.corpus.models else None
-        for panel in (self._uniqueness, self._kinds, self._likeness):
-            panel.show(corpus)
+        for panel in (self._uniqueness, self._kinds):
+            panel.show(corpus, self._unit)
+        self._likeness.show(corpus)
         self.head_changed()
+
+    @property
+    def _unit(self) -> str:
+        return "layer" if self._choices.granularity == 1 else "sequence"
 
     def question(self) -> str:
         return QUESTION
@@ -136,14 +142,9 @@ class CorpusScreen(AnsweringScreen[None]):
         if compared is None:
             yield line(Span(f" {self._progress}", "muted"))
             return
-        corpus = compared.corpus
-        share = f" ({percent(corpus.unique_layers / corpus.layers, 1)})" if corpus.layers else ""
-        unit = "layer" if self._choices.granularity == 1 else "sequence"
         yield line(
             Span(f" {self._progress}; so far: " if self._progress else " ", "warn"),
-            Span(f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}: ", "strong"),
-            Span(f"{corpus.unique_layers:,} unique{share}", "strong"),
-            Span(", the others repeat one of these", "muted"),
+            Span(totals_words(compared.corpus, self._unit), "strong"),
         )
         for each in compared.refused[:1]:
             yield line(Span(f" Left out: {each}", "warn"))
@@ -157,5 +158,4 @@ class CorpusScreen(AnsweringScreen[None]):
         if compared is None:
             return (Span(how, "muted"),)
         unread = f"; {compared.unread:,} never read, {key('corpus.read_all')} reads them" if compared.unread else ""
-        contexts = f"; {compared.corpus.contexts:,} unique with their contexts"
-        return (Span(how, "muted"), Span(unread, "warn"), Span(contexts, "muted"))
+        return (Span(how, "muted"), Span(unread, "warn"))

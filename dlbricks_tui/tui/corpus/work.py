@@ -10,6 +10,7 @@ from textual.worker import get_current_worker
 
 from dlbricks_tui.bricks.corpus import compare, model_bricks
 from dlbricks_tui.bricks.decomposition import Cutting
+from dlbricks_tui.documents.corpus import GroupAccuracy
 from dlbricks_tui.estimate.accuracy import accuracy, by_group
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.models.loading import UNLOADABLE
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dlbricks_tui.bricks.corpus import Corpus, ModelBricks
-    from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.graph import Level
     from dlbricks_tui.tui.model_reader import ModelReader
@@ -43,15 +43,6 @@ class ComparedModels(NamedTuple):
     def unread(self) -> int:
         """The number of models that were never read."""
         return self.tried - len(self.corpus.models) - len(self.refused)
-
-
-class GroupAccuracy(NamedTuple):
-    """The accuracy of the estimates on one system in one way at one granularity."""
-
-    group: SharedSettings
-    accuracy: Accuracy
-    # How long ago its results were measured.
-    measured: str = ""
 
 
 # Often enough to show progress, seldom enough that comparing and drawing take little of the time.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.answers.pairs.words import LETTERS
 from dlbricks_tui.documents.pictures import Axis, Mark, Meaning, Piece, Row, Rows
 from dlbricks_tui.evaluations.change import Verdict
 from dlbricks_tui.wording.numbers import in_ms
@@ -28,7 +27,7 @@ def latencies_picture(found: ComparedTwo) -> Rows:
     """Return A and B as bars; the faster one is green where they can be told apart."""
     # Empty where they cannot be told apart.
     faster = {Verdict.FASTER: "B", Verdict.SLOWER: "A"}.get(found.verdict, "")
-    sides = list(zip(LETTERS, (found.a, found.b), strict=True))
+    sides = list(zip("AB", (found.a, found.b), strict=True))
     rows = []
     for letter, side in sides:
         style = "good" if letter == faster else "bar"

@@ -7,44 +7,39 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from dlbricks_tui.answers.pairs.words import (
-    LETTERS,
-    answer_of,
-    difference_lines,
-    figures_of,
-    parts_heading,
-    question_of,
-    side_of,
-    verdict_of,
+from dlbricks_tui.documents.comparison import (
+    answer_words,
+    difference_parts,
+    part_columns,
+    question_words,
+    side_parts,
+    verdict_words,
 )
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line, number_column, titles
-from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.marks import actions, work
 from dlbricks_tui.tui.marks.pictures import latencies_picture
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.tui.widgets.panel import ItemPanel, Panel
-from dlbricks_tui.tui.widgets.rows import DrawnRows, LineRows
+from dlbricks_tui.tui.widgets.panel import Panel
+from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.tui.widgets.table import TablePanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedTwo
+    from dlbricks_tui.documents.parts import Column
     from dlbricks_tui.tui.marks.marks import Marks
     from dlbricks_tui.tui.session import Session
 
-_MS, _CHANGE, _VERDICT = 10, 10, 11
-_LEAST_NAME, _GOOD_NAME = 16, 32
-_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
 
-
-class PartsPanel(ItemPanel["ComparedPart"]):
+class PartsPanel(TablePanel["ComparedPart"]):
     """The parts of both, the largest difference first, below both latencies as a picture."""
 
     TITLE = "Differences"
     REACHED_BY = "marked.go_to_parts"
     SEARCH_HINT = "operator, shape, model, or: slower"
-    HEADED = True
     PICTURED = True
     ABOUT = (
         "The bricks that A and B have in common, or the kinds of layers where they have few in common: the time of "
@@ -53,17 +48,12 @@ class PartsPanel(ItemPanel["ComparedPart"]):
     )
 
     def __init__(self) -> None:
-        super().__init__(DrawnRows(self._row), id="parts")
+        super().__init__(id="parts")
         self.show_placeholder(line(Span("Comparing.", "muted")))
-        self._what = "part"
-        # Sums of layers have none.
-        self._with_verdicts = True
+        self._found: ComparedTwo | None = None
 
-    def heading(self, width: int) -> Line:
-        name, roomy = self._widths(width - 1)
-        found = [("A ms", _MS), ("B ms", _MS), *([("B - A", _MS)] if roomy else []), ("change", _CHANGE)]
-        verdicts = (Span("  B is", "muted"),) if self._with_verdicts else ()
-        return (Span(" "), column(self._what, name, "muted"), *titles(*found), *verdicts)
+    def columns(self) -> tuple[Column[ComparedPart], ...]:
+        return () if self._found is None else part_columns(self._found)
 
     def show(self, found: ComparedTwo | str) -> None:
         if isinstance(found, str):
@@ -71,36 +61,14 @@ class PartsPanel(ItemPanel["ComparedPart"]):
             self.show_placeholder(line("There is nothing to show: mark two others."))
             self.show_items(())
             return
-        self._what = found.parts_are
-        self._with_verdicts = any(it.verdict is not None for it in found.parts)
+        self._found = found
         self.show_picture(latencies_picture(found))
         self.show_placeholder(line("They have no bricks in common to compare."))
         self.show_items(found.parts)
-        self.heading_changed()
-        if found.parts:
-            self.border_subtitle = parts_heading(found)
+        self.border_subtitle = "the largest difference first" if found.parts else ""
 
     def searched(self, item: ComparedPart) -> str:
-        return f"{item.name} {verdict_of(item)}"
-
-    def _row(self, index: int, width: int) -> Line:
-        part = self.found[index]
-        name, roomy = self._widths(width)
-        first, second, difference, change = figures_of(part)
-        style = "text" if part.verdict is None else _STYLES[part.verdict]
-        return (
-            column(part.name, name),
-            number_column(first, _MS),
-            number_column(second, _MS),
-            *((number_column(difference, _MS, style),) if roomy else ()),
-            number_column(change, _CHANGE, style),
-            *((Span(f"  {verdict_of(part)}", style),) if self._with_verdicts else ()),
-        )
-
-    def _widths(self, width: int) -> tuple[int, bool]:
-        """Return the width of names, and whether there is room for the difference beside the change."""
-        name = width - 2 * _MS - _CHANGE - (_VERDICT if self._with_verdicts else 0) - 1
-        return (name - _MS, True) if name - _MS >= _GOOD_NAME else (max(_LEAST_NAME, name), False)
+        return f"{item.name} {verdict_words(item)}"
 
 
 class CircumstancesPanel(Panel):
@@ -123,19 +91,8 @@ class CircumstancesPanel(Panel):
         self._list.remake()
 
     def _lines(self, width: int) -> Iterator[Line]:
-        found = self._found
-        if found is None:
-            return
-        for letter, side in zip(LETTERS, (found.a, found.b), strict=True):
-            yield line(Span(f"{letter} ", "accent"), Span(side.name, "strong"))
-            yield line(Span("  "), side_of(side))
-        yield BLANK
-        yield line(Span("They differ in", "heading"))
-        for text in difference_lines(found, width):
-            yield line(text)
-        for remark in found.remarks:
-            yield BLANK
-            yield line(Span(remark, "muted"))
+        if self._found is not None:
+            yield from laid_out([*side_parts(self._found), *difference_parts(self._found)], width)
 
 
 class MarkedScreen(AnsweringScreen[None]):
@@ -197,7 +154,7 @@ class MarkedScreen(AnsweringScreen[None]):
 
     def question(self) -> str:
         first, second = self._rows
-        return question_of(first.kind, first.name, second.name)
+        return question_words(first.kind, first.name, second.name)
 
     def answer(self) -> Iterable[Line]:
         if self._found is None:
@@ -205,7 +162,7 @@ class MarkedScreen(AnsweringScreen[None]):
         if isinstance(self._found, str):
             yield line(Span(f" They cannot be compared: {self._found}.", "warn"))
         else:
-            yield line(Span(f" {answer_of(self._found)}", "strong"))
+            yield line(Span(f" {answer_words(self._found)}", "strong"))
 
     def state(self) -> Line:
         return line(Span(" Comparing.", "muted")) if self._found is None else ()

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dlbricks_tui.documents.lines import BLANK, Line, Span, line
+from dlbricks_tui.documents.results import cell
 from dlbricks_tui.store.errors import ExchangeError
 from dlbricks_tui.store.exporting import export_format
 from dlbricks_tui.store.selections import Selection
@@ -11,7 +12,6 @@ from dlbricks_tui.tui.dialogs.dialog import ConfirmingScreen
 from dlbricks_tui.tui.dialogs.paths import ANY_FILE, PathScreen
 from dlbricks_tui.tui.keys.keymap import Hint, key
 from dlbricks_tui.tui.results import actions
-from dlbricks_tui.tui.results.columns import cell
 from dlbricks_tui.wording.numbers import counted
 
 _MOST_NAMED = 6

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 from textual.containers import Container
 
+from dlbricks_tui.answers.comparisons.selecting import NamedSelection
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.dialogs.notices import ask_which_marked
@@ -16,7 +17,6 @@ from dlbricks_tui.tui.results import actions, importing, work
 from dlbricks_tui.tui.results.comparison import ContrastScreen
 from dlbricks_tui.tui.results.record import HistoryPanel, RecordPanel
 from dlbricks_tui.tui.results.table import ResultsPanel
-from dlbricks_tui.tui.results.work import NamedSelection
 from dlbricks_tui.tui.saving import show_message
 from dlbricks_tui.tui.widgets.screens import KeyBar, PanelledScreen
 from dlbricks_tui.tui.widgets.text import TextLines
@@ -164,7 +164,7 @@ class ResultsScreen(PanelledScreen[None]):
     def _named(self, chosen: Selection) -> NamedSelection:
         """Name a selection by its search or its marks."""
         marked = f"{counted(len(chosen), 'marked result')}" if self._table.marked else ""
-        return NamedSelection(chosen, marked or self._table.result_query.text or _EVERYTHING)
+        return NamedSelection(marked or self._table.result_query.text or _EVERYTHING, chosen)
 
     def _ask_to_delete(self, chosen: Selection) -> None:
         from dlbricks_tui.tui.results.dialogs import DeleteScreen

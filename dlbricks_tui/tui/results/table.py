@@ -9,20 +9,18 @@ import numpy as np
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, column, line
+from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, short_cell
 from dlbricks_tui.store.columns import COLUMNS, Content
 from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.results import actions
 from dlbricks_tui.tui.results.columns import (
-    HEADINGS,
     NO_RESULT,
     Arrangement,
     ColumnsScreen,
-    cell,
     first_to_show,
     is_right,
     placed,
-    short_cell,
 )
 from dlbricks_tui.tui.results.record import result_row
 from dlbricks_tui.tui.results.work import ResultQuery, quoted
@@ -81,7 +79,7 @@ class ResultRows(RowsView):
             descending = order.descending is not (name == "when")
             arrow = (_DOWN if descending else _UP) if name == order.column else ""
             style = "match" if name == self.arrangement.columns[self.current] else "muted"
-            parts += [column(HEADINGS[name].title + arrow, wide, style, right=is_right(name)), Span(" ")]
+            parts += [column(RESULT_COLUMNS[name].title + arrow, wide, style, right=is_right(name)), Span(" ")]
         return tuple(parts)
 
     def move_column(self, step: int) -> None:
@@ -168,7 +166,7 @@ class ResultsPanel(Panel):
     def as_texts(self) -> TextTable:
         columns = self._list.arrangement.columns
         # Ages are out of date as soon as they are copied.
-        titles = ("when, UTC" if name == "when" else HEADINGS[name].title for name in columns)
+        titles = ("when, UTC" if name == "when" else RESULT_COLUMNS[name].title for name in columns)
         return TextTable(tuple(titles), _texts_of(self.shown, columns))
 
     def show(self, found: Found) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual.worker import get_current_worker
 from tinydb import where
 
+from dlbricks_tui.answers.comparisons.contrasts import compared_results
 from dlbricks_tui.store.contrast import contrast
 from dlbricks_tui.store.errors import DamagedResultError, QueryError
 from dlbricks_tui.store.exporting import export_selection
@@ -20,17 +21,11 @@ if TYPE_CHECKING:
 
     from tinydb.queries import QueryInstance
 
+    from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
+    from dlbricks_tui.answers.comparisons.selecting import NamedSelection
     from dlbricks_tui.store.columns import Summary
-    from dlbricks_tui.store.contrast import Contrast
     from dlbricks_tui.store.records import Provenance, Result
     from dlbricks_tui.tui.session import SharedStore
-
-
-class NamedSelection(NamedTuple):
-    """Results with the name that the comparison shows."""
-
-    selection: Selection
-    name: str
 
 
 # A quoted value may contain blanks; the closing quote may still be missing.
@@ -145,8 +140,9 @@ def export(shared: SharedStore, selection: Selection, path: Path) -> int:
     return exported
 
 
-def compare(shared: SharedStore, first: Selection, second: Selection) -> Contrast:
+def compare(shared: SharedStore, first: NamedSelection, second: NamedSelection) -> ComparedResults:
     """Test the common bricks and models of two selections for differences."""
     worker = get_current_worker()
     with shared.held():
-        return contrast(first, second, lambda: not worker.is_cancelled)
+        found = contrast(first.selection, second.selection, lambda: not worker.is_cancelled)
+    return compared_results(first, second, found, None)

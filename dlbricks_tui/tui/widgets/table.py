@@ -12,7 +12,22 @@ from dlbricks_tui.tui.widgets.rows import DrawnRows, Item
 from dlbricks_tui.wording.text_tables import TextTable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dlbricks_tui.documents.parts import Column
+
+
+class _TableRows(DrawnRows[Item]):
+    """A row for each item, then rows of totals, which cannot be selected."""
+
+    totals: tuple[Item, ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.items) + len(self.totals)
+
+    def can_select(self, index: int) -> bool:
+        return index < len(self.items)
 
 
 class TablePanel(ItemPanel[Item]):
@@ -21,7 +36,8 @@ class TablePanel(ItemPanel[Item]):
     HEADED: ClassVar[bool] = True
 
     def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
-        super().__init__(DrawnRows(self._row), id=id)
+        self._table_rows: _TableRows[Item] = _TableRows(self._row)
+        super().__init__(self._table_rows, id=id)
         # The columns in a width, for the items of the moment.
         self._layout: TableLayout | None = None
         self._laid_out_for: tuple[Item, ...] = ()
@@ -41,13 +57,19 @@ class TablePanel(ItemPanel[Item]):
         self.rows.refresh()
         self.heading_changed()
 
+    def show_totals(self, totals: Sequence[Item]) -> None:
+        """Show rows below those of the items, which cannot be selected."""
+        self._table_rows.totals = tuple(totals)
+
     def heading(self, width: int) -> Line:
         # The sign of the cursor stands before the rows.
         return (Span(" "), *self._laid_out(width - 1).heading)
 
     def as_texts(self) -> TextTable:
-        kept = [it for it in self.copied_columns() if it.kind is not Kind.BAR]
-        return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in self.found])
+        # Bars and numbers of rows have no title.
+        kept = [it for it in self.copied_columns() if it.title and it.kind is not Kind.BAR]
+        rows = (*self.found, *self._table_rows.totals)
+        return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in rows])
 
     def search_changed(self) -> None:
         self._layout = None
@@ -55,10 +77,10 @@ class TablePanel(ItemPanel[Item]):
         self.heading_changed()
 
     def _row(self, index: int, width: int) -> Line:
-        return self._laid_out(width).row(index)
+        return self._laid_out(width).row(index, self.words)
 
     def _laid_out(self, width: int) -> TableLayout:
         if self._layout is None or self._laid_out_for is not self.found or self._width != width:
-            self._layout = TableLayout(Table(self.columns(), self.found), width)
+            self._layout = TableLayout(Table(self.columns(), (*self.found, *self._table_rows.totals)), width)
             self._laid_out_for, self._width = self.found, width
         return self._layout

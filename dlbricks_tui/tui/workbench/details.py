@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
@@ -63,7 +64,7 @@ class DetailsPanel(Panel):
         self.copy(_brick_of(self.selected), NO_KEY)
 
     def _lines(self, width: int) -> Iterable[Line]:
-        return self.selected.lines(self._measured, self._other_models, width) if self.selected else ()
+        return laid_out(self.selected.whole(self._measured, self._other_models), width) if self.selected else ()
 
 
 def _brick_of(selected: PartDetails | None) -> str | None:

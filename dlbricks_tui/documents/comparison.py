@@ -1,0 +1,121 @@
+"""Two things of one kind side by side: which is faster, both latencies, what differs most, and what else differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Heading,
+    Part,
+    Sentence,
+    SideBySide,
+    Table,
+    name_column,
+    word_column,
+)
+from dlbricks_tui.evaluations.change import Verdict
+from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.ages import seconds_since
+from dlbricks_tui.wording.numbers import age, milliseconds, signed_percent, with_interval
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.pairs.compared import ComparedPart, ComparedSide, ComparedTwo
+
+_SIGNS = {Verdict.SLOWER: "+", Verdict.FASTER: "-", Verdict.SAME: "=", Verdict.UNKNOWN: "?"}
+_STYLES = {Verdict.SLOWER: "bad", Verdict.FASTER: "good", Verdict.SAME: "muted", Verdict.UNKNOWN: "warn"}
+_ASKED = {Kind.RESULT: "", Kind.SELECTION: ""}
+
+
+def comparison_parts(found: ComparedTwo, most: int) -> Iterator[Part]:
+    """Yield the whole comparison, with so many of its parts."""
+    yield Sentence(question_words(found.of, found.a.name, found.b.name))
+    yield Sentence(answer_words(found), "strong")
+    yield BLANK_LINE
+    yield from side_parts(found)
+    if shown := found.parts[:most]:
+        yield BLANK_LINE
+        yield Table(part_columns(found), shown)
+    yield from difference_parts(found)
+
+
+def question_words(of: Kind, first: str, second: str) -> str:
+    """Return what is asked: `Which model is faster: A alexnet or B vgg16?`."""
+    what = _ASKED.get(of, f" {of.value}")
+    return f"Which{what} is faster: A {printable(first)} or B {printable(second)}?"
+
+
+def answer_words(found: ComparedTwo) -> str:
+    """Return the verdict with the ratio and its interval, in one sentence."""
+    interval = f"(95 % {_ratio(found.interval[0])} to {_ratio(found.interval[1])})"
+    if found.verdict is Verdict.FASTER:
+        return f"B is faster: it takes {_ratio(found.ratio)} times as long as A {interval}."
+    if found.verdict is Verdict.SLOWER:
+        return f"A is faster: B takes {_ratio(found.ratio)} times as long {interval}."
+    return f"They cannot be told apart: B takes {_ratio(found.ratio)} times as long as A {interval}."
+
+
+def side_parts(found: ComparedTwo) -> Iterator[Part]:
+    """Yield the latency of each side, and how old it is."""
+    for letter, side in zip("AB", (found.a, found.b), strict=True):
+        latency = with_interval(side.ms, *side.interval)
+        yield Sentence(f"{letter}  {side.name}: {latency}, {side.how}{_age(side)}")
+
+
+def difference_parts(found: ComparedTwo) -> Iterator[Part]:
+    """Yield the circumstances that differ, and remarks."""
+    yield Heading("What else differs")
+    if found.differences:
+        yield SideBySide(tuple((name, one or "-", other or "-") for name, (one, other) in found.differences.items()))
+    else:
+        yield Sentence("nothing that the store tells")
+    if found.remarks:
+        yield BLANK_LINE
+        yield from map(Sentence, found.remarks)
+
+
+def part_columns(found: ComparedTwo) -> tuple[Column[ComparedPart], ...]:
+    """Return the columns of the parts of both; sums of layers have no verdicts."""
+    has_verdicts = any(it.verdict is not None for it in found.parts)
+    return (
+        name_column(found.parts_are, lambda it: it.name),
+        Column("A ms", lambda it: _milliseconds(it.a_ms)),
+        Column("B ms", lambda it: _milliseconds(it.b_ms)),
+        Column("B - A", _difference, style=_style, is_optional=True),
+        Column("change", _change, style=_style),
+        *((word_column("B is", verdict_words, _style),) if has_verdicts else ()),
+    )
+
+
+def verdict_words(part: ComparedPart) -> str:
+    """Return the verdict on a part with its sign; empty for sums."""
+    return "" if part.verdict is None else f"{_SIGNS[part.verdict]} {part.verdict.value}"
+
+
+def _style(part: ComparedPart) -> str:
+    return "text" if part.verdict is None else _STYLES[part.verdict]
+
+
+def _difference(part: ComparedPart) -> str:
+    return f"{'+' if part.difference_ms > 0 else ''}{milliseconds(part.difference_ms)}"
+
+
+def _change(part: ComparedPart) -> str:
+    return signed_percent(part.b_ms / part.a_ms - 1.0) if part.a_ms and part.b_ms is not None else "-"
+
+
+def _milliseconds(value_ms: float | None) -> str:
+    return "-" if value_ms is None else milliseconds(value_ms)
+
+
+def _age(side: ComparedSide) -> str:
+    return f", {age(seconds_since(side.since))} old" if side.since else ""
+
+
+def _ratio(ratio: float) -> str:
+    if ratio >= 100:
+        return f"{ratio:,.0f}"
+    return f"{ratio:.3g}" if ratio >= 10 else f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"

@@ -1,0 +1,161 @@
+"""What repeats within and across models, and how accurate estimates are at each granularity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.documents.parts import (
+    Column,
+    Grid,
+    Heading,
+    Kind,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
+from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
+from dlbricks_tui.wording.numbers import counted, percent, signed_percent
+
+if TYPE_CHECKING:
+    from dlbricks_tui.bricks.corpus import Corpus, RepeatedType
+    from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
+    from dlbricks_tui.estimate.system_estimate import Way
+
+_TOGETHER = "all together"
+
+
+@dataclass(frozen=True, slots=True)
+class CountedLayers:
+    """The layers of a model, or of all models together, which have no number."""
+
+    name: str
+    layers: int
+    unique_layers: int
+    number: int | None = None
+
+    @property
+    def share(self) -> float:
+        """Unique layers over layers."""
+        return _part(self.unique_layers, self.layers)
+
+
+class GroupAccuracy(NamedTuple):
+    """The accuracy of the estimates on one system in one way at one granularity."""
+
+    group: SharedSettings
+    accuracy: Accuracy
+    # How long ago its results were measured.
+    measured: str = ""
+
+
+def corpus_parts(corpus: Corpus, labels: Sequence[str], unit: str, speedup: float | None) -> Iterator[Part]:
+    """Yield totals, unique layers per model, repeated layers by kind, and the similarity of every two models.
+
+    `unit` is `layer` or `sequence`; `labels` are the names of the models.
+    """
+    models = models_of(corpus, labels)
+    yield Sentence(totals_words(corpus, unit))
+    if speedup is not None:
+        yield Sentence(f"measured on this host, the models take {speedup:.2f} times as long as their unique bricks")
+    yield Heading(f"Unique {unit}s per model")
+    yield Table(model_columns(unit), (*models, *together(corpus)))
+    repeated = sum(it.repeated for it in corpus.repeated_types)
+    of = f"{repeated:,} of {corpus.layers:,}"
+    yield Heading(f"Repeated {unit}s by kind: {of} occur more than once in their model")
+    yield Table(kind_columns(corpus.repeated_types, unit), corpus.repeated_types)
+    if len(models) > 1:
+        yield Heading("Shared bricks of every two models (Jaccard similarity, percent)")
+        yield Grid(tuple(it.name for it in corpus.models), corpus.jaccard)
+
+
+def totals_words(corpus: Corpus, unit: str) -> str:
+    """Return how many layers are unique in all models."""
+    layers = f"{counted(len(corpus.models), 'model')}, {counted(corpus.layers, unit)}"
+    unique = f"{corpus.unique_layers:,} unique ({_share(corpus.unique_layers, corpus.layers)})"
+    return f"{layers}: {unique}, {corpus.contexts:,} with their contexts"
+
+
+def models_of(corpus: Corpus, labels: Sequence[str]) -> tuple[CountedLayers, ...]:
+    """Return the layers of each model."""
+    models = zip(labels, corpus.models, strict=True)
+    return tuple(
+        CountedLayers(label, it.layers, it.unique_layers, number) for number, (label, it) in enumerate(models, 1)
+    )
+
+
+def together(corpus: Corpus) -> tuple[CountedLayers, ...]:
+    """Return the layers of all models together; nothing for a single model."""
+    several = len(corpus.models) > 1
+    return (CountedLayers(_TOGETHER, corpus.layers, corpus.unique_layers),) if several else ()
+
+
+def model_columns(
+    unit: str, fit: Callable[[Sequence[str], int], Sequence[str]] | None = None
+) -> tuple[Column[CountedLayers], ...]:
+    """Return the columns of the layers of models; `fit` shortens the names of all models."""
+    return (
+        Column("", lambda it: it.number or "", style="muted"),
+        Column("model", lambda it: it.name, Kind.NAME, lambda it: "text" if it.number else "heading", fit=fit),
+        Column(f"{unit}s", lambda it: f"{it.layers:,}"),
+        Column("unique", lambda it: f"{it.unique_layers:,}", style="strong"),
+        Column("share", lambda it: _share(it.unique_layers, it.layers)),
+        bar_column(lambda it: it.share),
+    )
+
+
+def kind_columns(found: Sequence[RepeatedType], unit: str) -> tuple[Column[RepeatedType], ...]:
+    """Return the columns of the kinds of layers, and their shares of all repeated layers."""
+    repeated = sum(it.repeated for it in found)
+    return (
+        name_column("kind", lambda it: it.kind.value),
+        Column(f"{unit}s", lambda it: f"{it.layers:,}"),
+        Column("repeated", lambda it: f"{it.repeated:,}", style="strong"),
+        Column("share", lambda it: _share(it.repeated, repeated)),
+        bar_column(lambda it: _part(it.repeated, repeated)),
+    )
+
+
+def granularity_columns(found: Sequence[GroupAccuracy]) -> tuple[Column[GroupAccuracy], ...]:
+    """Return the columns of speed-up and accuracy; the last has what the rows do not have in common."""
+    most, common = max((it.accuracy.speedup or 0.0 for it in found), default=0.0), common_words(found)
+
+    def where(it: GroupAccuracy) -> str:
+        return ", ".join(word for word in (*_words_of(it.group.way), it.measured) if word and word not in common)
+
+    def speedup(it: GroupAccuracy) -> str:
+        return "-" if it.accuracy.speedup is None else f"{it.accuracy.speedup:.2f}x"
+
+    return (
+        Column("G", lambda it: it.group.granularity, style="strong"),
+        Column("speed-up", speedup, style="strong"),
+        bar_column(lambda it: (it.accuracy.speedup or 0.0) / most if most else 0.0),
+        Column("error", lambda it: percent(it.accuracy.mean_absolute_error, 1), style="strong"),
+        Column("worst", lambda it: signed_percent(it.accuracy.worst_error)),
+        Column("models", lambda it: it.accuracy.models),
+        name_column("on", where, "muted"),
+    )
+
+
+def common_words(found: Sequence[GroupAccuracy]) -> tuple[str, ...]:
+    """Return what all rows of several have in common: system, runtime, level, threads or kernels."""
+    ways = [_words_of(it.group.way) for it in found]
+    return tuple(words[0] for words in zip(*ways, strict=True) if len(ways) > 1 and len({*words}) == 1 and words[0])
+
+
+def _words_of(way: Way) -> tuple[str, ...]:
+    """Return what tells rows apart, the most telling first: a narrow terminal cuts off the end."""
+    kernels = ", ".join(stated_kernels(way.runtime).words)
+    threads = threads_in_words(stated_threads(way.runtime))
+    return (kernels, threads, way.level.value, way.runtime.partition(" ")[0], way.system)
+
+
+def _part(some: int, of: int) -> float:
+    return some / of if of else 0.0
+
+
+def _share(some: int, of: int) -> str:
+    return percent(some / of, 1) if of else "-"

@@ -1,0 +1,216 @@
+"""Results: their columns, one of them with its samples and where it comes from, and the history of a brick or model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Fact,
+    Heading,
+    Kind,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
+from dlbricks_tui.documents.samples import sample_parts
+from dlbricks_tui.store.columns import COLUMNS, Content
+from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, signed_percent
+
+if TYPE_CHECKING:
+    from dlbricks_tui.store.columns import Summary
+    from dlbricks_tui.store.records import Facts, Provenance, Result
+
+KEY_DIGITS = 12
+_MINUTES, _SECONDS = len("2026-11-21T12:34"), len("2026-11-21T12:34:56")
+_AGE = len("59 min")
+_NUMBER = 9
+
+
+class ResultColumn(NamedTuple):
+    """A column of a list of results: its title, its width and its meaning."""
+
+    title: str
+    width: int
+    about: str
+
+
+RESULT_COLUMNS: Mapping[str, ResultColumn] = {
+    "id": ResultColumn("id", KEY_DIGITS, "the id of the result"),
+    "of": ResultColumn("of", 5, "brick or model"),
+    "name": ResultColumn("name", 18, "operators, window and input of a brick; the name of a model"),
+    "kind": ResultColumn("kind", 13, "the kind of a brick"),
+    "brick": ResultColumn("brick", KEY_DIGITS, "the key of the brick"),
+    "context": ResultColumn("context", 14, "the context of the brick"),
+    "model": ResultColumn("model key", KEY_DIGITS, "the key of the model"),
+    "system": ResultColumn("system", 16, "the system"),
+    "runtime": ResultColumn("runtime", 18, "the framework with its version; a result has the rest"),
+    "level": ResultColumn("level", 7, "written or fused layers"),
+    "protocol": ResultColumn("protocol", 13, "the method of measuring"),
+    "batch_size": ResultColumn("batch", 6, "the batch size"),
+    "threads": ResultColumn("threads", 7, "the threads of the runtime; 0: its default"),
+    "precision": ResultColumn("precision", 9, "the numbers that it computed with; accuracy is not checked"),
+    "dtype": ResultColumn("type", 8, "the data type"),
+    "kernel_variant": ResultColumn("kernel", 10, "the kernel"),
+    "trimmed_mean_ms": ResultColumn("ms", _NUMBER, "the latency in estimates: the trimmed mean"),
+    "median_ms": ResultColumn("median", _NUMBER, "the median of the samples"),
+    "minimum_ms": ResultColumn("minimum", _NUMBER, "the minimum of the samples"),
+    "spread_ms": ResultColumn("spread", _NUMBER, "the distance between the quartiles"),
+    "low_ms": ResultColumn("low", _NUMBER, "the lower end of the 95 % interval"),
+    "high_ms": ResultColumn("high", _NUMBER, "the upper end of the 95 % interval"),
+    "samples": ResultColumn("n", 5, "the number of samples"),
+    "reference_ms": ResultColumn("reference", _NUMBER, "the latency of the reference: the speed of the host"),
+    "when": ResultColumn("age", _AGE, "the age of the measurement; a result has its time"),
+    "run": ResultColumn("run", 20, "the id of the run"),
+    "good": ResultColumn("good", 5, "whether no flag was raised"),
+    "models": ResultColumn("models", 22, "the models of the run that measured it"),
+    "origin": ResultColumn("origin", 12, "own, unsigned, or who signed the imported file"),
+}
+
+
+def cell(column: str, value: Any, *, precise: bool = False) -> str:
+    """Return the text of a value in a column; a precise one has all digits that matter, and seconds."""
+    if column.endswith("_ms"):
+        return milliseconds(value, precise=precise)
+    content = COLUMNS[column]
+    if content is Content.KEY:
+        return str(value)[:KEY_DIGITS]
+    if content is Content.TIME:
+        return str(value)[: _SECONDS if precise else _MINUTES].replace("T", " ")
+    if content is Content.FLAG:
+        return "yes" if value else "no"
+    return str(value)
+
+
+def short_cell(column: str, value: Any) -> str:
+    """Return the text of a value in a list, where ages and frameworks tell more at a glance."""
+    if column == "when":
+        return ago(str(value)).removesuffix(" ago")
+    if column == "threads" and not value:
+        return "default"
+    return str(value).partition(" ")[0] if column == "runtime" else cell(column, value)
+
+
+def title_of(it: Summary) -> str:
+    """Return the name of the brick or model; its key if it has none."""
+    return it.name or it.brick or it.model
+
+
+def result_parts(
+    it: Summary,
+    result: Result | None,
+    origin: Provenance | None,
+    layers: Sequence[tuple[str, float]] = (),
+    file: str = "",
+) -> Iterator[Part]:
+    """Yield everything about a result: its samples, how it was measured, and where it comes from.
+
+    `result` is None if its samples are damaged; `layers` are those whose mean it is, with their latencies; `file` is
+    the one that it was imported from.
+    """
+    yield Heading(title_of(it))
+    if result is not None and result.flags:
+        yield Sentence(f"doubtful: {', '.join(result.flags)}", "warn")
+    if result is None:
+        yield BLANK_LINE
+        yield Sentence("Its samples can no longer be read; `dlbricks results verify` reports the damage.", "bad")
+    else:
+        yield from sample_parts(result)
+    if layers:
+        columns = name_column("layer", _layer_name), Column("latency", _layer_latency)
+        yield Heading(f"Mean of {counted(len(layers), 'layer')}")
+        yield Table(columns, layers)
+    yield Heading("How it was measured")
+    yield from _way_parts(it, result, is_mean=bool(layers))
+    yield Fact("origin", f"{it.origin}, imported from {file}" if file else it.origin)
+    yield from origin_parts(origin, it.model)
+
+
+def origin_parts(found: Provenance | None, model: str) -> Iterator[Fact]:
+    """Yield where a result comes from; `model` is the key of the model, if a whole one was timed."""
+    if found is None:
+        return
+    yield Fact("versions", _listed(found.packages))
+    yield Fact("host", _listed(found.host))
+    if (digest := dict(found.models).get(model)) is not None:
+        yield Fact("model file", f"SHA-256 {digest}")
+    if found.evaluation:
+        yield Fact("evaluation", found.evaluation)
+    if found.unmet:
+        yield Fact("not met", "; ".join(found.unmet))
+
+
+def history_columns(found: Sequence[Summary]) -> tuple[Column[Summary], ...]:
+    """Return the columns of the results of a brick or model, the newest first, with the change since the run before.
+
+    A change in brackets may be due to sampling, because the intervals overlap.
+    """
+    before = {newer.id: older for newer, older in pairwise(found) if older.trimmed_mean_ms}
+    longest_ms = max((it.trimmed_mean_ms for it in found), default=0.0) or 1.0
+
+    def change(it: Summary) -> str:
+        if (older := before.get(it.id)) is None:
+            return ""
+        told = signed_percent(it.trimmed_mean_ms / older.trimmed_mean_ms - 1.0)
+        return f"({told})" if _overlap(it, older) else told
+
+    def style(it: Summary) -> str:
+        older = before.get(it.id)
+        if older is None or _overlap(it, older):
+            return "muted"
+        return "bad" if it.trimmed_mean_ms > older.trimmed_mean_ms else "good"
+
+    return (
+        Column("when, UTC", lambda it: cell("when", it.when), Kind.WORD, lambda it: "muted" if it.good else "warn"),
+        Column("ms", lambda it: milliseconds(it.trimmed_mean_ms), style="strong"),
+        Column("change", change, style=style),
+        bar_column(lambda it: it.trimmed_mean_ms / longest_ms),
+    )
+
+
+def _way_parts(it: Summary, result: Result | None, *, is_mean: bool) -> Iterator[Fact]:
+    """Yield how a result was measured, what tells it from others first; a mean is of no single layer."""
+    told = {
+        "system": it.system,
+        "runtime": it.runtime,
+        "variant": it.variant.in_words,
+        "level": f"{it.level.value}, protocol {it.protocol}",
+        "dtype": it.dtype,
+        "kernel": it.kernel_variant,
+        "kind": it.kind,
+        "context": it.context,
+        "brick": it.brick,
+        "model": it.model,
+        "run": it.run,
+        "id": it.id,
+        "when": it.when,
+        "noise": _listed(result.noise if result else ()),
+        "occurrence": _listed(() if is_mean else getattr(result, "occurrence", ())),
+    }
+    yield from (Fact(name, value) for name, value in told.items() if value)
+    flags = ", ".join(result.flags) if result else ""
+    yield Fact("good", "yes" if it.good else f"no: {flags}" if flags else "no")
+
+
+def _listed(facts: Facts) -> str:
+    words = {True: "on", False: "off", None: "unknown"}
+    told = ((name, words[it] if it is None or isinstance(it, bool) else it) for name, it in facts)
+    return ", ".join(f"{name} {it}" for name, it in told)
+
+
+def _overlap(one: Summary, other: Summary) -> bool:
+    return one.low_ms <= other.high_ms and other.low_ms <= one.high_ms
+
+
+def _layer_name(it: tuple[str, float]) -> str:
+    return it[0]
+
+
+def _layer_latency(it: tuple[str, float]) -> str:
+    return in_ms(it[1])

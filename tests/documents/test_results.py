@@ -1,0 +1,110 @@
+from pathlib import Path
+
+import pytest
+
+from dlbricks_tui.documents.layout import TableLayout, laid_out
+from dlbricks_tui.documents.lines import Span
+from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, history_columns, result_parts, short_cell
+from dlbricks_tui.store.columns import COLUMNS, Summary
+from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Provenance, Result
+from dlbricks_tui.store.selections import OLDEST_FIRST
+from tests.store.samples import brick, end_to_end, measurement, provenance
+
+FLAGGED = measurement(8.0, flags=("drift",), noise=(("load", 0.25), ("turbo", True)))
+
+
+def summaries(tmp_path: Path, *results: Result) -> list[Summary]:
+    with ResultsDatabase(tmp_path / "store") as store:
+        store.add(*results)
+        return store.results(order=OLDEST_FIRST).summaries()
+
+
+def texts(
+    it: Summary, result: Result | None, origin: Provenance | None = None, layers: tuple[tuple[str, float], ...] = ()
+) -> list[str]:
+    lines = laid_out(result_parts(it, result, origin, layers, "theirs.json"), 200)
+    return ["".join(span.text for span in line).rstrip() for line in lines]
+
+
+def test_a_result_has_its_samples_how_it_was_measured_and_its_layers(tmp_path: Path) -> None:
+    (it,) = summaries(tmp_path, FLAGGED)
+    found = texts(it, FLAGGED, layers=(("conv0", 1.0), ("conv1", 2.0)))
+    assert found[:3] == [brick(0), "doubtful: drift", ""] and found[3].startswith("10 samples, 20")
+    assert found[5].startswith("trimmed mean  8.160 ms (95 % between 8.")
+    assert any(line.startswith("8.000 ms") and line.endswith("█") for line in found)
+    for fact in ("level         fused, protocol hot", "noise         load 0.25, turbo on", "good          no: drift"):
+        assert fact in found
+    assert "origin        own, imported from theirs.json" in found
+    at = found.index("Mean of 2 layers")
+    assert found[at + 1 : at + 6] == [
+        "layer   latency",
+        "conv0  1.000 ms",
+        "conv1  2.000 ms",
+        "",
+        "How it was measured",
+    ]
+
+
+def test_a_result_of_a_model_has_where_it_comes_from(tmp_path: Path) -> None:
+    model = end_to_end()
+    (it,) = summaries(tmp_path, model)
+    found = texts(it, model, provenance(evaluation="nightly.toml", unmet=("turbo is on", "4 cores")))
+    assert found[-5:] == [
+        "versions      dlbricks 0.2.0, python 3.11.2, mxnet 1.9.1, onednn 2.4.0",
+        "host          cpu Xeon 8124M, kernel 6.1.0-13-cloud-amd64, governor performance, turbo on",
+        f"model file    SHA-256 {'0f' * 32}",
+        "evaluation    nightly.toml",
+        "not met       turbo is on; 4 cores",
+    ]
+    brick_found = texts(it, None, provenance())
+    assert any("Its samples can no longer be read" in line for line in brick_found)
+
+
+def test_a_history_tells_changes_and_those_that_may_be_due_to_sampling(tmp_path: Path) -> None:
+    days = [
+        measurement(ms, uuid=f"{day:032x}", when=f"2026-11-0{day}T08:00:00.000000+00:00", run=f"r{day}")
+        for day, ms in ((1, 2.0), (2, 1.0), (3, 1.001), (4, 2.0))
+    ]
+    found = summaries(tmp_path, *days)[::-1]
+    layout = TableLayout(Table(history_columns(found), found), 60)
+    rows = [layout.row(at) for at in range(4)]
+    assert [(row[4].text.strip(), row[4].style) for row in rows] == [
+        ("+99.8 %", "bad"),
+        ("(+0.1 %)", "muted"),
+        ("-50.0 %", "good"),
+        ("", "muted"),
+    ]
+    assert rows[0][0] == Span("2026-11-04 08:00", "muted")
+
+
+def test_every_column_is_declared() -> None:
+    assert list(RESULT_COLUMNS) == list(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "text", "precise", "short"),
+    [
+        ("trimmed_mean_ms", 1234.5678, "1,235", "1235", "1,235"),
+        ("id", "0123456789abcdef", "0123456789ab", "0123456789ab", "0123456789ab"),
+        ("good", False, "no", "no", "no"),
+        (
+            "runtime",
+            "onnxruntime-1.23 python-3.11",
+            "onnxruntime-1.23 python-3.11",
+            "onnxruntime-1.23 python-3.11",
+            "onnxruntime-1.23",
+        ),
+        ("threads", 0, "0", "0", "default"),
+    ],
+)
+def test_a_value_has_a_text_a_precise_one_and_a_short_one(
+    column: str, value: object, text: str, precise: str, short: str
+) -> None:
+    assert (cell(column, value), cell(column, value, precise=True), short_cell(column, value)) == (text, precise, short)
+
+
+def test_times_have_minutes_and_precise_ones_seconds() -> None:
+    when = "2026-11-21T12:34:56.789000+00:00"
+    assert cell("when", when) == "2026-11-21 12:34" and cell("when", when, precise=True) == "2026-11-21 12:34:56"
