@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Part
 
 # In colours that every terminal has; other styles are plain text.
-_STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan", "bad": "red"}
+_STYLES = {
+    "heading": "bold",
+    "strong": "bold",
+    "muted": "dim",
+    "bar": "cyan",
+    "good": "green",
+    "warn": "yellow",
+    "bad": "red",
+}
 # The guides of trees, and the ellipsis: what is cut keeps its width where a terminal lacks them.
 _IN_ASCII = str.maketrans("├└─│" + ELLIPSIS, "|`-|.")
 

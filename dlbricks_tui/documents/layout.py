@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, fact, line, names_in, spelled, width_of, wrapped
-from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Names, Sentence, Table
+from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Kind, Names, Point, Sentence, Table
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ _GAP = "  "
 _INDENT = "    "
 # Names are shortened to the first; shorter ones than the second cost the optional columns.
 _LEAST_NAME, _READABLE_NAME = 8, 24
+_LEAST_SENTENCE = 16
 _LEAST_BAR, _MOST_BAR = 6, 28
 
 
@@ -46,6 +47,9 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from wrapped(line(Span(text, "heading")), width)
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
+            case Point(mark, style, text, subject):
+                named = [Span(subject, "strong")][: len(subject)]
+                yield from wrapped(line(Span(f"{mark} ", style), *named, text), width)
             case Fact(name, text, remark, style):
                 yield from wrapped(line(*fact(name, Span(text, style)), *[Span(remark, "muted")][: len(remark)]), width)
             case Names(names):
@@ -106,7 +110,7 @@ class TableLayout:
 
     def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
         self._table, self._look = table, look
-        self._cells = [[str(it.cell(row)) for it in table.columns if it.kind is not Kind.BAR] for row in table.rows]
+        self._cells = [["" if it.kind is Kind.BAR else str(it.cell(row)) for it in table.columns] for row in table.rows]
         needed, left_out = self._needed(), list[int]()
         self._widths = self._fitted(needed, width)
         names = [at for at, it in enumerate(table.columns) if it.kind is Kind.NAME and not it.is_optional]
@@ -126,24 +130,40 @@ class TableLayout:
         )
 
     def row(self, index: int) -> Line:
-        """Return the line of a row."""
-        row, texts = self._table.rows[index], iter(self._cells[index])
-        spans = [self._cell(it, row, texts, width) for it, width in zip(self._table.columns, self._widths, strict=True)]
-        return _joined(span for span in spans if span is not None)
+        """Return a row in one line."""
+        return self._line(index, self._texts(index))
 
-    def _cell(self, it: Column[Any], row: Any, texts: Iterator[str], width: int) -> Span | None:
-        style = it.style(row) if callable(it.style) else it.style
-        text = bar(it.cell(row), width, self._look.full, self._look.parts) if it.kind is Kind.BAR else next(texts)
-        if it.shortened is not None and width < width_of([Span(text)]):
-            text = it.shortened(text, width)
-        return column(text, width, style, right=it.kind is Kind.NUMBER) if width else None
+    def lines(self, index: int) -> Iterator[Line]:
+        """Yield the lines of a row, more than one where a sentence wraps."""
+        cells = [
+            ["".join(span.text for span in each) for each in wrapped(line(text), width)]
+            if it.kind is Kind.SENTENCE
+            else [text]
+            for it, text, width in zip(self._table.columns, self._texts(index), self._widths, strict=True)
+        ]
+        return (self._line(index, texts) for texts in zip_longest(*cells, fillvalue=""))
+
+    def _texts(self, index: int) -> list[str]:
+        cells = zip(self._table.columns, self._cells[index], self._widths, strict=True)
+        return [self._text(it, index, text, width) for it, text, width in cells]
+
+    def _text(self, it: Column[Any], index: int, text: str, width: int) -> str:
+        if it.kind is Kind.BAR:
+            return bar(it.cell(self._table.rows[index]), width, self._look.full, self._look.parts)
+        return it.shortened(text, width) if it.shortened is not None and width < width_of([Span(text)]) else text
+
+    def _line(self, index: int, texts: Iterable[str]) -> Line:
+        row, cells = self._table.rows[index], zip(self._table.columns, texts, self._widths, strict=True)
+        return _joined(
+            column(text, width, it.style(row) if callable(it.style) else it.style, right=it.kind is Kind.NUMBER)
+            for it, text, width in cells
+            if width
+        )
 
     def _needed(self) -> list[int]:
         """Return the width of the longest cell in each column; a bar needs none."""
-        columns = self._table.columns
-        texts = iter(zip_longest(*self._cells, fillvalue="") if self._cells else [() for _ in columns])
-        cells = [() if it.kind is Kind.BAR else next(texts) for it in columns]
-        return [max(map(_width_of, (it.title, *held))) for it, held in zip(columns, cells, strict=True)]
+        cells = zip(*self._cells, strict=True) if self._cells else ((),) * len(self._table.columns)
+        return [max(map(_width_of, (it.title, *held))) for it, held in zip(self._table.columns, cells, strict=True)]
 
     def _fitted(self, needed: Sequence[int], width: int, left_out: Sequence[int] = ()) -> list[int]:
         """Return the width of each column; 0 for one that has no room."""
@@ -156,15 +176,24 @@ class TableLayout:
             room = min(_MOST_BAR, left - len(_GAP)) if self._cells else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
-        names = [at for at, it in enumerate(columns) if it.kind is Kind.NAME]
-        return _with_shorter_names(found, names, left, [at for at in names[:1] if columns[at].shortened is None])
+        names, sentences = (
+            [at for at, it in enumerate(columns) if it.kind is kind] for kind in (Kind.NAME, Kind.SENTENCE)
+        )
+        last = [at for at in names[:1] if columns[at].shortened is None]
+        return _narrowed(found, names, sentences, left, last)
 
 
-def _with_shorter_names(widths: list[int], names: Sequence[int], left: int, last: Sequence[int]) -> list[int]:
-    """Return the widths of columns with names shortened, some last, and left out where that is not enough."""
+def _narrowed(
+    widths: list[int], names: Sequence[int], sentences: Sequence[int], left: int, last: Sequence[int]
+) -> list[int]:
+    """Return the widths of columns with sentences wrapped, then names shortened, some last.
+
+    Where that is not enough, names are left out.
+    """
     found = list(widths)
-    for some in ([at for at in names if at not in last], last):
-        while left < 0 and (longer := [at for at in some if found[at] > _LEAST_NAME]):
+    others = [at for at in names if at not in last]
+    for some, least in ((sentences, _LEAST_SENTENCE), (others, _LEAST_NAME), (last, _LEAST_NAME)):
+        while left < 0 and (longer := [at for at in some if found[at] > least]):
             found[max(longer, key=lambda at: found[at])] -= 1
             left += 1
     for at in reversed(names[1:]):
@@ -192,8 +221,8 @@ def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[L
     layout = TableLayout(table, width, look)
     yield layout.heading
     for index, row in enumerate(table.rows):
-        spans = layout.row(index)
-        yield spans if table.guides is None else _with_guides(spans, table.guides(row))
+        lines = layout.lines(index)
+        yield from lines if table.guides is None else (_with_guides(each, table.guides(row)) for each in lines)
         details = () if table.details is None else table.details(row)
         yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))
 

@@ -29,6 +29,16 @@ BLANK_LINE = Sentence("")
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """A sentence after a mark in a style, such as a verdict; its subject stands first."""
+
+    mark: str
+    style: str
+    text: str
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A value with its name before it."""
 
@@ -72,13 +82,14 @@ class Figures:
 class Kind(Enum):
     """What a column holds: names and codes begin in one place, numbers end in one, and bars take the room that is left.
 
-    Names are shortened where the width is short.
+    Sentences wrap and names are shortened where the width is short.
     """
 
     NAME = "name"
     CODE = "code"
     NUMBER = "number"
     BAR = "bar"
+    SENTENCE = "sentence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +120,7 @@ class Table(Generic[Row]):
     guides: Callable[[Row], str] | None = None
 
 
-Part = Heading | Sentence | Fact | Names | Figures | Table[Any]
+Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any]
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
