@@ -123,7 +123,7 @@ class Table(Generic[Row]):
 Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any]
 
 
-def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
+def name_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
     """Return a column of names."""
     return Column(title, cell, Kind.NAME, style)
 

@@ -245,15 +245,15 @@ async def test_copies_of_a_fleet_have_all_hosts_and_models(new: DataFolder) -> N
     sample_fleet(new)
     async with fleet_screen(new, NARROW) as pilot:
         hosts = table(pilot, HostsPanel)
-        assert hosts[0] == ("host", "state", "bricks", "failed", "disturbed", "left")
+        assert hosts[0] == ("host", "state", "system", "bricks", "failed", "disturbed", "left", "reports")
         rows = {row[0]: row[1:] for row in hosts[1]}
-        assert rows["c7i"] == ["measuring", "45/60", "1", "3", "42 s"]
+        assert rows["c7i"] == ["measuring", "c7i", "45 of 60", "1", "3 rounds", "42 s", ""]
         assert "0.2.0 is needed" in " ".join(rows["old"])
         models = table(pilot, FleetModelsPanel)
         assert models[0] == ("model", "fastest", "ms", "$/million", "order")
         assert column_of(models, "order") == ["settled", "open"]
         ranking = table(pilot, RankingPanel)
-        assert ranking[0] == ("host", "ms", "±", "per s", "$/million") and len(ranking[1]) == 2
+        assert ranking[0] == ("host", "latency", "95 % interval", "per second", "price") and len(ranking[1]) == 2
 
 
 # The key
