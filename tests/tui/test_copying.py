@@ -238,7 +238,8 @@ async def test_copies_of_traces_have_all_tracks_and_all_traces(new: DataFolder) 
         state = timeline(pilot).state
         tracks, traces = table(pilot, TimelinePanel), table(pilot, TracesPanel)
         assert state is not None and len(tracks[1]) == len(state.rows) and all(column_of(tracks, "fact"))
-        assert traces[0] == ("UTC", "runtime", "batch", "id") and [row[-1] for row in traces[1]] == [ID[:8]]
+        assert traces[0] == ("trace", "when (UTC)", "runtime", "layers", "batch", "size")
+        assert column_of(traces, "trace") == [ID[:12]]
 
 
 async def test_copies_of_a_fleet_have_all_hosts_and_models(new: DataFolder) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.lines import Line, Span
-from dlbricks_tui.documents.parts import Kind, Table
+from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item
 from dlbricks_tui.wording.text_tables import TextTable
@@ -46,7 +46,8 @@ class TablePanel(ItemPanel[Item]):
         return (Span(" "), *self._laid_out(width - 1).heading)
 
     def as_texts(self) -> TextTable:
-        kept = [it for it in self.copied_columns() if it.kind is not Kind.BAR]
+        # Bars and marks have no title.
+        kept = [it for it in self.copied_columns() if it.title]
         return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in self.found])
 
     def search_changed(self) -> None:
