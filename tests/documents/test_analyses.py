@@ -6,7 +6,7 @@ from dlbricks_tui.documents.analyses import analyses_parts
 from dlbricks_tui.documents.layout import TEXT
 from dlbricks_tui.runtime.variant import Variant
 from tests.analysis.rows import analysed
-from tests.documents.texts import texts
+from tests.documents.test_layout import texts
 
 EVERY_KIND = {kind: BestGain(f"{kind.value}-x", 0.25, -0.125, False) for kind in WhatIfKind}
 

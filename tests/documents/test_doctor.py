@@ -1,7 +1,7 @@
 from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.parts import Point
 from dlbricks_tui.host.noise import Finding, NoiseVerdict
-from tests.documents.texts import texts
+from tests.documents.test_layout import texts
 
 
 def test_a_disturbance_has_its_effect_and_cure_below() -> None:

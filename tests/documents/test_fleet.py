@@ -14,7 +14,7 @@ from dlbricks_tui.fleet.events import HostState, ModelLeftOut
 from dlbricks_tui.fleet.progress import FleetProgress, HostRow
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.runs.run_folder import RunState, State
-from tests.documents.texts import texts
+from tests.documents.test_layout import texts
 from tests.fleet.sample_fleet import EVENTS, MODELS, RUN, STARTED
 
 

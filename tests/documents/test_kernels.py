@@ -1,6 +1,6 @@
 from dlbricks_tui.analysis.kernels import LayerKernel, TimedKernel
 from dlbricks_tui.documents.kernels import kernels_table, layer_kernels_table
-from tests.documents.texts import texts
+from tests.documents.test_layout import texts
 
 WIDE = [TimedKernel(LayerKernel(number, "brgconv:avx512_core", "avx512"), f"wide{number}", 1.0) for number in range(3)]
 NARROW = TimedKernel(

@@ -1,8 +1,10 @@
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout
+from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
 from dlbricks_tui.documents.lines import cut_start, width_of
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
@@ -13,13 +15,13 @@ from dlbricks_tui.documents.parts import (
     Heading,
     Kind,
     Names,
+    Part,
     Point,
     Sentence,
     Table,
     bar_column,
     name_column,
 )
-from tests.documents.texts import texts
 
 FIGURES = Figures(
     (
@@ -38,6 +40,10 @@ TABLE = Table(
     ),
     ROWS,
 )
+
+
+def texts(width: int, *parts: Part, **options: Any) -> list[str]:
+    return ["".join(span.text for span in line).rstrip() for line in laid_out(parts, width, **options)]
 
 
 def test_a_heading_follows_a_blank_line_unless_it_is_the_first() -> None:

@@ -18,7 +18,7 @@ from dlbricks_tui.traces.file import TraceHeader
 from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
 from dlbricks_tui.traces.stored import StoredTrace
 from dlbricks_tui.traces.trace import Counter, TrackKind
-from tests.documents.texts import texts
+from tests.documents.test_layout import texts
 from tests.traces.sample_traces import sample_trace
 
 

@@ -22,7 +22,7 @@ from dlbricks_tui.documents.what_ifs import (
 from dlbricks_tui.estimate.knowledge import Latency
 from tests.analysis.executions import executed, with_nodes
 from tests.bricks.graphs import chain
-from tests.documents.texts import texts
+from tests.documents.test_layout import texts
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
 BASELINE = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, end_to_end=Latency(6.5, 6.4, 6.6))
