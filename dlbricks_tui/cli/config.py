@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable
 
-from dlbricks_tui.cli.output import narrate, show, write, write_json
+from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Parser, Status, add_action, add_listing
 from dlbricks_tui.config.config import Config
 from dlbricks_tui.config.options import BY_NAME, KEYS, shown
@@ -64,13 +64,15 @@ def _problems(sources: Sources, wrong_keys: Callable[[Config], str] | None) -> l
 
 
 def _show(config: Config) -> None:
-    from dlbricks_tui.cli.drawing import name_cell, plain_table
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import Column, Kind, Table, name_column
 
-    table = plain_table("SETTING", "VALUE", "FROM", "MEANING")
-    for column in table.columns[1:]:
-        column.justify, column.no_wrap = "left", column.header != "MEANING"
-    for name, given in config.given.items():
-        table.add_row(name_cell(name), shown(given.value), given.where, BY_NAME[name].about)
-    for action, keyed in config.keys.items():
-        table.add_row(name_cell(f"{KEYS}.{action}"), " ".join(keyed.keys), keyed.where, "")
-    show(table)
+    columns: tuple[Column[tuple[str, str, str, str]], ...] = (
+        name_column("setting", lambda it: it[0]),
+        name_column("value", lambda it: it[1]),
+        name_column("from", lambda it: it[2]),
+        Column("meaning", lambda it: it[3], Kind.SENTENCE),
+    )
+    settings = [(name, shown(it.value), it.where, BY_NAME[name].about) for name, it in config.given.items()]
+    keys = [(f"{KEYS}.{action}", " ".join(it.keys), it.where, "") for action, it in config.keys.items()]
+    show_parts([Table(columns, settings + keys)])

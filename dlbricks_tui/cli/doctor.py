@@ -5,16 +5,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
 from dlbricks_tui.answers.documents import document
-from dlbricks_tui.cli.drawing import name_cell, plain_table
-from dlbricks_tui.cli.output import narrate, narrate_waiting, show, write_json
+from dlbricks_tui.cli.output import narrate, narrate_waiting, write_json
 from dlbricks_tui.cli.parser import Parser, Status, Whole, add_json_option, add_repeatable
+from dlbricks_tui.cli.rendering import show_parts
+from dlbricks_tui.documents.doctor import finding_parts
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, name_column
 from dlbricks_tui.host.fingerprint import GIBIBYTE, fingerprint
-from dlbricks_tui.host.noise import Finding, findings
+from dlbricks_tui.host.noise import Finding, NoiseVerdict, findings
 from dlbricks_tui.host.peaks import PeaksError, keep_peaks
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.denormals import DenormalCount, denormals_in
@@ -22,9 +20,6 @@ from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, System
 from dlbricks_tui.wording.numbers import counted, percent, speeds
-
-_INDENT = 8
-_STYLES = {"quiet": "green", "noisy": "yellow", "unknown": "dim"}
 
 
 def register(parser: Parser) -> None:
@@ -62,7 +57,9 @@ def examine(args: argparse.Namespace) -> int:
         documents = [peaks_document(it) for it in peaks]
         write_json({"system": _system_document(system), "peaks": documents, "noise": noise, "weights": files})
     else:
-        _show(system, peaks, found)
+        show_parts(_host_parts(system, peaks, found))
+        noisy = [it.source for it in found if it.verdict is NoiseVerdict.NOISY]
+        narrate(f"noisy: {', '.join(noisy)}" if noisy else "no disturbance of this host was found")
         for path, counts in weights.items():
             _show_weights(path, counts)
     return Status.DONE
@@ -110,26 +107,15 @@ def _weights_document(path: Path, counts: Sequence[DenormalCount]) -> dict[str, 
     }
 
 
-def _show(system: System, peaks: Sequence[Peaks], found: Sequence[Finding]) -> None:
+def _host_parts(system: System, peaks: Sequence[Peaks], found: Sequence[Finding]) -> Iterator[Part]:
     facts = ", ".join(f"{name.replace('_', ' ')} {str(value).lower()}" for name, value in system.facts)
-    show(
-        Text(f"{system.name}, {system.memory_bytes / GIBIBYTE:.1f} GiB", style="bold"),
-        Text(f"known as {system.id}; {facts}"),
-        *(Text(f"at most {speeds(it)}, with {counted(it.threads, 'thread')}") for it in peaks),
-        Text(),
-        *(line for finding in found for line in _lines(finding)),
-    )
-    noisy = [it.source for it in found if it.verdict.value == "noisy"]
-    narrate(f"noisy: {', '.join(noisy)}" if noisy else "no disturbance of this host was found")
-
-
-def _lines(found: Finding) -> Iterator[RenderableType]:
-    verdict = found.verdict.value
-    state = f": {found.state}" if found.state != verdict else ""
-    yield Text.assemble((f"{verdict:<{_INDENT}}", _STYLES[verdict]), (found.source, "bold"), state)
-    if found.cure:
-        for text in (found.effect, f"cure: {found.cure}"):
-            yield Padding(Text(text), (0, 0, 0, _INDENT), expand=False)
+    yield Sentence(f"{system.name}, {system.memory_bytes / GIBIBYTE:.1f} GiB", "strong")
+    yield Sentence(f"known as {system.id}; {facts}")
+    for it in peaks:
+        yield Sentence(f"at most {speeds(it)}, with {counted(it.threads, 'thread')}")
+    yield BLANK_LINE
+    for each in found:
+        yield from finding_parts(each)
 
 
 def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
@@ -137,11 +123,15 @@ def _show_weights(path: Path, counts: Sequence[DenormalCount]) -> None:
     total = sum(it.denormals for it in affected)
     values = sum(it.values for it in counts)
     if not affected:
-        show(Text(f"{path}: none of {counted(values, 'value')} is denormal"))
+        show_parts([Sentence(f"{path}: none of {counted(values, 'value')} is denormal")])
         return
-    table = plain_table("ARRAY", "VALUES", "DENORMAL", "SHARE")
-    for it in affected:
-        table.add_row(name_cell(it.array), str(it.values), str(it.denormals), percent(it.share, 2))
+    columns: tuple[Column[DenormalCount], ...] = (
+        name_column("array", lambda it: it.array),
+        Column("values", lambda it: it.values),
+        Column("denormal", lambda it: it.denormals),
+        Column("share", lambda it: percent(it.share, 2)),
+    )
     denormal = f"{total} of {counted(values, 'value')} denormal"
-    show(Text(f"{path}: {denormal}; kernels may take up to ten times as long"), table)
+    told = Sentence(f"{path}: {denormal}; kernels may take up to ten times as long")
+    show_parts([told, Table(columns, affected)])
     narrate("cure: set what is smaller than 1e-30 to zero before the model is saved; results do not change")

@@ -20,7 +20,7 @@ from dlbricks_tui.cli.options import (
     values_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, show, write, write_json
+from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import (
     Actions,
     Handler,
@@ -36,9 +36,12 @@ from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.request import Question
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.runs.run_folder import RunState, State
-from dlbricks_tui.wording.numbers import counted
+from dlbricks_tui.wording.numbers import counted, names_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.answers.fleets.results import FleetSummary
     from dlbricks_tui.fleet.folder import FleetFolder
     from dlbricks_tui.fleet.progress import FleetProgress
 
@@ -191,9 +194,7 @@ def list_fleets(args: argparse.Namespace) -> int:
     if args.json:
         write_json(found)
     elif found:
-        from dlbricks_tui.cli.fleet_view import summaries_view
-
-        show(summaries_view(found))
+        _list(found)
     elif not stored.unreadable:
         narrate("no fleet run yet: `dlbricks fleet run MODEL --hosts FILE` makes the first")
     return Status.DONE_WITH_FAILURES if stored.unreadable else Status.DONE
@@ -292,6 +293,22 @@ def _tell_reason(state: RunState, progress: FleetProgress) -> None:
         narrate(state.message)
 
 
+def _list(found: Sequence[FleetSummary]) -> None:
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import Column, Table, name_column
+
+    columns: tuple[Column[FleetSummary], ...] = (
+        name_column("models", lambda it: names_of(it.models)),
+        Column("fleet run", lambda it: it.fleet),
+        Column("state", lambda it: it.state.value),
+        Column("bricks", lambda it: it.bricks),
+        Column("measured", lambda it: it.measured),
+        Column("known", lambda it: it.known),
+        Column("failed", lambda it: it.failed),
+    )
+    show_parts([Table(columns, found)])
+
+
 def _status(state: RunState, progress: FleetProgress, *, is_end: bool = True) -> int:
     """Return the exit status for a fleet run that has ended; `is_end` is True if this command has followed its end."""
     from dlbricks_tui.answers.fleets.results import fleet_result
@@ -309,9 +326,10 @@ def _show(state: RunState, progress: FleetProgress, *, as_json: bool) -> None:
     if as_json:
         write_json(found)
     else:
-        from dlbricks_tui.cli.fleet_view import fleet_view
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.fleet import fleet_parts
 
-        show(*fleet_view(found))
+        show_parts(fleet_parts(found, tuple(progress.hosts.values())))
 
 
 def _folder(args: argparse.Namespace) -> FleetFolder:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dlbricks_tui.answers.fleets.requesting import require_extra
-from dlbricks_tui.cli.output import narrate, show, write, write_json
+from dlbricks_tui.cli.output import narrate, write, write_json
 from dlbricks_tui.cli.parser import Actions, Parser, Status, add_action, add_schema_option
 from dlbricks_tui.fleet.errors import FleetError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dlbricks_tui.fleet.setting_up.findings import Examination
 
 
 def add_host_actions(actions: Actions) -> None:
@@ -81,13 +87,33 @@ def examine_fleet(args: argparse.Namespace) -> int:
     if args.json:
         write_json(fleet_examination(found))
     else:
-        from dlbricks_tui.cli.fleet_view import examination_view
-
-        show(examination_view(found, everything=args.all))
+        _show(found, everything=args.all)
     ready = all(host.state is Readiness.READY for host in found)
     if not ready and not args.install and any(host.can_be_set_up for host in found):
         narrate("`--install` sets up what is missing")
     return Status.DONE if ready else Status.DONE_WITH_FAILURES
+
+
+def _show(found: Sequence[Examination], *, everything: bool) -> None:
+    """Show what the doctor found; without `everything` only what a host lacks or what is worth knowing."""
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import Column, Kind, Table, name_column
+    from dlbricks_tui.fleet.setting_up.findings import HostFinding, Verdict
+
+    signs = {Verdict.FINE: " ", Verdict.NOTE: "!", Verdict.LACKS: "x"}
+    rows: list[tuple[str, HostFinding]] = []
+    for host in found:
+        told = [it for it in host.findings if everything or it.verdict is not Verdict.FINE]
+        told = told or [HostFinding(subject="everything", state="as it should be", verdict=Verdict.FINE)]
+        rows += zip([host.host] + [""] * (len(told) - 1), told, strict=True)
+    columns: tuple[Column[tuple[str, HostFinding]], ...] = (
+        name_column("host", lambda it: it[0]),
+        name_column("", lambda it: signs[it[1].verdict]),
+        name_column("subject", lambda it: it[1].subject),
+        Column("state", lambda it: it[1].state, Kind.SENTENCE),
+        Column("cure", lambda it: it[1].cure, Kind.SENTENCE),
+    )
+    show_parts([Table(columns, rows)])
 
 
 def make_certificates(args: argparse.Namespace) -> int:

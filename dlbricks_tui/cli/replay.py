@@ -1,24 +1,19 @@
 """A run shown again from its events, as it was shown while it measured."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from dlbricks_tui.answers.run_results import ReplayedModel, ReplayedRun, replayed_run
-from dlbricks_tui.cli.drawing import name_cell, pen_for, plain_table
-from dlbricks_tui.cli.output import data_console, narrate, show, write_json
+from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Status
+from dlbricks_tui.cli.rendering import show_parts
 from dlbricks_tui.cli.run_progress import shown
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.runs.replaying import Replay, events_so_far, play
 from dlbricks_tui.runs.run_folder import RunFolder
 from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, partly, signed_percent
-
-# The width of the other columns, with short names.
-_BESIDE_BARS = 86
+from dlbricks_tui.wording.tables import or_dash
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,38 +39,35 @@ def replay_run(folder: RunFolder, speed: float, showing: Showing) -> int:
     if showing.json:
         write_json(found)
     else:
-        show(*_replayed_view(found))
+        show_parts(_replayed_parts(found))
     if not showing.quiet:
         so_far = "" if display.progress.ended else ", and may go on"
         narrate(f"end of the replay: run {folder.run} was {found.state.value}{so_far}")
     return Status.DONE
 
 
-def _replayed_view(found: ReplayedRun) -> Iterator[RenderableType]:
+def _replayed_parts(found: ReplayedRun) -> Iterator[Part]:
     if not found.models:
-        yield Text("its events tell no estimate")
+        yield Sentence("its events tell no estimate")
         return
-    yield Text(f"{found.runtime}\n")
-    yield _table(found.models)
+    longest_ms = max((it.sequential_ms or 0.0 for it in found.models), default=0.0) or 1.0
+    columns: tuple[Column[ReplayedModel], ...] = (
+        name_column("model", lambda it: it.model),
+        Column("sequential", lambda it: _sum(it, it.sequential_ms)),
+        bar_column(lambda it: (it.sequential_ms or 0.0) / longest_ms),
+        Column("95 %", _interval),
+        Column("parallel", lambda it: _sum(it, it.parallel_ms)),
+        Column("layers", lambda it: f"{it.measured_layers}/{it.layers}"),
+        Column("end to end", lambda it: or_dash(in_ms, it.measured_ms)),
+        Column("error", lambda it: or_dash(signed_percent, it.error)),
+    )
+    yield Sentence(found.runtime)
+    yield BLANK_LINE
+    yield Table(columns, found.models)
 
 
-def _table(models: Sequence[ReplayedModel]) -> Table:
-    pen = pen_for(data_console(), _BESIDE_BARS)
-    longest_ms = max((it.sequential_ms or 0.0 for it in models), default=0.0) or 1.0
-    table = plain_table("MODEL", "SEQUENTIAL", "", "95 %", "PARALLEL", "LAYERS", "END TO END", "ERROR")
-    for it in models:
-        part = it.measured_layers < it.layers
-        table.add_row(
-            name_cell(it.model),
-            "-" if it.sequential_ms is None else partly(it.sequential_ms, part=part),
-            pen.bar((it.sequential_ms or 0.0) / longest_ms),
-            _interval(it),
-            "-" if it.parallel_ms is None else partly(it.parallel_ms, part=part),
-            f"{it.measured_layers}/{it.layers}",
-            "-" if it.measured_ms is None else in_ms(it.measured_ms),
-            "-" if it.error is None else signed_percent(it.error),
-        )
-    return table
+def _sum(it: ReplayedModel, latency_ms: float | None) -> str:
+    return "-" if latency_ms is None else partly(latency_ms, part=it.measured_layers < it.layers)
 
 
 def _interval(it: ReplayedModel) -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dlbricks_tui.cli.output import narrate, show, write_json
+from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
     MOST_SECONDS,
     Actions,
@@ -154,13 +154,18 @@ def _confirm(folder: RunFolder, what: str, *, as_json: bool) -> int:
 
 
 def _show(states: Sequence[RunState]) -> None:
-    from dlbricks_tui.cli.drawing import name_cell, plain_table
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import Column, Table, name_column
 
-    table = plain_table("MODELS", "RUN", "STATE", "BRICKS", "MEASURED", "KNOWN", "FAILED", "TIME")
-    for state in states:
-        bricks = state.bricks
-        counts = (bricks.total, bricks.measured, bricks.reused, bricks.failed)
+    columns: tuple[Column[RunState], ...] = (
+        name_column("models", lambda it: names_of(it.models)),
+        Column("run", lambda it: it.run),
+        Column("state", lambda it: it.state.value),
+        Column("bricks", lambda it: it.bricks.total),
+        Column("measured", lambda it: it.bricks.measured),
+        Column("known", lambda it: it.bricks.reused),
+        Column("failed", lambda it: it.bricks.failed),
         # An active run does not store its time by the second.
-        took = "" if state.active else duration(state.seconds)
-        table.add_row(name_cell(names_of(state.models)), state.run, state.state.value, *map(str, counts), took)
-    show(table)
+        Column("time", lambda it: "" if it.active else duration(it.seconds)),
+    )
+    show_parts([Table(columns, states)])

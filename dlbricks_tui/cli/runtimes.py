@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from dlbricks_tui.cli.output import narrate, show, write_json
+from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import Parser, Status, UsageError, Whole, add_action, add_listing, add_repeatable
 from dlbricks_tui.runtime.errors import WorkerError
 from dlbricks_tui.runtime.registry import Registry
@@ -122,17 +122,15 @@ def _document(runtime: Runtime) -> dict[str, Any]:
 
 
 def _show(runtimes: Sequence[Runtime]) -> None:
-    from dlbricks_tui.cli.drawing import name_cell, plain_table
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import Column, Table, name_column
 
-    table = plain_table("INTERPRETER", "NAME", "FRAMEWORK", "PYTHON", "THREADS", "SETTINGS")
-    for it in runtimes:
-        settings = " ".join(f"{name}={value}" for name, value in it.settings.environment)
-        table.add_row(
-            name_cell(it.python),
-            it.name,
-            f"{it.framework} {it.version}",
-            it.python_version,
-            str(it.settings.threads),
-            settings,
-        )
-    show(table)
+    columns: tuple[Column[Runtime], ...] = (
+        name_column("interpreter", lambda it: it.python),
+        Column("name", lambda it: it.name),
+        Column("framework", lambda it: f"{it.framework} {it.version}"),
+        Column("Python", lambda it: it.python_version),
+        Column("threads", lambda it: it.settings.threads),
+        Column("settings", lambda it: " ".join(f"{name}={value}" for name, value in it.settings.environment)),
+    )
+    show_parts([Table(columns, runtimes)])

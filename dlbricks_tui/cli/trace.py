@@ -29,7 +29,7 @@ from dlbricks_tui.cli.options import (
     values_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, show, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, write_json, write_lines
 from dlbricks_tui.cli.parser import (
     Parser,
     Status,
@@ -191,9 +191,10 @@ def _order(args: argparse.Namespace) -> TraceOrder:
 
 def _show(found: Trace) -> None:
     # Loaded here: documents need no tables.
-    from dlbricks_tui.cli.trace_view import trace_view
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.trace import trace_parts
 
-    show(*trace_view(found))
+    show_parts(trace_parts(found))
 
 
 def _list(data: DataFolder, *, as_json: bool) -> int:
@@ -205,9 +206,11 @@ def _list(data: DataFolder, *, as_json: bool) -> int:
 
         write_json([trace_summary(it) for it in found.traces])
     elif found.traces:
-        from dlbricks_tui.cli.trace_view import stored_view
+        from dlbricks_tui.cli.rendering import show_parts
+        from dlbricks_tui.documents.parts import Table
+        from dlbricks_tui.documents.trace import stored_columns
 
-        show(stored_view(found.traces))
+        show_parts([Table(stored_columns(), found.traces)])
     else:
         narrate("no trace yet: `dlbricks trace MODEL -o FILE` makes the first")
     return Status.DONE_WITH_FAILURES if found.unreadable else Status.DONE

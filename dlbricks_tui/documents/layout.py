@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dlbricks_tui.documents.grid import grid_lines
@@ -22,16 +23,29 @@ from dlbricks_tui.documents.lines import (
     width_of,
     wrapped,
 )
-from dlbricks_tui.documents.parts import Fact, Figure, Figures, Grid, Heading, Kind, Names, Sentence, SideBySide, Table
+from dlbricks_tui.documents.parts import (
+    Fact,
+    Figure,
+    Figures,
+    Grid,
+    Heading,
+    Kind,
+    Names,
+    Point,
+    Sentence,
+    SideBySide,
+    Table,
+)
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
-    from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.documents.parts import Column, Part
 
 _GAP = "  "
 _INDENT = "    "
 # Names are shortened to the first; shorter ones than the second cost the optional columns.
 _LEAST_NAME, _READABLE_NAME = 8, 24
+_LEAST_SENTENCE = 16
 _LEAST_BAR, _MOST_BAR = 6, 28
 
 
@@ -64,6 +78,9 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from wrapped(line(Span(text, "heading")), width)
             case Sentence(text, style):
                 yield from wrapped(line(Span(text, style)), width)
+            case Point(mark, style, text, subject):
+                first = [Span(subject, "strong")][: len(subject)]
+                yield from wrapped(line(Span(f"{mark} ", style), *first, text), width)
             case Fact(name, text, remark, style):
                 named = column(name, max(NAME_WIDTH, longest), "muted")
                 yield from wrapped(line(named, Span(text, style), *[Span(remark, "muted")][: len(remark)]), width)
@@ -165,20 +182,33 @@ class TableLayout:
         )
 
     def row(self, index: int, words: Sequence[str] = ()) -> Line:
-        """Return the line of a row, with these words highlighted in its names."""
-        return _joined(self._cell(at, index, words) for at, width in enumerate(self._widths) if width)
+        """Return a row in one line, with these words highlighted in its names."""
+        return self._line(index, self._texts(index), words)
 
-    def _cell(self, at: int, index: int, words: Sequence[str]) -> Line:
-        it, row, width = self._table.columns[at], self._table.rows[index], self._widths[at]
-        style = it.style(row) if callable(it.style) else it.style
+    def lines(self, index: int) -> Iterator[Line]:
+        """Yield the lines of a row, more than one where a sentence wraps."""
+        columns = zip(self._table.columns, self._texts(index), self._widths, strict=True)
+        cells = [
+            ["".join(span.text for span in each) for each in wrapped(line(text), width)]
+            if it.kind is Kind.SENTENCE
+            else [text]
+            for it, text, width in columns
+        ]
+        return (self._line(index, texts) for texts in zip_longest(*cells, fillvalue=""))
+
+    def _texts(self, index: int) -> list[str]:
+        return [self._text(at, index) for at in range(len(self._widths))]
+
+    def _text(self, at: int, index: int) -> str:
+        it, width = self._table.columns[at], self._widths[at]
         if it.kind is Kind.BAR:
-            return (column(bar(it.cell(row), width, self._look.full, self._look.parts), width, style),)
+            return bar(it.cell(self._table.rows[index]), width, self._look.full, self._look.parts)
         text = self._cells[at][index]
-        if it.shortened is not None and width < width_of([Span(text)]):
-            text = it.shortened(text, width)
-        if it.kind is Kind.NAME and words:
-            return fitted(highlighted(cut(text, width), words, style), width)
-        return (column(text, width, style, right=it.kind is Kind.NUMBER),)
+        return it.shortened(text, width) if it.shortened is not None and width < width_of([Span(text)]) else text
+
+    def _line(self, index: int, texts: Iterable[str], words: Sequence[str] = ()) -> Line:
+        row, cells = self._table.rows[index], zip(self._table.columns, texts, self._widths, strict=True)
+        return _joined(_cell(it, row, text, width, words) for it, text, width in cells if width)
 
     def _names(self, at: int, width: int) -> Sequence[str]:
         """Return the cells of a column; those of names may be fitted into the width together."""
@@ -202,15 +232,31 @@ class TableLayout:
             room = min(_MOST_BAR, left - len(_GAP)) if self._table.rows else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
-        names = [at for at, it in enumerate(columns) if it.kind is Kind.NAME]
-        return _with_shorter_names(found, names, left, [at for at in names[:1] if columns[at].shortened is None])
+        names, sentences = (
+            [at for at, it in enumerate(columns) if it.kind is kind] for kind in (Kind.NAME, Kind.SENTENCE)
+        )
+        last = [at for at in names[:1] if columns[at].shortened is None]
+        return _narrowed(found, names, sentences, left, last)
 
 
-def _with_shorter_names(widths: list[int], names: Sequence[int], left: int, last: Sequence[int]) -> list[int]:
-    """Return the widths of columns with names shortened, some last, and left out where that is not enough."""
+def _cell(it: Column[Any], row: Any, text: str, width: int, words: Sequence[str]) -> Line:
+    style = it.style(row) if callable(it.style) else it.style
+    if it.kind is Kind.NAME and words:
+        return fitted(highlighted(cut(text, width), words, style), width)
+    return (column(text, width, style, right=it.kind is Kind.NUMBER),)
+
+
+def _narrowed(
+    widths: list[int], names: Sequence[int], sentences: Sequence[int], left: int, last: Sequence[int]
+) -> list[int]:
+    """Return the widths of columns with sentences wrapped, then names shortened, some last.
+
+    Where that is not enough, names are left out.
+    """
     found = list(widths)
-    for some in ([at for at in names if at not in last], last):
-        while left < 0 and (longer := [at for at in some if found[at] > _LEAST_NAME]):
+    others = [at for at in names if at not in last]
+    for some, least in ((sentences, _LEAST_SENTENCE), (others, _LEAST_NAME), (last, _LEAST_NAME)):
+        while left < 0 and (longer := [at for at in some if found[at] > least]):
             found[max(longer, key=lambda at: found[at])] -= 1
             left += 1
     for at in reversed(names[1:]):
@@ -238,8 +284,8 @@ def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[L
     layout = TableLayout(table, width, look)
     yield layout.heading
     for index, row in enumerate(table.rows):
-        spans = layout.row(index)
-        yield spans if table.guides is None else _with_guides(spans, table.guides(row))
+        lines = layout.lines(index)
+        yield from lines if table.guides is None else (_with_guides(each, table.guides(row)) for each in lines)
         details = () if table.details is None else table.details(row)
         yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))
 

@@ -215,8 +215,8 @@ _FACT_WIDTH = 18
 
 
 def fact(name: str, *parts: str | Span) -> Line:
-    """Return a line with a name and a value."""
-    return line(column(name, NAME_WIDTH, "muted"), *parts)
+    """Return a line with a name and a value; a long name takes more room."""
+    return line(column(name, max(NAME_WIDTH, cell_len(name) + 1), "muted"), *parts)
 
 
 def fact_lines(facts: Facts) -> Iterator[Line]:

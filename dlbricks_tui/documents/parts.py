@@ -29,6 +29,16 @@ BLANK_LINE = Sentence("")
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """A sentence after a mark in a style, such as a verdict; its subject stands first."""
+
+    mark: str
+    style: str
+    text: str
+    subject: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Fact:
     """A value with its name before it."""
 
@@ -72,13 +82,14 @@ class Figures:
 class Kind(Enum):
     """What a column holds: names and words begin in one place, numbers end in one, and bars take the room that is left.
 
-    Only names are shortened where the width is short.
+    Only names are shortened where the width is short, and sentences are wrapped.
     """
 
     NAME = "name"
     WORD = "word"
     NUMBER = "number"
     BAR = "bar"
+    SENTENCE = "sentence"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,10 +137,10 @@ class Grid:
     shares: Sequence[Sequence[float]]
 
 
-Part = Heading | Sentence | Fact | Names | Figures | Table[Any] | SideBySide | Grid
+Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any] | SideBySide | Grid
 
 
-def name_column(title: str, cell: Callable[[Row], str], style: str = "text") -> Column[Row]:
+def name_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
     """Return a column of names."""
     return Column(title, cell, Kind.NAME, style)
 

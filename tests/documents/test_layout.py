@@ -16,6 +16,7 @@ from dlbricks_tui.documents.parts import (
     Kind,
     Names,
     Part,
+    Point,
     Sentence,
     Table,
     bar_column,
@@ -127,3 +128,23 @@ def test_control_codes_in_texts_are_spelled_out() -> None:
     name = "a\x1b[31mb"
     parts = Heading(name), Sentence(name), Fact(name, name), Figures((Figure(name, name),))
     assert "\x1b" not in "".join(texts(60, *parts, Table((name_column(name, str),), [name])))
+
+
+def test_a_point_has_its_mark_in_a_column_and_its_subject_first() -> None:
+    point = Point("noisy", "warn", ": 90 % busy", "other load")
+    assert texts(80, point) == ["noisy other load: 90 % busy"]
+    assert texts(20, point) == ["noisy other load: 90", "      % busy"]
+    assert texts(80, Point("!", "warn", "lacks layers")) == ["! lacks layers"]
+
+
+def test_sentences_of_a_table_wrap_before_names_are_shortened() -> None:
+    columns: tuple[Column[str], ...] = (
+        name_column("setting", str),
+        Column("meaning", lambda _: "The theme of the workbench.", Kind.SENTENCE),
+        bar_column(lambda _: 1.0),
+    )
+    table = Table(columns, ["workbench.theme"])
+    assert texts(44, table)[1] == "workbench.theme  The theme of the workbench."
+    assert texts(34, table)[1:] == ["workbench.theme  The theme of the", "                 workbench."]
+    assert texts(26, table)[1:] == ["workben…  The theme of the", "          workbench."]
+    assert texts(60, table)[1].endswith("█")

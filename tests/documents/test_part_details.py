@@ -110,7 +110,7 @@ def test_a_layer_that_cannot_run_shows_the_reason_and_the_model_counts_such_laye
     latencies = estimated(outline, measured(outline.decomposition))
     assert "cannot run  the operator is not in this build" in told(outline, 1, latencies)
     whole = told(outline, None, latencies)
-    assert "measured   1 of 2 layers" in whole and "cannot run 1 layer, marked !" in whole
+    assert "measured    1 of 2 layers" in whole and "cannot run  1 layer, marked !" in whole
 
 
 def test_a_shape_that_depends_on_data_says_so() -> None:

@@ -173,9 +173,8 @@ async def test_copies_of_the_systems_have_all_systems_machines_and_findings(meas
         await press(pilot, "4")
         doctor = pilot.app.screen.query_one(DoctorPanel)
         findings = table(pilot, DoctorPanel)
-        assert sum(name.split()[-1:] == ["cure"] for name in column_of(findings, "fact")) == sum(
-            bool(it.cure) for it in doctor._found
-        )
+        cures = [told for told in column_of(findings, "value") if told.startswith("cure: ")]
+        assert cures == [f"cure: {it.cure}" for it in doctor._found if it.cure]
         # The keys of the panel still find the lines that are shown.
         assert len(doctor._owners) == doctor.rows.row_count
 
@@ -240,22 +239,23 @@ async def test_copies_of_traces_have_all_tracks_and_all_traces(new: DataFolder) 
         state = timeline(pilot).state
         tracks, traces = table(pilot, TimelinePanel), table(pilot, TracesPanel)
         assert state is not None and len(tracks[1]) == len(state.rows) and all(column_of(tracks, "fact"))
-        assert traces[0] == ("UTC", "runtime", "batch", "id") and [row[-1] for row in traces[1]] == [ID[:8]]
+        assert traces[0] == ("trace", "when (UTC)", "runtime", "layers", "batch", "size")
+        assert column_of(traces, "trace") == [ID[:12]]
 
 
 async def test_copies_of_a_fleet_have_all_hosts_and_models(new: DataFolder) -> None:
     sample_fleet(new)
     async with fleet_screen(new, NARROW) as pilot:
         hosts = table(pilot, HostsPanel)
-        assert hosts[0] == ("host", "state", "bricks", "failed", "disturbed", "left")
+        assert hosts[0] == ("host", "state", "system", "bricks", "failed", "disturbed", "left", "reports")
         rows = {row[0]: row[1:] for row in hosts[1]}
-        assert rows["c7i"] == ["measuring", "45/60", "1", "3", "42 s"]
+        assert rows["c7i"] == ["measuring", "c7i", "45 of 60", "1", "3 rounds", "42 s", ""]
         assert "0.2.0 is needed" in " ".join(rows["old"])
         models = table(pilot, FleetModelsPanel)
         assert models[0] == ("model", "fastest", "ms", "$/million", "order")
         assert column_of(models, "order") == ["settled", "open"]
         ranking = table(pilot, RankingPanel)
-        assert ranking[0] == ("host", "ms", "±", "per s", "$/million") and len(ranking[1]) == 2
+        assert ranking[0] == ("host", "latency", "95 % interval", "per second", "price") and len(ranking[1]) == 2
 
 
 # The key

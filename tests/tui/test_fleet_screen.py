@@ -65,7 +65,7 @@ async def test_the_question_the_answer_and_the_hosts_stand_on_the_screen(new: Da
         text = screen_text(pilot)
         assert "Which host is fastest for resnet50_v1, squeezenet1.1?" in text
         assert "The fastest host so far differs: m8g for 1 model, c7i for 1 model; 1 of 2 orders settled." in text
-        assert "measuring" in text and "45/60" in text and "42 s" in text
+        assert "measuring" in text and "45 of 60" in text and "42 s" in text
         assert "it has dlbricks 0.1.0, and 0.2.0 is needed" in text
         assert "~31.00" in text and "$1.21" in text
 
@@ -243,7 +243,7 @@ async def test_keys_lead_through_the_panels_to_all_fleet_runs_and_back(new: Data
 
 async def test_the_screen_fits_80_columns(new: DataFolder, fleet: FleetFolder) -> None:
     async with fleet_screen(new, NARROW) as pilot:
-        assert "c7i" in screen_text(pilot) and "45/60" in screen_text(pilot)
+        assert "c7i" in screen_text(pilot) and "45 of 60" in screen_text(pilot)
         await press(pilot, "2")
         assert pilot.app.screen.query_one(FleetModelsPanel).has_class("-current")
         assert "m8g" in screen_text(pilot)

@@ -113,7 +113,7 @@ async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_it
         write(process, TraceDone(id=ID))
         process.end()
         await shows(pilot, "Layer level: ")
-        await shows(pilot, "▸* 11-27 07:15")
+        await shows(pilot, "▸*  2026-11-27 07:15")
         assert "round 2" not in screen_text(pilot)
 
 

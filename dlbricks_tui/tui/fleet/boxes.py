@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, column, contains_all, line
+from dlbricks_tui.documents.lines import BLANK, Line, Span, column, line
 from dlbricks_tui.fleet.request import Question
 from dlbricks_tui.tui.dialogs.dialog import Box, ConfirmingScreen, Dialog, SearchedDialog
 from dlbricks_tui.tui.dialogs.paths import PathScreen
 from dlbricks_tui.tui.fleet import actions
-from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.run.all_runs import run_row, unreadable_in_words
+from dlbricks_tui.tui.run.all_runs import RunRows, unreadable_in_words
 from dlbricks_tui.tui.widgets.rows import ItemRows
 from dlbricks_tui.wording.numbers import names_of
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from dlbricks_tui.runs.run_folder import RunState, StoredRuns
+    from dlbricks_tui.runs.run_folder import StoredRuns
 
 _LABEL, _VALUE = 12, 13
 _SECONDS = (10.0, 20.0, 60.0)
@@ -128,7 +127,7 @@ class AllFleetsScreen(SearchedDialog[str]):
     ABOUT = "All fleet runs, the newest first, including those that were started in other terminals."
 
     def __init__(self, stored: Callable[[], StoredRuns], resume: Callable[[str], None]) -> None:
-        self._list = _FleetRows()
+        self._list = RunRows("fleet run", "{fleet.start}")
         super().__init__(self._list)
         self._stored = stored
         self._resume = resume
@@ -161,35 +160,6 @@ class AllFleetsScreen(SearchedDialog[str]):
     def _resumed(self, run: str) -> None:
         # Without its result: a screen cannot await its own end.
         self.dismiss(run)
-
-
-class _FleetRows(ItemRows["RunState"]):
-    def __init__(self) -> None:
-        super().__init__()
-        self._states: tuple[RunState, ...] = ()
-        self._words: tuple[str, ...] = ()
-        self.show_placeholder(line(Span("Looking for fleet runs.", "muted")))
-
-    def row(self, index: int, width: int) -> Line:
-        return run_row(self.items[index], width)
-
-    def show(self, states: tuple[RunState, ...]) -> None:
-        self._states = states
-        if not states:
-            self.show_placeholder(
-                line("There are no fleet runs yet."), Hint("{dialog.close} goes back; {fleet.start} starts the first.")
-            )
-        self.seek(self._words)
-
-    def seek(self, words: Sequence[str]) -> None:
-        """Show only the fleet runs that contain all of the words."""
-        self._words = tuple(words)
-        self.items = tuple(
-            it
-            for it in self._states
-            if contains_all(f"{it.started} {it.state.value} {' '.join(it.models)} {it.run}", self._words)
-        )
-        self.rows_changed()
 
 
 class CancelFleetScreen(ConfirmingScreen):

@@ -90,7 +90,7 @@ class FleetScreen(AnsweringScreen[None]):
             return
         self._view = view
         self._hosts.show(view.hosts)
-        self._models.show(view.models)
+        self._models.show(view.result.models)
         self.head_changed()
         self.refresh_bindings()
 

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.fleet import fastest_sentence, fleet_question
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.fleet.events import HostState
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.run.words import STATE_STYLES
 from dlbricks_tui.wording.ages import ago
-from dlbricks_tui.wording.fleets import fastest_sentence, fleet_question, settled_line
+from dlbricks_tui.wording.fleets import settled_line
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from dlbricks_tui.tui.fleet.view import FleetView
-
-HOST_STYLES: Mapping[HostState, str] = {
-    HostState.PROBING: "good",
-    HostState.MEASURING: "good",
-    HostState.DONE: "good",
-    HostState.WAITING: "warn",
-    HostState.PAUSED: "warn",
-    HostState.CONNECTING: "muted",
-    HostState.IDLE: "muted",
-    HostState.LOST: "bad",
-    HostState.REFUSED: "bad",
-    HostState.DISTRUSTED: "bad",
-    HostState.FAILED: "bad",
-}
 
 
 def question_of(view: FleetView | None) -> str:
     """Return the question of a fleet run."""
     if view is None:
         return "Which host is best?"
-    return fleet_question(view.question, view.state.models, len(view.hosts))
+    return fleet_question(view.result.question, view.state.models, len(view.hosts))
 
 
 def state_line(view: FleetView | None) -> Line:
@@ -56,10 +40,11 @@ def answer_line(view: FleetView | None) -> Line:
         return Hint(" {fleet.start} starts a fleet run of the marked or open models.", "muted").line
     if view.state.state is State.FAILED and view.state.message:
         return line(Span(f" {view.state.message}", "bad"))
-    if not view.models:
+    models = view.result.models
+    if not models:
         return line(Span(" Nothing is known yet.", "muted"))
-    settled = [it.is_settled for it in view.models]
-    found = f" {fastest_sentence([it.fastest for it in view.models], settled=all(settled) or not view.state.active)}"
-    if all(settled):
+    is_settled = all(it.settled for it in models)
+    found = f" {fastest_sentence(models, is_final=is_settled or not view.state.active)}"
+    if is_settled:
         return line(Span(f"{found}; settled.", "good"))
-    return line(Span(found, "strong"), Span(f"; {settled_line(settled)}.", "warn"))
+    return line(Span(found, "strong"), Span(f"; {settled_line(it.settled for it in models)}.", "warn"))

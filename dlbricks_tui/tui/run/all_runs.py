@@ -40,7 +40,7 @@ class AllRunsScreen(SearchedDialog["RunBegun | ReplayWanted"]):
     ABOUT = "All runs, the newest first, including those that were started in other terminals."
 
     def __init__(self, runs: Runs) -> None:
-        self._list = _RunRows()
+        self._list = _ComparableRuns("run", "{workbench.start_run} on the workbench")
         super().__init__(self._list)
         self._runs = runs
 
@@ -107,48 +107,51 @@ def unreadable_in_words(found: StoredRuns) -> str:
     return f"{first}; {counted(len(others), 'other')} cannot be read either" if others else first
 
 
-class _RunRows(ItemRows["RunState"]):
-    def __init__(self) -> None:
+class RunRows(ItemRows["RunState"]):
+    """The runs, or the fleet runs, that contain all words of a search."""
+
+    def __init__(self, name: str, start: str) -> None:
         super().__init__()
+        self._name, self._start = name, start
         self._states: tuple[RunState, ...] = ()
         self._words: tuple[str, ...] = ()
-        self.show_placeholder(line(Span("Looking for runs.", "muted")))
+        self.show_placeholder(line(Span(f"Looking for {name}s.", "muted")))
 
     def row(self, index: int, width: int) -> Line:
-        return run_row(self.items[index], width)
+        return _run_row(self.items[index], width)
 
+    def show(self, states: tuple[RunState, ...]) -> None:
+        self._states = states
+        if states:
+            self.show_placeholder(
+                line(f"No {self._name} contains all of these words."),
+                Hint(f"{{find.clear}} shows all {self._name}s again.", "muted"),
+            )
+        else:
+            self.show_placeholder(
+                line(f"There are no {self._name}s yet."),
+                Hint(f"{{dialog.close}} goes back; {self._start} starts the first."),
+            )
+        self.seek(self._words)
+
+    def seek(self, words: Sequence[str]) -> None:
+        """Show only those that contain all of the words."""
+        self._words = tuple(words)
+        here = self.selected.run if self.selected else None
+        self.items = tuple(state for state in self._states if _matches(state, self._words))
+        self.rows_changed()
+        self.move_to(place_of(here, [state.run for state in self.items]))
+
+
+class _ComparableRuns(RunRows):
     def comparable_row(self, index: int) -> ComparableRow | None:
         if index >= len(self.items):
             return None
         state = self.items[index]
         return ComparableRow(Kind.RUN, state.run, f"{names_of(state.models)}, {_began(state)}", state.run)
 
-    def show(self, states: tuple[RunState, ...]) -> None:
-        self._states = states
-        self._find()
 
-    def seek(self, words: Sequence[str]) -> None:
-        """Show only the runs that contain all of the words."""
-        self._words = tuple(words)
-        self._find()
-
-    def _find(self) -> None:
-        here = self.selected.run if self.selected else None
-        self.items = tuple(state for state in self._states if _matches(state, self._words))
-        if self._states:
-            self.show_placeholder(
-                line("No run contains all of these words."), Hint("{find.clear} shows all runs again.", "muted")
-            )
-        else:
-            self.show_placeholder(
-                line("There are no runs yet."),
-                Hint("{dialog.close} goes back; {workbench.start_run} on the workbench starts the first."),
-            )
-        self.rows_changed()
-        self.move_to(place_of(here, [state.run for state in self.items]))
-
-
-def run_row(state: RunState, width: int) -> Line:
+def _run_row(state: RunState, width: int) -> Line:
     """Return a run as a row."""
     tallies = state.bricks, state.whole_models
     done = [Done(it.measured + it.reused, it.total) for it in tallies]

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 from dlbricks_tui.answers.pairs.compared import Kind
+from dlbricks_tui.documents.doctor import finding_parts
 from dlbricks_tui.documents.layout import laid_out
-from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
+from dlbricks_tui.documents.lines import Line, Span, line
 from dlbricks_tui.documents.systems import system_columns, system_parts
+from dlbricks_tui.host.noise import NoiseVerdict
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.marks.marks import ComparableRow
 from dlbricks_tui.tui.systems import actions
@@ -117,9 +119,7 @@ class SystemPanel(Panel):
                 yield Hint("On the workbench, {workbench.start_run} runs a model's bricks.", "muted").line
 
 
-_VERDICT = 8
-_SIGNS = {"noisy": "!", "unknown": "?", "quiet": " "}
-_STYLES = {"noisy": "warn", "unknown": "muted", "quiet": "good"}
+_WORST_FIRST = (NoiseVerdict.NOISY, NoiseVerdict.UNKNOWN, NoiseVerdict.QUIET)
 
 
 class DoctorPanel(Panel):
@@ -140,8 +140,8 @@ class DoctorPanel(Panel):
 
     def show(self, found: tuple[Finding, ...]) -> None:
         """Show the findings, the worst first."""
-        self._found = tuple(sorted(found, key=lambda it: list(_SIGNS).index(it.verdict.value)))
-        noisy = sum(it.verdict.value == "noisy" for it in found)
+        self._found = tuple(sorted(found, key=lambda it: _WORST_FIRST.index(it.verdict)))
+        noisy = sum(it.verdict is NoiseVerdict.NOISY for it in found)
         self.border_subtitle = f"{noisy} noisy" if noisy else ""
         self._list.remake()
 
@@ -154,16 +154,6 @@ class DoctorPanel(Panel):
             self.notify("This line has no cure.")
 
     def _lines(self, width: int) -> tuple[Line, ...]:
-        made = [(it, each) for it in self._found for long in _told(it) for each in wrapped(long, width)]
+        made = [(it, each) for it in self._found for each in laid_out(finding_parts(it), width)]
         self._owners = tuple(it for it, _ in made)
         return tuple(each for _, each in made)
-
-
-def _told(found: Finding) -> Iterator[Line]:
-    verdict = found.verdict.value
-    head = column(f"{_SIGNS[verdict]} {verdict}", _VERDICT + 2, _STYLES[verdict])
-    state = f": {found.state}" if found.state != verdict else ""
-    yield line(head, Span(found.source, "strong"), state)
-    if found.cure:
-        yield line(column("", _VERDICT + 2), Span(found.effect, "muted"))
-        yield line(column("    cure", _VERDICT + 2, "accent"), found.cure)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.timeline import SpanTimes, Window
 from dlbricks_tui.traces.trace import TraceLevel, Track, TrackKind
-from dlbricks_tui.wording.timeline import SpanTimes, Window
 
 if TYPE_CHECKING:
     from dlbricks_tui.traces.trace import Counter, LevelTrace, Span, Trace

@@ -21,6 +21,8 @@ from rich.cells import cell_len
 from textual.message import Message
 
 from dlbricks_tui.documents.lines import Line, Span, column, cut
+from dlbricks_tui.documents.timeline import USUAL, axis, counter_row, span_row
+from dlbricks_tui.documents.trace import inference_of, level_answer
 from dlbricks_tui.traces.trace import TrackKind
 from dlbricks_tui.tui.trace import actions
 from dlbricks_tui.tui.widgets.panel import Panel
@@ -28,8 +30,6 @@ from dlbricks_tui.tui.widgets.rows import RowsView
 from dlbricks_tui.tui.widgets.texts import text_of
 from dlbricks_tui.wording.layers import usual_beginning
 from dlbricks_tui.wording.numbers import milliseconds
-from dlbricks_tui.wording.timeline import Ink, Piece, axis, counter_pieces, pieces
-from dlbricks_tui.wording.trace_levels import inference_of, level_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,13 +44,8 @@ if TYPE_CHECKING:
 _OPEN, _CLOSED = "- ", "+ "
 _LEAST_NAME, _MOST_NAME = 22, 34
 _SHIFT = 0.5
-_STYLES = {
-    Ink.NOTHING: "text",
-    Ink.ONE: "accent",
-    Ink.OTHER: "text",
-    Ink.MERGED: "bar",
-    Ink.SELECTED: "match",
-}
+# The spans of operators that the runtime added.
+_ADDED = ("warn", "warn")
 NO_LAYER = "Only a span of a layer has a brick: select one in the track of the layers."
 
 
@@ -80,7 +75,10 @@ class TimelineRows(RowsView):
     def row(self, index: int, width: int) -> Line:
         if self.state is None:
             return ()
-        return (*self._label(self.state, self.state.rows[index], self.name_width), *self._drawn(self.state, index))
+        return (
+            *self._label(self.state, self.state.rows[index], self.name_width),
+            *self._drawn(self.state, index),
+        )
 
     def all_rows(self, width: int) -> list[Line]:
         state = self.state
@@ -88,14 +86,6 @@ class TimelineRows(RowsView):
             return []
         names = [text_of(self._label(state, row, self.name_width)) for row in state.rows]
         return [(Span(f"{name} "), *self._drawn(state, index)) for index, name in enumerate(names)]
-
-    def _drawn(self, state: TimelineState, index: int) -> Line:
-        row = state.rows[index]
-        return tuple(Span(it.text, self._style(row, it.ink)) for it in self._pieces(state, index, row))
-
-    def _style(self, row: Row, ink: Ink) -> str:
-        is_added = row.track is not None and row.track.kind is TrackKind.ADDED
-        return "warn" if is_added and ink in (Ink.ONE, Ink.OTHER) else _STYLES[ink]
 
     def _label(self, state: TimelineState, row: Row, width: int) -> Line:
         if row.track is not None:
@@ -112,17 +102,20 @@ class TimelineRows(RowsView):
             Span(" "),
         )
 
-    def _pieces(self, state: TimelineState, index: int, row: Row) -> Iterator[Piece]:
-        width, shown = self.time_width, row.shown
+    def _drawn(self, state: TimelineState, index: int) -> Iterator[Span]:
+        row, width = state.rows[index], self.time_width
+        shown = row.shown
         if row.track is None and state.is_open(row):
-            yield Piece(cut(level_answer(row.level.content, self.slowest), width), Ink.OTHER)
+            yield Span(cut(level_answer(row.level.content, self.slowest), width))
         elif shown is not None:
             window = state.window(width).later(row.level.start_of(state.anchor))
             selected = state.selected(index) if index == self.cursor else None
             if shown.counter is not None:
-                yield from counter_pieces(shown.counter, shown.times, window, width, selected)
+                yield from counter_row(shown.counter, shown.times, window, width, selected)
             else:
-                yield from pieces(shown.times.runs(window, width), partial(self._named, shown.spans), selected, _cut)
+                styles = _ADDED if row.track is not None and row.track.kind is TrackKind.ADDED else USUAL
+                named = partial(self._named, shown.spans)
+                yield from span_row(shown.times.runs(window, width), named, selected, styles)
 
     def _named(self, spans: Sequence[TracedSpan], number: int) -> str:
         return spans[number].name.removeprefix(self.common)
@@ -132,11 +125,6 @@ class TimelineRows(RowsView):
         cell = event.x - 1 - self.name_width
         if self.state is not None and cell >= 0 and self.cursor < self.row_count:
             self.state.select_at(self.cursor, cell, self.time_width)
-
-
-def _cut(text: str, width: int) -> tuple[str, int]:
-    shown = cut(text, width)
-    return shown, cell_len(shown)
 
 
 class TimelinePanel(Panel):

@@ -6,29 +6,24 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from dlbricks_tui.documents.lines import Line, Span, column, line, number_column
+from dlbricks_tui.documents.lines import line
+from dlbricks_tui.documents.trace import stored_columns
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.trace import actions
-from dlbricks_tui.tui.widgets.panel import ItemPanel
-from dlbricks_tui.tui.widgets.rows import DrawnRows
+from dlbricks_tui.tui.widgets.table import TablePanel
 
 if TYPE_CHECKING:
+    from dlbricks_tui.documents.parts import Column
     from dlbricks_tui.traces.stored import StoredTrace
     from dlbricks_tui.tui.trace.work import ListedTraces
 
-_WHEN, _BATCH, _ID = 13, 7, 10
-_ID_DIGITS = 8
-# The sign of the trace in the timeline.
-_SHOWN = "*"
 
-
-class TracesPanel(ItemPanel["StoredTrace"]):
+class TracesPanel(TablePanel["StoredTrace"]):
     """A row for each trace, the newest first."""
 
     scope = actions.TRACES
     TITLE = "Traces"
     REACHED_BY = "trace.go_to_traces"
-    HEADED = True
     SEARCH_HINT = "runtime, date or id"
     ABOUT = (
         "The stored traces of the model, the newest first; * is the one in the timeline. {traces.open} shows another "
@@ -39,15 +34,14 @@ class TracesPanel(ItemPanel["StoredTrace"]):
         """The user wants to see the selected trace."""
 
     def __init__(self) -> None:
-        super().__init__(DrawnRows(self._row), id="traces")
+        super().__init__(id="traces")
         self._shown = ""
         self.show_placeholder(
             line("No trace of this model is stored."), Hint("{trace.measure} traces the model.", "muted")
         )
 
-    def heading(self, width: int) -> Line:
-        left = (Span(" "), column("  UTC", _WHEN + 2, "muted"), column("runtime", _runtime_width(width - 1), "muted"))
-        return (*left, number_column("batch", _BATCH, "muted"), number_column("id", _ID, "muted"))
+    def columns(self) -> tuple[Column[StoredTrace], ...]:
+        return stored_columns(self._shown)
 
     def show(self, listed: ListedTraces) -> None:
         self.show_items(listed.traces)
@@ -58,7 +52,7 @@ class TracesPanel(ItemPanel["StoredTrace"]):
         """Mark the trace in the timeline, and select it."""
         self._shown = trace
         self.select(trace)
-        self.rows.refresh()
+        self.columns_changed()
 
     def identity(self, item: StoredTrace) -> str:
         return item.header.id
@@ -72,18 +66,3 @@ class TracesPanel(ItemPanel["StoredTrace"]):
 
     def action_copy(self) -> None:
         self.copy(None if self.selected is None else self.selected.header.id, "There is no trace to copy the id of.")
-
-    def _row(self, index: int, width: int) -> Line:
-        header = self.found[index].header
-        is_shown = header.id == self._shown
-        return (
-            Span(f"{_SHOWN if is_shown else ' '} ", "mark"),
-            column(header.when[5:16].replace("T", " "), _WHEN),
-            column(header.runtime, _runtime_width(width), "strong" if is_shown else "text"),
-            number_column(f"{header.batch_size:,}", _BATCH),
-            number_column(header.id[:_ID_DIGITS], _ID, "muted"),
-        )
-
-
-def _runtime_width(width: int) -> int:
-    return max(8, width - 2 - _WHEN - _BATCH - _ID)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.trace import level_answer, span_words, trace_words, utc
 from dlbricks_tui.wording.numbers import capitalised, in_ms
-from dlbricks_tui.wording.timeline import span_time
-from dlbricks_tui.wording.trace_levels import beside_brick, level_answer, share_of_inference
 from dlbricks_tui.wording.tracing import signed_ms
 
 if TYPE_CHECKING:
@@ -33,23 +32,9 @@ def selection_line(opened: OpenTrace | None, row: int) -> Line:
     state = opened.state
     span, level = state.selected_span(row), state.rows[row].level.content
     if span is None:
-        return line(Span(f" {trace_line(opened)}", "muted"))
-    words = [span_time(span.duration_ns)]
-    share = share_of_inference(span, level)
-    words += [f"{share} of the inference"] if share else []
-    layer = None if span.layer is None else state.layers.get(span.layer)
-    time = None if layer is None else opened.times.get(layer.index)
-    if layer is not None and time is not None and layer.brick_ms is not None:
-        difference = beside_brick(layer, time.in_model_ms).rpartition(", ")[2]
-        words.append(f"brick alone {in_ms(layer.brick_ms)} ({difference})")
-    return line(Span(f" {span.name}", "strong"), Span(f" {', '.join(words)}", "muted"))
-
-
-def trace_line(opened: OpenTrace) -> str:
-    """Return how a model was traced: `onnxruntime-1.20 threads-1, fused, batch 1, 2026-11-27 07:10 UTC`."""
-    trace = opened.state.trace
-    when = trace.when[:16].replace("T", " ")
-    return f"{trace.runtime}, {trace.graph_level.value}, batch {trace.batch_size:,}, {when} UTC"
+        return line(Span(f" {trace_words(state.trace)}, {utc(state.trace.when)} UTC", "muted"))
+    time = None if span.layer is None else opened.times.get(span.layer)
+    return line(Span(f" {span.name}", "strong"), Span(f" {span_words(span, level, time)}", "muted"))
 
 
 def progress_line(tracing: Tracing) -> Line:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.lines import Line, Span
-from dlbricks_tui.documents.parts import Kind, Table
+from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item
 from dlbricks_tui.wording.text_tables import TextTable
@@ -66,8 +66,8 @@ class TablePanel(ItemPanel[Item]):
         return (Span(" "), *self._laid_out(width - 1).heading)
 
     def as_texts(self) -> TextTable:
-        # Bars and numbers of rows have no title.
-        kept = [it for it in self.copied_columns() if it.title and it.kind is not Kind.BAR]
+        # Bars, marks and numbers of rows have no title.
+        kept = [it for it in self.copied_columns() if it.title]
         rows = (*self.found, *self._table_rows.totals)
         return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in rows])
 

@@ -1,15 +1,14 @@
-"""Timelines in plain characters: the spans that fall in each cell of a row, the axis above, and times in words."""
+"""Timelines as lines: the spans that fall in each cell of a row, the axis above, and times in words."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from dlbricks_tui.printable import printable
+from dlbricks_tui.documents.lines import ELLIPSIS, Span, cut, width_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.traces.trace import Counter, Track
@@ -21,7 +20,6 @@ _SELECTED_CELL = "●"
 # Cells of several spans or of a narrow one, by the share that they cover.
 _SHADES = "░▒▓█"
 _HEIGHTS = "▁▂▃▄▅▆▇█"
-_ELLIPSIS = "…"
 # The fewest cells of a shortened name: fewer tell nothing.
 _LEAST_NAME = 4
 _TICK = "|"
@@ -151,74 +149,48 @@ class SpanTimes:
         return min(end, self.ends[index]) - max(begin, self.starts[index])
 
 
-class Ink(Enum):
-    """The meaning of a piece of a row."""
-
-    NOTHING = "nothing"
-    # Neighbouring spans differ.
-    ONE = "one"
-    OTHER = "other"
-    MERGED = "merged"
-    SELECTED = "selected"
+# Neighbouring spans differ.
+USUAL: tuple[str, str] = ("accent", "text")
+_SELECTED = "match"
 
 
-class Piece(NamedTuple):
-    """A text of a row with its meaning."""
-
-    text: str
-    ink: Ink
-
-
-def plainly_cut(text: str, width: int) -> tuple[str, int]:
-    """Return a text in at most so many characters, and their number."""
-    text = printable(text)
-    shown = text if len(text) <= width else text[: width - 1] + _ELLIPSIS
-    return shown, len(shown)
-
-
-def pieces(
-    runs: Iterator[Run],
-    name: Callable[[int], str],
-    selected: int | None = None,
-    cut: Callable[[str, int], tuple[str, int]] = plainly_cut,
-) -> Iterator[Piece]:
-    """Yield a row of spans with the names that have room.
-
-    `cut` shortens a name to a number of cells, and returns it with the number that it takes.
-    """
+def span_row(
+    runs: Iterator[Run], name: Callable[[int], str], selected: int | None = None, styles: tuple[str, str] = USUAL
+) -> Iterator[Span]:
+    """Yield a row of spans with the names that have room; spans with cells of their own have one of two styles."""
     shown = list(runs)
     has_cells = any(run.spans and run.share is None and run.first == selected for run in shown)
     for run in shown:
         is_selected = selected is not None and run.first <= selected < run.first + run.spans
         if not run.spans:
-            yield Piece(" " * run.cells, Ink.NOTHING)
+            yield Span(" " * run.cells)
         elif run.share is None:
-            ink = Ink.SELECTED if is_selected else (Ink.ONE, Ink.OTHER)[run.first % 2]
-            yield Piece(_bar(run, name(run.first), is_selected, cut), ink)
+            style = _SELECTED if is_selected else styles[run.first % 2]
+            yield Span(_bar(run, name(run.first), is_selected), style)
         elif is_selected and not has_cells:
-            yield Piece(_SELECTED_CELL, Ink.SELECTED)
+            yield Span(_SELECTED_CELL, _SELECTED)
         else:
             shade = _SHADES[min(int(run.share * len(_SHADES)), len(_SHADES) - 1)]
-            yield Piece(shade, Ink.MERGED)
+            yield Span(shade, "bar")
 
 
-def _bar(run: Run, name: str, is_selected: bool, cut: Callable[[str, int], tuple[str, int]]) -> str:
+def _bar(run: Run, name: str, is_selected: bool) -> str:
     if is_selected and run.cells == 1:
         # A full block would look like narrow spans that cover the cell.
         return _SELECTED_CELL
     begin, body = (_SELECTED_BEGINS, _SELECTED_BODY) if is_selected else (_BEGINS, _BODY)
     begin, room = (begin if run.begins else body), run.cells - 1
-    shown, taken = cut(name, room) if room > 0 else ("", 0)
-    if room < _LEAST_NAME and shown.endswith(_ELLIPSIS):
-        shown, taken = "", 0
+    shown = cut(name, room)
+    if room < _LEAST_NAME and shown.endswith(ELLIPSIS):
+        shown = ""
     # A blank keeps the name apart from the rest.
-    rest = room - taken
+    rest = room - width_of([Span(shown)])
     return begin + shown + (f" {body * (rest - 1)}" if rest and shown else body * rest)
 
 
-def counter_pieces(
+def counter_row(
     counter: Counter, times: SpanTimes, window: Window, width: int, selected: int | None = None
-) -> Iterator[Piece]:
+) -> Iterator[Span]:
     """Yield the readings of a counter as heights between the least and the greatest value in view."""
     before = bisect_right(times.starts, window.start_ns) - 1
     values = counter.values[max(0, before) : bisect_left(times.starts, window.time(width))]
@@ -229,12 +201,12 @@ def counter_pieces(
         # The last reading in a cell counts; a reading counts until the next one.
         place = bisect_left(times.starts, window.time(cell + 1)) - 1
         if place < 0 or (place == len(times.starts) - 1 and times.ends[place] <= window.time(cell)):
-            cells.append(Piece(" ", Ink.NOTHING))
+            cells.append(Span(" "))
         else:
             height = _HEIGHTS[round((counter.values[place] - least) / span * (len(_HEIGHTS) - 1))]
-            cells.append(Piece(height, Ink.SELECTED if place == selected else Ink.ONE))
-    for ink, alike in groupby(cells, lambda it: it.ink):
-        yield Piece("".join(it.text for it in alike), ink)
+            cells.append(Span(height, _SELECTED if place == selected else USUAL[0]))
+    for style, alike in groupby(cells, lambda it: it.style):
+        yield Span("".join(it.text for it in alike), style)
 
 
 class Axis(NamedTuple):

@@ -8,17 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dlbricks_tui.documents.lines import width_of
+from dlbricks_tui.documents.timeline import Run, SpanTimes, Window, axis, counter_row, span_row, span_time
 from dlbricks_tui.traces.trace import Counter
-from dlbricks_tui.wording.timeline import (
-    Ink,
-    Run,
-    SpanTimes,
-    Window,
-    axis,
-    counter_pieces,
-    pieces,
-    span_time,
-)
 
 GAPS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 60)), max_size=40)
 WINDOWS = st.builds(Window, st.integers(-50, 1500), st.integers(1, 80))
@@ -36,7 +28,7 @@ def times_of(spans: list[tuple[int, int]]) -> SpanTimes:
 
 
 def drawn(times: SpanTimes, window: Window, width: int, selected: int | None = None) -> str:
-    return "".join(it.text for it in pieces(times.runs(window, width), lambda number: f"span {number}", selected))
+    return "".join(it.text for it in span_row(times.runs(window, width), lambda number: f"span {number}", selected))
 
 
 def in_view(times: SpanTimes, begin: int, end: int) -> set[int]:
@@ -89,8 +81,8 @@ def test_a_row_is_as_wide_as_its_cells_whatever_the_names(
     gaps: list[tuple[int, int]], window: Window, width: int, name: str, selected: int
 ) -> None:
     runs = times_of(spans_of(gaps)).runs(window, width)
-    text = "".join(it.text for it in pieces(runs, lambda _: name, selected))
-    assert len(text) == width and text.isprintable()
+    row = tuple(span_row(runs, lambda _: name, selected))
+    assert width_of(row) == width and all(it.text.isprintable() for it in row)
 
 
 def test_wide_spans_have_their_names_and_narrow_ones_are_shaded_by_their_share() -> None:
@@ -105,8 +97,10 @@ def test_the_selected_span_differs_in_shape() -> None:
     assert drawn(times, Window(0, 10), 22, selected=3) == "▌span 0 ────▌───    ● "
     # A block would look like narrow spans.
     assert drawn(times_of([(0, 10), (10, 10)]), Window(0, 10), 2, selected=0) == "●▌"
-    inks = [it.ink for it in pieces(times.runs(Window(0, 10), 22), str, 1)]
-    assert inks == [Ink.ONE, Ink.SELECTED, Ink.NOTHING, Ink.MERGED, Ink.NOTHING]
+    styles = [it.style for it in span_row(times.runs(Window(0, 10), 22), str, 1)]
+    assert styles == ["accent", "match", "text", "bar", "text"]
+    styles = [it.style for it in span_row(times.runs(Window(0, 10), 16), str, styles=("warn", "warn"))]
+    assert styles == ["warn", "warn"]
 
 
 def test_a_selected_span_has_a_sign_in_shared_cells_only_if_it_has_no_cells_of_its_own() -> None:
@@ -224,13 +218,13 @@ def test_times_have_four_digits_and_a_unit() -> None:
 def test_a_counter_is_drawn_by_its_height_from_its_first_reading_to_its_last() -> None:
     counter = Counter(name="faults", unit="faults", times_ns=(20, 40, 60, 80), values=(0.0, 10.0, 70.0, 35.0))
     times = SpanTimes.of_counter(counter)
-    text = "".join(it.text for it in counter_pieces(counter, times, Window(0, 10), 12))
+    text = "".join(it.text for it in counter_row(counter, times, Window(0, 10), 12))
     assert text == "  ▁▁▂▂██▅   "
     # Heights are those in view, and a reading from before it still counts.
-    text = "".join(it.text for it in counter_pieces(counter, times, Window(30, 10), 3))
+    text = "".join(it.text for it in counter_row(counter, times, Window(30, 10), 3))
     assert text == "▁██"
-    inks = [it.ink for it in counter_pieces(counter, times, Window(0, 10), 12, 2)]
-    assert inks == [Ink.NOTHING, Ink.ONE, Ink.SELECTED, Ink.ONE, Ink.NOTHING]
+    styles = [it.style for it in counter_row(counter, times, Window(0, 10), 12, 2)]
+    assert styles == ["text", "accent", "match", "accent", "text"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 500), st.floats(-1e6, 1e6)), max_size=20), WINDOWS, WIDTHS)
@@ -239,7 +233,7 @@ def test_a_counter_has_the_width_of_its_row(readings: list[tuple[int, float]], w
     counter = Counter(
         name="c", unit="", times_ns=tuple(it for it, _ in ordered), values=tuple(value for _, value in ordered)
     )
-    found = list(counter_pieces(counter, SpanTimes.of_counter(counter), window, width))
+    found = list(counter_row(counter, SpanTimes.of_counter(counter), window, width))
     assert sum(len(it.text) for it in found) == width
     read = bisect_left(counter.times_ns, window.time(width))
-    assert read or all(it.ink is Ink.NOTHING for it in found)
+    assert read or all(not it.text.strip() for it in found)

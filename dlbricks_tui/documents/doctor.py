@@ -1,0 +1,27 @@
+"""The sources of noise on a host, with their effects and cures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.documents.parts import Part, Point, Sentence
+from dlbricks_tui.host.noise import NoiseVerdict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dlbricks_tui.host.noise import Finding
+
+_STYLES = {NoiseVerdict.NOISY: "warn", NoiseVerdict.UNKNOWN: "muted", NoiseVerdict.QUIET: "good"}
+_WIDTH = max(len(it.value) for it in NoiseVerdict)
+
+
+def finding_parts(found: Finding) -> Iterator[Part]:
+    """Yield the verdict on a source of noise, and its effect and cure unless it is quiet."""
+    verdict = found.verdict.value
+    state = f": {found.state}" if found.state != verdict else ""
+    yield Point(f"{verdict:<{_WIDTH}}", _STYLES[found.verdict], state, found.source)
+    if found.cure:
+        indent = " " * (_WIDTH + 1)
+        yield Sentence(f"{indent}{found.effect}", "muted")
+        yield Sentence(f"{indent}cure: {found.cure}")

@@ -1,0 +1,184 @@
+"""A fleet run: its hosts, the estimates of its models on them, and the order of the hosts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.documents.parts import (
+    BLANK_LINE,
+    Column,
+    Part,
+    Sentence,
+    Table,
+    bar_column,
+    name_column,
+)
+from dlbricks_tui.fleet.events import HostState
+from dlbricks_tui.fleet.progress import HostRow
+from dlbricks_tui.wording.fleets import WORKING
+from dlbricks_tui.wording.numbers import PARTLY, PREDICTED, counted, duration, milliseconds, names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel, FleetResult
+
+_STYLES: Mapping[HostState, str] = {
+    HostState.PROBING: "good",
+    HostState.MEASURING: "good",
+    HostState.DONE: "good",
+    HostState.WAITING: "warn",
+    HostState.PAUSED: "warn",
+    HostState.CONNECTING: "muted",
+    HostState.IDLE: "muted",
+    HostState.LOST: "bad",
+    HostState.REFUSED: "bad",
+    HostState.DISTRUSTED: "bad",
+    HostState.FAILED: "bad",
+}
+
+
+def fleet_parts(found: FleetResult, hosts: Sequence[HostRow]) -> Iterator[Part]:
+    """Yield the hosts, the estimates of all models on them, and the order of the hosts for each model."""
+    yield Table(host_columns(hosts), hosts)
+    for host in hosts:
+        if host.message:
+            yield Sentence(f"{host.name} {host.state.value}: {host.message}")
+    for left_out in found.left_out:
+        yield Sentence(f"{left_out.model} is left out: {left_out.reason}")
+    if not found.models:
+        return
+    # A model has its name in the line of its first host.
+    firsts = {id(it.estimates[0]): it for it in found.models}
+    runtimes = {it.runtime for it in found.models}
+    names: list[Column[FleetEstimate]] = [
+        name_column("model", lambda it: firsts[id(it)].model if id(it) in firsts else "")
+    ]
+    if len(runtimes) > 1:
+        names.append(name_column("runtime", lambda it: firsts[id(it)].runtime if id(it) in firsts else ""))
+    estimates = [it for model in found.models for it in model.estimates]
+    yield BLANK_LINE
+    yield Table((*names, *estimate_columns()), estimates)
+    yield Sentence("; ".join(_legend(estimates, runtimes)), "muted")
+    ordered = [it for it in found.models if it.order]
+    for model in ordered:
+        name = f"{model.model} by {model.runtime}" if len(runtimes) > 1 else model.model
+        order = " < ".join(" = ".join(rank) for rank in model.order)
+        yield Sentence(f"{name}: {order} ({'settled with 95 % confidence' if model.settled else 'not settled'})")
+    if ordered:
+        yield Sentence("a < b: a is faster; a = b: equally fast, within 2 %", "muted")
+
+
+def _legend(estimates: Sequence[FleetEstimate], runtimes: set[str]) -> Iterator[str]:
+    """Yield what the figures are, and what the signs mean that stand before some of them."""
+    if len(runtimes) == 1:
+        yield f"by {min(runtimes)}"
+    yield "latencies in milliseconds"
+    signs = {latency_on(it)[0] for it in estimates}
+    if PREDICTED in signs:
+        yield f"{PREDICTED} is predicted in part"
+    if PARTLY in signs:
+        yield f"{PARTLY} lacks layers"
+    if any(it.dollars_per_million is not None and it.sequential_ms is not None for it in estimates):
+        yield "prices are of a million inferences"
+
+
+def host_columns(hosts: Sequence[HostRow], *, in_panel: bool = False) -> tuple[Column[HostRow], ...]:
+    """Return the columns of hosts; a panel has bars, and the reasons for states in the rows of their hosts."""
+    drawn: tuple[Column[HostRow], ...] = (bar_column(lambda it: it.bricks / it.of if it.of else 0.0),)
+    left: tuple[Column[HostRow], ...] = (Column("left", _time_left),)
+    told: tuple[Column[HostRow], ...] = (name_column("reports", lambda it: it.message, "muted"),)
+    return (
+        name_column("host", lambda it: it.name),
+        name_column("state", lambda it: it.state.value, lambda it: _STYLES.get(it.state, "text")),
+        name_column("system", lambda it: it.system_name or it.system),
+        *(drawn if in_panel else ()),
+        Column("bricks", lambda it: f"{it.bricks:,} of {it.of:,}" if it.of else "", style="strong"),
+        Column("failed", lambda it: f"{it.failed or ''}", style="bad"),
+        Column(
+            "disturbed", lambda it: counted(it.disturbed_rounds, "round") if it.disturbed_rounds else "", style="warn"
+        ),
+        *(left if any(map(_time_left, hosts)) else ()),
+        *(told if in_panel and any(it.message for it in hosts) else ()),
+    )
+
+
+def _disturbed(it: HostRow) -> str:
+    return counted(it.disturbed_rounds, "round") if it.disturbed_rounds else ""
+
+
+def _time_left(it: HostRow) -> str:
+    return duration(it.seconds_left) if it.seconds_left and it.state in WORKING else ""
+
+
+def estimate_columns(longest_ms: float = 0.0) -> tuple[Column[FleetEstimate], ...]:
+    """Return the columns of a model on its hosts, with bars up to the longest latency if there is one."""
+    bars: tuple[Column[FleetEstimate], ...] = (bar_column(lambda it: (it.sequential_ms or 0.0) / longest_ms),)
+    return (
+        name_column("host", lambda it: it.host),
+        Column("latency", latency_on, style="strong"),
+        *(bars if longest_ms else ()),
+        Column("95 % interval", _interval),
+        Column("per second", lambda it: "" if it.per_second is None else f"{it.per_second:,.1f}", is_optional=True),
+        Column("price", dollars),
+    )
+
+
+def latency_on(it: FleetEstimate) -> str:
+    """Return the latency of a model on a host, with the sign of a prediction or of missing layers."""
+    if it.sequential_ms is None:
+        return "-"
+    sign = PARTLY if it.missing_layers else PREDICTED if it.predicted_layers else ""
+    return f"{sign}{milliseconds(it.sequential_ms)}"
+
+
+def dollars(it: FleetEstimate) -> str:
+    """Return the cost of a million inferences; nothing without a price."""
+    return "" if it.dollars_per_million is None else f"${it.dollars_per_million:,.2f}"
+
+
+def _interval(it: FleetEstimate) -> str:
+    return "" if it.low_ms is None or it.high_ms is None else f"{milliseconds(it.low_ms)} to {milliseconds(it.high_ms)}"
+
+
+def fleet_question(question: str, models: Sequence[str], hosts: int) -> str:
+    """Return the question of a fleet run."""
+    if question == "which-host":
+        return f"Which host is fastest for {names_of(models)}?"
+    return f"How fast are {names_of(models)} on {counted(hosts, 'host')}?"
+
+
+def fastest_hosts(model: FleetModel) -> tuple[str, ...]:
+    """Return the hosts that are fastest, which may be equally fast; none while no host has an estimate."""
+    if model.order:
+        return model.order[0]
+    return tuple([it.host for it in model.estimates if it.sequential_ms is not None][:1])
+
+
+def fastest_sentence(models: Sequence[FleetModel], *, is_final: bool) -> str:
+    """Return the fastest hosts of all models; they are the fastest so far unless that is final."""
+    fastest = [fastest_hosts(it) for it in models]
+    firsts = {it for it in fastest if it}
+    so_far = "" if is_final and all(fastest) else " so far"
+    if len(firsts) == 1:
+        (first,) = firsts
+        verb = "is" if len(first) == 1 else "are"
+        return f"{' and '.join(first)} {verb} fastest for every model{so_far}"
+    wins = Counter(host for hosts in fastest for host in hosts)
+    told = ", ".join(f"{host} for {counted(count, 'model')}" for host, count in wins.most_common(3))
+    return f"The fastest host{so_far} differs: {told}"
+
+
+def hosts_sentence(model: FleetModel) -> str:
+    """Return the fastest hosts of a model, and how much longer the slowest one takes."""
+    known, fastest = {it.host: it for it in model.estimates if it.sequential_ms}, fastest_hosts(model)
+    best = next((known[host] for host in fastest if host in known), None)
+    if best is None:
+        return "No host has an estimate yet."
+    slowest = max(known.values(), key=lambda it: it.sequential_ms or 0.0)
+    words = f"{' and '.join(fastest)}: {latency_on(best)} ms"
+    if slowest.host not in fastest:
+        times = (slowest.sequential_ms or 0.0) / (best.sequential_ms or 1.0)
+        words += f"; {slowest.host} takes {times:.2f} times as long"
+    return f"{words}; the order is {'settled' if model.settled else 'open'}."
