@@ -26,7 +26,7 @@ from dlbricks_tui.documents.parts import Fact, Figure, Figures, Grid, Heading, K
 from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
-    from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.documents.parts import Column, Part
 
 _GAP = "  "
 _INDENT = "    "
@@ -141,15 +141,22 @@ class TableLayout:
     """
 
     def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
-        self._table, self._look = table, look
+        self._table, self._look, self._width = table, look, width
+        self._missing = [table.missing(row) for row in table.rows]
         self._cells: list[Sequence[str]] = [
-            () if it.kind is Kind.BAR else tuple(str(it.cell(row)) for row in table.rows) for it in table.columns
+            tuple(
+                "" if missing and not it.is_key else str(it.cell(row))
+                for row, missing in zip(table.rows, self._missing, strict=True)
+            )
+            if it.kind is not Kind.BAR
+            else ()
+            for it in table.columns
         ]
         needed, left_out = self._needed(), list[int]()
         self._widths = self._fitted(needed, width)
-        names = [at for at, it in enumerate(table.columns) if it.kind is Kind.NAME and not it.is_optional]
         optional = [at for at, it in enumerate(table.columns) if it.is_optional]
-        while optional and any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names):
+        optional.sort(key=lambda at: table.columns[at].goes_last)
+        while optional and self._is_narrow(needed):
             left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
         self._cells = [self._names(at, cells) for at, cells in enumerate(self._widths)]
@@ -165,8 +172,25 @@ class TableLayout:
         )
 
     def row(self, index: int, words: Sequence[str] = ()) -> Line:
-        """Return the line of a row, with these words highlighted in its names."""
-        return _joined(self._cell(at, index, words) for at, width in enumerate(self._widths) if width)
+        """Return a row in one line, with these words highlighted in its names; it may be too long without figures."""
+        missing, columns = self._missing[index], enumerate(self._table.columns)
+        shown = [at for at, it in columns if self._widths[at] and (missing is None or it.is_key)]
+        cells = _joined(self._cell(at, index, words) for at in shown)
+        if missing is None:
+            return cells
+        reason, command = missing
+        return (*cells, Span(f"{_GAP}{reason}"), Span(command))
+
+    def lines(self, index: int) -> Iterator[Line]:
+        """Yield the lines of a row: the command that measures it has its own where the width is short."""
+        row = self.row(index)
+        if self._missing[index] is None or width_of(row) <= self._width:
+            yield row
+        else:
+            *begin, command = row
+            yield tuple(begin)
+            if command.text:
+                yield (Span(_GAP), command)
 
     def _cell(self, at: int, index: int, words: Sequence[str]) -> Line:
         it, row, width = self._table.columns[at], self._table.rows[index], self._widths[at]
@@ -185,6 +209,13 @@ class TableLayout:
         fit = self._table.columns[at].fit
         return self._cells[at] if fit is None or not width else fit(self._cells[at], width)
 
+    def _is_narrow(self, needed: Sequence[int]) -> bool:
+        """Return whether a name has too little room, or the whole table."""
+        names = [at for at in _shortenable(self._table.columns) if not self._table.columns[at].is_optional]
+        kept = [width for width in self._widths if width]
+        whole = sum(kept) + len(_GAP) * (len(kept) - 1)
+        return whole > self._width or any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names)
+
     def _needed(self) -> list[int]:
         """Return the width of the longest cell in each column; a bar needs none."""
         return [
@@ -202,8 +233,13 @@ class TableLayout:
             room = min(_MOST_BAR, left - len(_GAP)) if self._table.rows else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
-        names = [at for at, it in enumerate(columns) if it.kind is Kind.NAME]
+        names = _shortenable(columns)
         return _with_shorter_names(found, names, left, [at for at in names[:1] if columns[at].shortened is None])
+
+
+def _shortenable(columns: Sequence[Column[Any]]) -> list[int]:
+    """Return the places of the columns whose names may be shortened."""
+    return [at for at, it in enumerate(columns) if it.kind is Kind.NAME and not it.is_key]
 
 
 def _with_shorter_names(widths: list[int], names: Sequence[int], left: int, last: Sequence[int]) -> list[int]:
@@ -238,8 +274,8 @@ def table_lines(table: Table[Any], width: int, look: Look = PANEL) -> Iterator[L
     layout = TableLayout(table, width, look)
     yield layout.heading
     for index, row in enumerate(table.rows):
-        spans = layout.row(index)
-        yield spans if table.guides is None else _with_guides(spans, table.guides(row))
+        lines = layout.lines(index)
+        yield from lines if table.guides is None else (_with_guides(spans, table.guides(row)) for spans in lines)
         details = () if table.details is None else table.details(row)
         yield from ((Span(_INDENT), *each) for each in laid_out(details, width - len(_INDENT), look))
 
