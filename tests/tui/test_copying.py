@@ -230,7 +230,8 @@ async def test_a_copy_of_the_load_tests_has_all_of_them(new: DataFolder) -> None
         store_load_test(new, uuid=f"{number:032x}")
     async with scenario_screen(new, NARROW) as pilot:
         tests = table(pilot, LoadTestsPanel)
-        assert tests[0] == ("scenario", "per second", "ms", "verdict") and len(tests[1]) == 30
+        assert tests[0] == ("when", "scenario", "per second", "ms", "requests", "verdict", "id")
+        assert len(tests[1]) == 30
         assert set(column_of(tests, "verdict")) == {"VALID"}
 
 
