@@ -19,7 +19,7 @@ from dlbricks_tui.cli.options import (
     usual_cutting_of,
     values_given,
 )
-from dlbricks_tui.cli.output import data_console, narrate, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, write_json
 from dlbricks_tui.cli.parser import (
     MOST_SHOWN,
     Parser,
@@ -31,13 +31,14 @@ from dlbricks_tui.cli.parser import (
     add_schema_option,
 )
 from dlbricks_tui.cli.store import narrated_remarks, open_store
+from dlbricks_tui.documents.parts import BLANK_LINE, Heading, Sentence
+from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading, ranking_parts
 from dlbricks_tui.models.errors import ModelError
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import ModelSource, looks_like_path
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.variant import MOST_IN_A_BATCH
 from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading, ranking_lines
 
 EXPLAINED = """\
 With one MODEL, all combinations of runtime and variant that were measured are compared. With OTHER, the two are
@@ -111,7 +112,11 @@ def compare_combinations(args: argparse.Namespace) -> int:
     if args.json:
         write_json(comparison(ranking))
     else:
-        write_lines([ranking.model, ranking_heading(ranking), "", *ranking_lines(ranking, data_console().width)])
+        # Loaded here: the JSON document needs no consoles.
+        from dlbricks_tui.cli.rendering import show_parts
+
+        heading = Heading(ranking.model), Sentence(ranking_heading(ranking)), BLANK_LINE
+        show_parts([*heading, *ranking_parts(ranking)])
         narrate(ranking_answer(ranking))
     for refusal in ranking.refusals:
         narrate(f"left out: {refusal}")

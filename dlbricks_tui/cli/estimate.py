@@ -15,10 +15,10 @@ from dlbricks_tui.answers.scope import EstimateOptions
 from dlbricks_tui.cli.estimate_output import (
     accuracy_document,
     score_document,
-    variants_lines,
     write_documents,
     write_estimates,
     write_slowest,
+    write_variants,
 )
 from dlbricks_tui.cli.estimate_remarks import (
     Cures,
@@ -39,7 +39,7 @@ from dlbricks_tui.cli.options import (
     given_options,
     names,
 )
-from dlbricks_tui.cli.output import narrate, worded, write_lines
+from dlbricks_tui.cli.output import narrate, worded
 from dlbricks_tui.cli.parser import (
     MOST_BOUND_MS,
     MOST_SHOWN,
@@ -161,8 +161,8 @@ def _estimate_variants(
     cures: Cures,
     bound_ms: float | None,
 ) -> int:
+    from dlbricks_tui.documents.variants import best_line, curve_answer
     from dlbricks_tui.estimate.curve import Point
-    from dlbricks_tui.wording.curves import best_line, curve_answer
 
     found: dict[str, list[Point]] = {}
     answers: list[Answer] = []
@@ -193,9 +193,8 @@ def _estimate_variants(
         raise refused[0]
     if output == "text":
         for name, points in found.items():
-            answer_line = curve_answer(points) if bound_ms is None else best_line(points, bound_ms)
-            shown = variants_lines(points, bound_ms)
-            write_lines([*_headings(name, points), "", *shown, "", answer_line])
+            best = curve_answer(points) if bound_ms is None else best_line(points, bound_ms)
+            write_variants(points, _headings(name, points), best, bound_ms)
     else:
         write_estimates(answers, output)
     every = [point for points in found.values() for point in points]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.answers.answer import Answer
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
-from dlbricks_tui.cli.output import data_console, write_csv, write_json
+from dlbricks_tui.cli.output import data_console, write_csv, write_json, write_lines
 from dlbricks_tui.estimate.system_estimate import Way
 
 if TYPE_CHECKING:
@@ -26,18 +26,21 @@ _CSV_COLUMNS = (
 )
 
 
-def variants_lines(points: Sequence[Point], bound_ms: float | None = None) -> list[str]:
-    """Return the table of a model in several variants, and their latency beside their throughput."""
+def write_variants(
+    points: Sequence[Point], heading: Iterable[str], answer: str = "", bound_ms: float | None = None
+) -> None:
+    """Write the table of a model in several variants, their latency beside their throughput, and the answer."""
     # Loaded here: one variant has no curve.
     from dlbricks_tui.cli.drawing import plot_lines
-    from dlbricks_tui.documents.variant_curves import curve_pictures
-    from dlbricks_tui.wording.curves import curve_table
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
+    from dlbricks_tui.documents.variants import curve_pictures, variants_parts
 
-    console = data_console()
-    lines = curve_table(points, min(_WIDEST_CURVE, console.width))
+    show_parts([*map(Sentence, heading), BLANK_LINE, *variants_parts(points), BLANK_LINE])
     if plots := curve_pictures(points, bound_ms):
-        lines += ["", *plot_lines(console, _WIDEST_CURVE, _CURVE_LINES, *plots)]
-    return lines
+        write_lines([*plot_lines(data_console(), _WIDEST_CURVE, _CURVE_LINES, *plots), ""])
+    if answer:
+        show_parts([Sentence(answer)])
 
 
 def score_document(way: Way, score: Score) -> dict[str, Any]:

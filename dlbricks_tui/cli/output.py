@@ -67,14 +67,14 @@ def write_csv(rows: Iterable[Sequence[object]]) -> None:
         write(text.getvalue())
 
 
-def show(*renderables: RenderableType) -> None:
-    """Write tables, trees and texts, in colour where the terminal has any."""
+def show(*renderables: RenderableType, soft_wrap: bool = False) -> None:
+    """Write tables, trees and texts, in colour where the terminal has any; it may wrap lines that are too long."""
     if not renderables:
         return
     console = data_console()
     # At the end of a capture rich writes an empty text, which fails where the disk is full.
     with _failures_raised(sys.stdout), console.capture() as rendered:
-        console.print(*renderables, sep="\n")
+        console.print(*renderables, sep="\n", soft_wrap=soft_wrap)
     text = rendered.get()
     if not console.is_terminal:
         # Tables fill their last column with blanks, which are in the way in a file.

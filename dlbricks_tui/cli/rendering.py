@@ -28,9 +28,11 @@ def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:
     console = data_console()
     width = min(console.width, widest or console.width)
     is_ascii = console.options.ascii_only
-    show(*(_text(spans, is_ascii=is_ascii) for spans in laid_out(parts, width, ASCII if is_ascii else TEXT)))
+    lines = laid_out(parts, width, ASCII if is_ascii else TEXT)
+    # A command may be longer than a line, and is copied whole.
+    show(*(_text(spans, is_ascii=is_ascii) for spans in lines), soft_wrap=True)
 
 
 def _text(spans: Line, *, is_ascii: bool) -> Text:
     texts = ((text.translate(_IN_ASCII) if is_ascii else text, _STYLES.get(style, "")) for text, style in spans)
-    return Text.assemble(*texts, no_wrap=True)
+    return Text.assemble(*texts)

@@ -103,10 +103,11 @@ def show_load_test(store: ResultsDatabase, test: LoadTest, as_json: bool) -> Non
         return
     # Loaded here: other results need no scenarios, and JSON no rich.
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.wording.scenarios import load_test_details
+    from dlbricks_tui.documents.scenario import load_test_parts
+    from dlbricks_tui.wording.scenarios import histogram_below
 
-    details = load_test_details(test, min(_HISTOGRAM_WIDTH, data_console().width))
-    write_lines(map(printable, details))
+    show_parts(load_test_parts(test))
+    write_lines(histogram_below(test, min(_HISTOGRAM_WIDTH, data_console().width)))
     if origin is not None:
         show_parts([BLANK_LINE, *origin_parts(origin, test.model)])
 

@@ -21,7 +21,7 @@ from dlbricks_tui.cli.options import (
     values_given,
     values_of,
 )
-from dlbricks_tui.cli.output import narrate, narrate_once, write, write_json, write_lines
+from dlbricks_tui.cli.output import narrate, narrate_once, write, write_json
 from dlbricks_tui.cli.parser import (
     MOST_SECONDS,
     FromConfig,
@@ -320,7 +320,7 @@ def _show(found: Sequence[EstimatedModel], request: RunRequest) -> None:
 
 
 def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None:
-    from dlbricks_tui.cli.estimate_output import variants_lines
+    from dlbricks_tui.cli.estimate_output import write_variants
     from dlbricks_tui.estimate.curve import Point
 
     runtimes = {part.runtime.identity: part.runtime for part in request.parts}
@@ -330,4 +330,4 @@ def _show_variants(found: Sequence[EstimatedModel], request: RunRequest) -> None
         point = Point(runtime.name, runtime.settings.threads, one)
         points.setdefault(decomposition.graph.name, []).append(point)
     for name, held in points.items():
-        write_lines([name, "", *variants_lines(held), ""])
+        write_variants(held, [name])

@@ -40,22 +40,11 @@ from dlbricks_tui.cli.parser import (
 from dlbricks_tui.cli.signals import signals_interrupt
 from dlbricks_tui.cli.store import open_estimator
 from dlbricks_tui.errors import UserError
-from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.runtime.variant import remarks_on, stated_precision
-from dlbricks_tui.scenarios.outcome import best_of, is_positive, measured_load, percentile_ms
+from dlbricks_tui.scenarios.outcome import is_positive
 from dlbricks_tui.scenarios.scenario import Kind
-from dlbricks_tui.wording.load_sentences import load_answer
-from dlbricks_tui.wording.numbers import counted
-from dlbricks_tui.wording.scenarios import (
-    execution_line,
-    histogram_below,
-    load_test_lines,
-    outcome_lines,
-    prediction_line,
-    scenario_line,
-    verdict_lines,
-)
+from dlbricks_tui.wording.scenarios import histogram_below
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, MeasuredTest
@@ -63,8 +52,6 @@ if TYPE_CHECKING:
 
 _WIDEST = 100
 _PICTURE_LINES = 14
-# Stored tests in a table.
-_MOST_STORED = 20
 
 
 def register(parser: Parser) -> None:
@@ -227,42 +214,21 @@ def _measured(args: argparse.Namespace, answer: ScenarioAnswer) -> MeasuredTest 
 
 
 def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolder, *, predicts: bool) -> None:
+    # Loaded here: the JSON document needs no tables.
+    from dlbricks_tui.cli.rendering import show_parts
+    from dlbricks_tui.documents.scenario import scenario_parts, stored_parts
+
     test = measured.test if measured is not None else answer.best_test or next(iter(answer.load_tests), None)
     prediction = answer.prediction if predicts else None
-    lines = [
-        answer.source.name,
-        *load_answer(answer.scenario, None if test is None else best_of([test]), prediction),
-        execution_line(answer.system, answer.execution),
-        scenario_line(answer.scenario),
-    ]
-    if prediction is not None or test is not None:
-        load = None if test is None else measured_load(test)
-        lines += ["", *outcome_lines(answer.scenario, prediction, load, test), ""]
+    logs = None if test is None else data.scenarios / test.uuid
+    told = str(logs) if logs is not None and logs.is_dir() else ""
+    show_parts(scenario_parts(answer, prediction, test, is_new=measured is not None, logs=told))
     if prediction is not None:
-        lines.append(prediction_line(answer.scenario, prediction))
+        write_lines(_curve(answer, measured))
     if test is not None:
-        if measured is None:
-            lines.append(f"measured before, {test.when[:16].replace('T', ' ')} UTC:")
-        lines += verdict_lines(test)
-        if (logs := data.scenarios / test.uuid).is_dir():
-            lines.append(f"the logs of LoadGen are in {logs}")
-    if prediction is not None:
-        lines += _curve(answer, measured)
-    if test is not None:
-        lines += histogram_below(test, min(_WIDEST, data_console().width))
+        write_lines(histogram_below(test, data_console().width))
     if measured is None:
-        lines += _stored_lines(answer)
-    write_lines(map(printable, lines))
-
-
-def _stored_lines(answer: ScenarioAnswer) -> list[str]:
-    """Return a table of the stored tests, if there are others than the one that is shown."""
-    stored = answer.stored_tests
-    if len(stored) < 2 and not answer.load_tests_at_rates:
-        return []
-    told = f"{counted(len(stored), 'stored test')} of this scenario"
-    more = f", the newest {_MOST_STORED}" if len(stored) > _MOST_STORED else ""
-    return ["", f"{told}{more}:", *load_test_lines(stored[:_MOST_STORED])]
+        show_parts(stored_parts(answer))
 
 
 def _curve(answer: ScenarioAnswer, measured: MeasuredTest | None) -> list[str]:
@@ -272,12 +238,8 @@ def _curve(answer: ScenarioAnswer, measured: MeasuredTest | None) -> list[str]:
         return []
     # Loaded here: other kinds have no picture.
     from dlbricks_tui.cli.drawing import plot_lines
-    from dlbricks_tui.documents.load_curve import LoadCurve, MeasuredRate, load_plot
+    from dlbricks_tui.documents.load_curve import LoadCurve, load_plot
 
-    if measured is not None:
-        tests = [MeasuredRate(it.rate, it.percentile_ms, it.passed) for it in measured.tests if it.rate is not None]
-    else:
-        stored = answer.stored_tests
-        tests = [MeasuredRate(it.rate, percentile_ms(it), it.valid) for it in stored if it.rate is not None]
-    curve = LoadCurve.of(answer, [(it.rate, it.latency_ms.value) for it in points], tests)
+    predicted = [(it.rate, it.latency_ms.value) for it in points]
+    curve = LoadCurve.of(answer, predicted, None if measured is None else measured.tests)
     return ["", *plot_lines(data_console(), _WIDEST, _PICTURE_LINES, load_plot(curve, answer.scenario))]

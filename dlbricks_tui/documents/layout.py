@@ -158,15 +158,22 @@ class TableLayout:
     """
 
     def __init__(self, table: Table[Any], width: int, look: Look = PANEL) -> None:
-        self._table, self._look = table, look
+        self._table, self._look, self._width = table, look, width
+        self._missing = [table.missing(row) for row in table.rows]
         self._cells: list[Sequence[str]] = [
-            () if it.kind is Kind.BAR else tuple(str(it.cell(row)) for row in table.rows) for it in table.columns
+            tuple(
+                "" if missing and not it.is_key else str(it.cell(row))
+                for row, missing in zip(table.rows, self._missing, strict=True)
+            )
+            if it.kind is not Kind.BAR
+            else ()
+            for it in table.columns
         ]
         needed, left_out = self._needed(), list[int]()
         self._widths = self._fitted(needed, width)
-        names = [at for at, it in enumerate(table.columns) if it.kind is Kind.NAME and not it.is_optional]
         optional = [at for at, it in enumerate(table.columns) if it.is_optional]
-        while optional and any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names):
+        optional.sort(key=lambda at: table.columns[at].goes_last)
+        while optional and self._is_narrow(needed):
             left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
         self._cells = [self._names(at, cells) for at, cells in enumerate(self._widths)]
@@ -182,19 +189,35 @@ class TableLayout:
         )
 
     def row(self, index: int, words: Sequence[str] = ()) -> Line:
-        """Return a row in one line, with these words highlighted in its names."""
-        return self._line(index, self._texts(index), words)
+        """Return a row in one line, with these words highlighted in its names; it may be too long without figures."""
+        cells = self._line(index, self._texts(index), words)
+        return (*cells, *(Span(text) for text in self._told(index)))
 
     def lines(self, index: int) -> Iterator[Line]:
-        """Yield the lines of a row, more than one where a sentence wraps."""
+        """Yield the lines of a row, more than one where a sentence wraps, or where its figures are missing."""
+        if self._missing[index] is not None:
+            cells, (reason, command) = self._line(index, self._texts(index)), self._told(index)
+            if width_of((*cells, Span(reason), Span(command))) <= self._width:
+                yield (*cells, Span(reason), Span(command))
+                return
+            yield (*cells, Span(reason))
+            if command:
+                # A command of its own line can be copied.
+                yield (Span(_GAP), Span(command))
+            return
         columns = zip(self._table.columns, self._texts(index), self._widths, strict=True)
-        cells = [
+        texts = [
             ["".join(span.text for span in each) for each in wrapped(line(text), width)]
             if it.kind is Kind.SENTENCE
             else [text]
             for it, text, width in columns
         ]
-        return (self._line(index, texts) for texts in zip_longest(*cells, fillvalue=""))
+        yield from (self._line(index, each) for each in zip_longest(*texts, fillvalue=""))
+
+    def _told(self, index: int) -> tuple[str, ...]:
+        """Return why a row has no figures, and the command that measures them; nothing if it has them."""
+        missing = self._missing[index]
+        return () if missing is None else (f"{_GAP}{missing[0]}", missing[1])
 
     def _texts(self, index: int) -> list[str]:
         return [self._text(at, index) for at in range(len(self._widths))]
@@ -208,12 +231,21 @@ class TableLayout:
 
     def _line(self, index: int, texts: Iterable[str], words: Sequence[str] = ()) -> Line:
         row, cells = self._table.rows[index], zip(self._table.columns, texts, self._widths, strict=True)
-        return _joined(_cell(it, row, text, width, words) for it, text, width in cells if width)
+        has_figures = self._missing[index] is None
+        shown = ((it, text, width) for it, text, width in cells if width and (has_figures or it.is_key))
+        return _joined(_cell(it, row, text, width, words) for it, text, width in shown)
 
     def _names(self, at: int, width: int) -> Sequence[str]:
         """Return the cells of a column; those of names may be fitted into the width together."""
         fit = self._table.columns[at].fit
         return self._cells[at] if fit is None or not width else fit(self._cells[at], width)
+
+    def _is_narrow(self, needed: Sequence[int]) -> bool:
+        """Return whether a name has too little room, or the whole table."""
+        names = [at for at in _shortenable(self._table.columns) if not self._table.columns[at].is_optional]
+        kept = [width for width in self._widths if width]
+        whole = sum(kept) + len(_GAP) * (len(kept) - 1)
+        return whole > self._width or any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names)
 
     def _needed(self) -> list[int]:
         """Return the width of the longest cell in each column; a bar needs none."""
@@ -232,11 +264,14 @@ class TableLayout:
             room = min(_MOST_BAR, left - len(_GAP)) if self._table.rows else 0
             found[at] = room if room >= _LEAST_BAR else 0
             left -= room + len(_GAP) if found[at] else 0
-        names, sentences = (
-            [at for at, it in enumerate(columns) if it.kind is kind] for kind in (Kind.NAME, Kind.SENTENCE)
-        )
+        names, sentences = _shortenable(columns), [at for at, it in enumerate(columns) if it.kind is Kind.SENTENCE]
         last = [at for at in names[:1] if columns[at].shortened is None]
         return _narrowed(found, names, sentences, left, last)
+
+
+def _shortenable(columns: Sequence[Column[Any]]) -> list[int]:
+    """Return the places of the columns whose names may be shortened."""
+    return [at for at, it in enumerate(columns) if it.kind is Kind.NAME and not it.is_key]
 
 
 def _cell(it: Column[Any], row: Any, text: str, width: int, words: Sequence[str]) -> Line:

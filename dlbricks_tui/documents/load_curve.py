@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.pictures import Axis, Level, Plot, Series
+from dlbricks_tui.scenarios.outcome import percentile_ms
 from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds
 from dlbricks_tui.wording.scenarios import in_us, percentile_name, rate_in_words
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
+    from dlbricks_tui.scenarios.messages import LoadTestDone
     from dlbricks_tui.scenarios.scenario import Scenario
 
 # Requests per second with the latency of a percentile.
@@ -50,19 +52,26 @@ class LoadCurve:
         cls,
         answer: ScenarioAnswer,
         predicted: Sequence[LoadPoint],
-        tests: Sequence[MeasuredRate],
+        ended: Sequence[LoadTestDone] | None = None,
         running: LoadPoint | None = None,
     ) -> LoadCurve:
-        """Return the predicted points and the tests with the bound and the highest rate of an answer."""
-        scenario, found = answer.scenario, answer.prediction
-        found = found if found is not None and found.valid and scenario.rate is None else None
-        there = None if found is None else found.at(scenario.percentile)
+        """Return the predicted points, the bound and the highest rate of an answer, and tests.
+
+        These are the tests of a measurement that have ended; without one the stored ones.
+        """
+        if ended is None:
+            found = [(it.rate, percentile_ms(it), it.valid) for it in answer.stored_tests]
+        else:
+            found = [(it.rate, it.percentile_ms, it.passed) for it in ended]
+        scenario, expected = answer.scenario, answer.prediction
+        expected = expected if expected is not None and expected.valid and scenario.rate is None else None
+        there = None if expected is None else expected.at(scenario.percentile)
         return cls(
             predicted=predicted,
             bound_ms=scenario.bound_ms,
-            highest=None if found is None else found.per_second.value,
+            highest=None if expected is None else expected.per_second.value,
             highest_ms=None if there is None else there.value,
-            tests=tests,
+            tests=[MeasuredRate(rate, latency_ms, passed) for rate, latency_ms, passed in found if rate is not None],
             running=running,
         )
 

@@ -102,12 +102,20 @@ class Column(Generic[Row]):
     style: str | Callable[[Row], str] = "text"
     # True if it is left out where names have too little room; the first such column goes first.
     is_optional: bool = False
+    # True if the other optional columns go before it.
+    goes_last: bool = False
     # True if the title is a name, which stays as it is where others are capitals.
     is_named: bool = False
     # Returns a cell in fewer characters; without it the beginning is kept, and the first names are shortened last.
     shortened: Callable[[str, int], str] | None = None
     # Fits all names into a width; by default each loses its end.
     fit: Callable[[Sequence[str], int], Sequence[str]] | None = None
+    # True if it tells rows apart: it is never shortened, and rows without figures have it too.
+    is_key: bool = False
+
+
+# What stands in place of the figures of a row: a reason, and a command, of which one may be empty.
+Missing = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,8 @@ class Table(Generic[Row]):
     details: Callable[[Row], Iterable[Part]] | None = None
     # Returns the beginning of the first cell in a tree: the lines that lead from a row to those inside of it.
     guides: Callable[[Row], str] | None = None
+    # Returns why a row has no figures, and the command that measures them.
+    missing: Callable[[Row], Missing | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

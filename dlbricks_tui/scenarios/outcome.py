@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from dlbricks_tui.store.packed_latencies import unpack_latencies
 from dlbricks_tui.store.records import LoadTest
@@ -56,6 +57,8 @@ class MeasuredLoad:
     batch_size: int
 
 
+# The latencies of a test are packed, and lists draw it again and again.
+@lru_cache(maxsize=8)
 def measured_load(test: LoadTest) -> MeasuredLoad:
     """Return the outcome of a stored load test."""
     ordered = sorted(latencies_ms(test))
@@ -77,6 +80,7 @@ def latencies_ms(test: LoadTest) -> list[float]:
     return [latency_ns / _NS_PER_MS for latency_ns in unpack_latencies(test.latencies)]
 
 
+@lru_cache(maxsize=256)
 def percentile_ms(test: LoadTest) -> float:
     """Return the latency of the percentile that a load test is about."""
     return percentile_of(sorted(latencies_ms(test)), test.percentile)

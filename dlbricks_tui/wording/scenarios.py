@@ -1,7 +1,4 @@
-"""Scenarios in words: their outcomes as tables, histograms of latencies, and the progress of a load test."""
-
-from collections.abc import Sequence
-from typing import NamedTuple
+"""Scenarios in words: what is asked, latencies and rates, and the progress of a load test."""
 
 from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.scenarios.messages import (
@@ -12,21 +9,11 @@ from dlbricks_tui.scenarios.messages import (
     LoadTestStarted,
     LoadWaits,
 )
-from dlbricks_tui.scenarios.outcome import (
-    PERCENTILES,
-    MeasuredLoad,
-    PredictedLoad,
-    Range,
-    latencies_ms,
-    measured_load,
-    meets_bound,
-    percentile_ms,
-)
-from dlbricks_tui.scenarios.scenario import CONFIDENCE, SAMPLES_PER_QUERY, Kind, Scenario, fewest_queries
+from dlbricks_tui.scenarios.outcome import latencies_ms
+from dlbricks_tui.scenarios.scenario import SAMPLES_PER_QUERY, Kind, Scenario
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.histogram import histogram_lines
-from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, milliseconds, percent, signed_percent
-from dlbricks_tui.wording.tables import Column, justified, or_dash
+from dlbricks_tui.wording.numbers import counted, duration, milliseconds, percent
 
 _WIDEST_HISTOGRAM = 100
 _KINDS = {
@@ -100,110 +87,6 @@ def scenario_of(test: LoadTest) -> Scenario:
     )
 
 
-class _Row(NamedTuple):
-    """A figure of an outcome, with a function that writes it."""
-
-    name: str
-    predicted: Range | None
-    measured: float | None
-    is_latency: bool = True
-
-    def written(self, value: float) -> str:
-        return in_us(value) if self.is_latency else rate_in_words(value)
-
-
-def outcome_lines(
-    scenario: Scenario, predicted: PredictedLoad | None, measured: MeasuredLoad | None, test: LoadTest | None = None
-) -> list[str]:
-    """Return percentiles and throughput as a table: predicted, measured, or both with their difference."""
-    columns: list[Column[_Row]] = [Column("", lambda it: it.name, holds_names=True)]
-    if predicted is not None:
-        columns += [Column("PREDICTED", _predicted), Column("95 %", _interval)]
-    if measured is not None:
-        columns.append(Column("MEASURED", lambda it: or_dash(it.written, it.measured)))
-    if predicted is not None and measured is not None:
-        columns.append(Column("DIFFERENCE", _difference))
-    rows = _rows(scenario, predicted, measured, test)
-    cells = [[it.title for it in columns], *([it.cell(row) for it in columns] for row in rows)]
-    return [line.rstrip() for line in justified(columns, cells)]
-
-
-def _rows(
-    scenario: Scenario, predicted: PredictedLoad | None, measured: MeasuredLoad | None, test: LoadTest | None
-) -> list[_Row]:
-    def row(name: str, field: str, is_latency: bool = True) -> _Row:
-        found = None if measured is None else getattr(measured, field)
-        return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
-
-    throughput = "samples/s" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "requests/s"
-    if scenario.seeks_rate:
-        throughput = "highest rate"
-    latencies = {
-        each: row(percentile_name(each), f"{percentile_name(each).replace('.', '')}_ms") for each in PERCENTILES
-    }
-    if test is not None:
-        own = _Row(percentile_name(scenario.percentile), None, percentile_ms(test))
-        latencies.setdefault(scenario.percentile, own)
-    return [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
-
-
-def _predicted(row: _Row) -> str:
-    return "-" if row.predicted is None else f"{PREDICTED}{row.written(row.predicted.value)}"
-
-
-def _interval(row: _Row) -> str:
-    if row.predicted is None:
-        return "-"
-    unit = " ms" if row.is_latency else "/s"
-    low, high = (row.written(it).removesuffix(unit) for it in (row.predicted.low, row.predicted.high))
-    return f"{low} to {high}"
-
-
-def _difference(row: _Row) -> str:
-    if row.predicted is None or not row.measured:
-        return "-"
-    return signed_percent(row.predicted.value / row.measured - 1)
-
-
-def prediction_line(scenario: Scenario, predicted: PredictedLoad) -> str:
-    """Return the verdict of a prediction, and the number of simulated queries."""
-    queries = f"{counted(predicted.queries, 'simulated request')}, batch {predicted.batch_size}"
-    if scenario.bound_ms is None:
-        return f"predicted from {queries}"
-    verdict = "is met" if predicted.valid else "is not met"
-    return f"predicted: the bound {verdict}; from {queries}"
-
-
-def verdict_lines(test: LoadTest) -> list[str]:
-    """Return LoadGen's verdict with its reasons, whether the bound is met, and what the verdict rests on."""
-    lines = [f"LoadGen: {'VALID' if test.valid else 'INVALID'}, {_evidence(test)}"]
-    lines += [f"  {reason}" for reason in test.reasons]
-    if test.bound_ms is not None:
-        verdict, name = "is met" if meets_bound(test) else "is not met", percentile_name(test.percentile)
-        lines.append(f"the bound of {test.bound_ms:g} ms {verdict}: {name} is {in_us(percentile_ms(test))}")
-    if test.rate is not None:
-        lines.append(f"{rate_in_words(test.rate)} were sent, {rate_in_words(test.per_second)} answered")
-    instances = f" on {counted(test.instances, 'instance')}" if test.instances > 1 else ""
-    batch = f"batch {test.batch_size}{instances}"
-    lines.append(f"{batch}; passing a request to the worker and back costs {in_us(test.passing_ms)}")
-    if test.wake_up_ms:
-        lines.append(f"after a pause a request takes {in_us(test.wake_up_ms)} longer")
-    return lines
-
-
-def _evidence(test: LoadTest) -> str:
-    """Return the number of requests and the confidence of the verdict."""
-    what = "sample" if test.kind == Kind.OFFLINE.value else "request"
-    told = f"{counted(test.queries, what)} in {duration(test.seconds)}"
-    # An offline test has no percentile, and a negative verdict has its reasons.
-    if test.kind == Kind.OFFLINE.value or not test.valid:
-        return told
-    needed, name = fewest_queries(test.percentile), percentile_name(test.percentile)
-    if test.queries < needed:
-        return f"{told}, too few for {percent(CONFIDENCE)} confidence in {name}, which needs {needed:,}"
-    return f"{told}, enough for {percent(CONFIDENCE)} confidence in {name}"
-
-
 def histogram_below(test: LoadTest, width: int) -> list[str]:
     """Return a blank line, and latencies as a histogram with the bound as a line; nothing for offline tests.
 
@@ -212,44 +95,6 @@ def histogram_below(test: LoadTest, width: int) -> list[str]:
     if test.kind == Kind.OFFLINE.value:
         return []
     return ["", *histogram_lines(latencies_ms(test), min(width, _WIDEST_HISTOGRAM), bound_ms=test.bound_ms)]
-
-
-def load_test_details(test: LoadTest, width: int) -> list[str]:
-    """Return everything about a stored load test: where it ran, its scenario, percentiles, verdict and histogram."""
-    scenario = scenario_of(test)
-    return [
-        test.name,
-        f"{test.runtime}, {test.level.value}, on {test.system}, {test.when[:16].replace('T', ' ')} UTC",
-        scenario_line(scenario),
-        "",
-        *outcome_lines(scenario, None, measured_load(test), test),
-        "",
-        *verdict_lines(test),
-        *histogram_below(test, width),
-    ]
-
-
-def load_test_lines(tests: Sequence[LoadTest]) -> list[str]:
-    """Return stored load tests of one scenario as a table with a line for each."""
-    latency = f"{percentile_name(tests[0].percentile)} (ms)"
-    columns: list[Column[LoadTest]] = [
-        Column("WHEN (UTC)", lambda it: it.when[:16].replace("T", " "), holds_names=True),
-        Column("TEST", _role, holds_names=True),
-        Column("PER SECOND", lambda it: milliseconds(it.found_per_second)),
-        Column(latency, lambda it: in_us(percentile_ms(it)).removesuffix(" ms")),
-        Column("REQUESTS", lambda it: f"{it.queries:,}"),
-        Column("VERDICT", lambda it: "VALID" if it.valid else "INVALID", holds_names=True),
-        Column("ID", lambda it: it.uuid[:8], holds_names=True),
-    ]
-    cells = [[it.title for it in columns], *([it.cell(test) for it in columns] for test in tests)]
-    return [line.rstrip() for line in justified(columns, cells)]
-
-
-def _role(test: LoadTest) -> str:
-    """Return what a test has decided: about the highest rate, a given rate or a batch size."""
-    if test.sought:
-        return "highest"
-    return f"batch {test.batch_size}" if test.rate is None else "at rate"
 
 
 def message_line(message: LoadMessage, scenario: Scenario) -> str:

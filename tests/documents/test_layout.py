@@ -109,6 +109,32 @@ def test_names_in_a_line_are_as_many_as_fit() -> None:
     assert texts(16, Names(["stage1/block2/convolution"])) == ["…ck2/convolution"]
 
 
+def test_optional_columns_go_in_their_order_also_where_there_are_no_names() -> None:
+    columns: tuple[Column[str], ...] = (
+        Column("batch", str, is_key=True),
+        Column("estimate", lambda _: "9 ms", is_optional=True, goes_last=True),
+        Column("95 %", lambda _: "-", is_optional=True),
+    )
+    table = Table(columns, ["1"])
+    assert [texts(width, table)[0] for width in (21, 20, 14)] == ["batch  estimate  95 %", "batch  estimate", "batch"]
+
+
+def test_a_row_without_figures_says_why_and_which_command_measures_them() -> None:
+    columns: tuple[Column[str], ...] = (
+        Column("runtime", str, Kind.NAME, is_key=True),
+        Column("latency", lambda it: {"mxnet": "9 ms"}[it]),
+    )
+    missing = {"openvino": ("not measured: ", "dlbricks run net"), "onnx": ("it cannot be", "")}
+    table = Table(columns, ["mxnet", *missing], missing=missing.get)
+    assert texts(42, table) == [
+        "runtime   latency",
+        "mxnet        9 ms",
+        "openvino  not measured: dlbricks run net",
+        "onnx      it cannot be",
+    ]
+    assert texts(20, table)[2:] == ["openvino  not measured:", "  dlbricks run net", "onnx      it cannot be"]
+
+
 def test_a_table_without_rows_has_its_titles() -> None:
     assert texts(60, Table(TABLE.columns, ())) == ["layer  name  share"]
     assert texts(60, Table(TABLE.columns, ()), look=TEXT) == ["LAYER  NAME  SHARE"]

@@ -42,6 +42,7 @@ from dlbricks_tui.tui.workbench.details import DetailsPanel
 from dlbricks_tui.tui.workbench.estimate import EstimatePanel
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
+from tests.documents.test_ranking import MIXED
 from tests.fleet.sample_fleet import sample_fleet
 from tests.runs.live_runs import in_the_middle, put_run
 from tests.tui.application import LIBRARY, NARROW, app_on, press, running, screen_text, showing
@@ -55,7 +56,6 @@ from tests.tui.test_scenario_screen import scenario_screen, store_load_test
 from tests.tui.test_trace_screen import timeline, trace_screen
 from tests.tui.test_variants_screen import MEASURED, screen
 from tests.tui.traces import ID, store_trace
-from tests.wording.test_ranking import MIXED
 
 Table = tuple[tuple[str, ...], list[list[str]]]
 
@@ -215,12 +215,12 @@ async def test_copies_of_a_run_have_all_bricks_estimates_and_notes(measured: Dat
 async def test_a_copy_of_the_variants_has_a_column_for_everything_that_varies(new: DataFolder) -> None:
     async with showing(new, lambda _: screen(), NARROW) as pilot:
         curve = table(pilot, VariantsPanel)
-        assert curve[0] == ("BATCH", "ESTIMATE", "95 %", "MEASURED", "PER SECOND", "MISSING")
-        assert column_of(curve, "BATCH") == [str(it.batch_size) for it in MEASURED.points]
-        assert [bool(missing) for missing in column_of(curve, "MISSING")].count(True) == 1
+        assert curve[0] == ("batch", "estimate", "95 %", "measured", "per second", "missing")
+        assert column_of(curve, "batch") == [str(it.batch_size) for it in MEASURED.points]
+        assert [bool(missing) for missing in column_of(curve, "missing")].count(True) == 1
     async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION), NARROW) as pilot:
         ranking = table(pilot, VariantsPanel)
-        assert ranking[0][:2] == ("RUNTIME", "BATCH") and len(ranking[1]) == len(MIXED.combinations)
+        assert ranking[0][:2] == ("runtime", "batch") and len(ranking[1]) == len(MIXED.combinations)
 
 
 async def test_a_copy_of_the_load_tests_has_all_of_them(new: DataFolder) -> None:
@@ -229,7 +229,8 @@ async def test_a_copy_of_the_load_tests_has_all_of_them(new: DataFolder) -> None
         store_load_test(new, uuid=f"{number:032x}")
     async with scenario_screen(new, NARROW) as pilot:
         tests = table(pilot, LoadTestsPanel)
-        assert tests[0] == ("scenario", "per second", "ms", "verdict") and len(tests[1]) == 30
+        assert tests[0] == ("when", "scenario", "per second", "ms", "requests", "verdict", "id")
+        assert len(tests[1]) == 30
         assert set(column_of(tests, "verdict")) == {"VALID"}
 
 

@@ -176,7 +176,7 @@ async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown
         process.end()
         await shows(pilot, "LoadGen: VALID, 700 requests")
         shown = screen_text(pilot)
-        for words in ("PREDICTED", "MEASURED", "DIFFERENCE", "! the clock jumped by 2 s", "1 Load", "Load tests 1"):
+        for words in ("predicted  ", "measured  ", "difference", "! the clock jumped by 2 s", "1 Load", "Load tests 1"):
             assert words in shown
         assert "in progress" not in shown
         # The tests of the search stay on the curve.
@@ -199,7 +199,7 @@ async def test_the_prediction_of_before_the_measurement_stands_beside_its_result
         test = store_load_test(timed, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False)
         process.write(LoadDone(uuid=test.uuid))
         process.end()
-        await shows(pilot, "DIFFERENCE")
+        await shows(pilot, "difference")
         assert screen._view is not None
         assert screen._view.answer.prediction is not before
         assert screen._prediction_of(test) is before

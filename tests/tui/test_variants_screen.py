@@ -20,13 +20,13 @@ from dlbricks_tui.tui.run.start import _SettingRows
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import By, Readers, VariantsScreen
 from dlbricks_tui.tui.workbench.work import VariantCurve, read_batch_curve, read_thread_curve
+from tests.documents.test_ranking import MIXED
 from tests.estimate.stored import brick_records, model_record
 from tests.estimate.test_curve import point
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing
 from tests.tui.snapshots import check_all, check_layout
-from tests.wording.test_ranking import MIXED
 
 MEASURED = VariantCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
 REFUSED = MEASURED._replace(refusal="its file fixes the batch")
@@ -58,7 +58,7 @@ async def test_a_narrow_terminal_shows_both_curves_and_a_reason_for_what_is_miss
             "Per second by batch size",
             "x measured",
             "its file fixes the batch",
-            "BATCH",
+            "batch  estimate",
         ):
             assert words in shown
         check_layout(pilot.app)
@@ -91,7 +91,7 @@ async def test_a_key_goes_through_batch_sizes_threads_and_all_combinations(new: 
     async with showing(new, lambda _: screen(ranking=MIXED), WIDE) as pilot:
         await press(pilot, "x")
         shown = screen_text(pilot)
-        assert "Variants: threads" in shown and "ms by threads" in shown and "EFFICIENCY" in shown
+        assert "Variants: threads" in shown and "ms by threads" in shown and "efficiency" in shown
         assert "2 threads: 12.50 ms, 80.00 per second, 1.60 times as fast as 1 thread." in shown
         assert "not measured: dlbricks run net" in shown
         await press(pilot, "x")
@@ -111,7 +111,7 @@ async def test_where_nothing_of_a_curve_was_measured_the_combinations_that_were_
     async with showing(new, lambda _: screen(predicted, MIXED), WIDE) as pilot:
         shown = screen_text(pilot)
         # Each runtime is a series, whose mark the table repeats.
-        assert "A onnxruntime" in shown and "B openvino" in shown and "MARK  RUNTIME" in shown
+        assert "A onnxruntime" in shown and "B openvino" in shown and "mark  runtime" in shown
         assert "Least latency: batch 1, onnxruntime, 10.00 ms" in shown
 
 
@@ -162,7 +162,7 @@ async def test_keys_open_the_variants_of_the_open_model(measured: DataFolder) ->
         assert not isinstance(pilot.app.screen, VariantsScreen)
         await press(pilot, "v")
         shown = screen_text(pilot)
-        assert "Variants: side by side" in shown and "AGAINST BEST" not in shown
+        assert "Variants: side by side" in shown and "against best" not in shown
         assert "2 threads, batch 1, f32, written layers" in shown
         (row,) = [line for line in shown.splitlines() if "mxnet    " in line]
         assert row.count("ms") == 2 and "68.70" in row

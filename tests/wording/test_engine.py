@@ -1,10 +1,11 @@
 from dataclasses import replace
 
+from dlbricks_tui.documents.parts import Sentence
+from dlbricks_tui.documents.variants import variant_remarks
 from dlbricks_tui.estimate.knowledge import Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.runtime.runtime import Runtime
-from dlbricks_tui.wording.curves import curve_table
 from dlbricks_tui.wording.engine import engine_remarks
 from tests.analysis.executions import RUNTIME, executed
 from tests.bricks.graphs import chain
@@ -24,7 +25,7 @@ def timed(
 def test_one_line_says_with_which_engine_end_to_end_latencies_on_several_threads_hold() -> None:
     assert engine_remarks([timed(), timed(threads=4), timed(threads=1)]) == [REMARK]
     assert len(REMARK) <= 80
-    assert REMARK in curve_table([replace(point(1, 10.0), found=timed())], 80)
+    assert Sentence(REMARK) in variant_remarks([replace(point(1, 10.0), found=timed())])
 
 
 def test_other_latencies_need_no_remark_on_the_engine() -> None:

@@ -3,34 +3,11 @@ from dataclasses import replace
 import pytest
 
 from dlbricks_tui.scenarios.messages import LoadReady, LoadTestsKept, LoadTestStarted
-from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range, measured_load
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
-from dlbricks_tui.store.packed_latencies import pack_latencies
-from dlbricks_tui.wording.scenarios import (
-    histogram_below,
-    in_us,
-    load_test_lines,
-    message_line,
-    outcome_lines,
-    prediction_line,
-    progress_line,
-    scenario_line,
-    verdict_lines,
-)
+from dlbricks_tui.wording.scenarios import histogram_below, in_us, message_line, progress_line, scenario_line
 from tests.store.samples import load_test
 
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
-P99 = Range(12.5, 12.0, 13.0)
-PREDICTED = PredictedLoad(
-    p50_ms=Range(10.0, 9.9, 10.1),
-    p90_ms=Range(11.0, 10.9, 11.1),
-    p99_ms=P99,
-    p999_ms=Range(1234.567, 1000.0, 2000.0),
-    per_second=Range(44.0, 40.0, 48.0),
-    valid=True,
-    queries=132_400,
-    batch_size=1,
-)
 
 
 @pytest.mark.parametrize(
@@ -62,74 +39,9 @@ def test_latencies_are_written_to_the_microsecond() -> None:
     assert [in_us(it) for it in (0.0004, 12.3456, 1234.5678)] == ["0.000 ms", "12.346 ms", "1,234.568 ms"]
 
 
-def test_predicted_and_measured_figures_stand_beside_one_another() -> None:
-    measured = measured_load(load_test())
-    assert outcome_lines(SERVER, PREDICTED, measured)[:5] == [
-        "                  PREDICTED                    95 %   MEASURED  DIFFERENCE",
-        "highest rate       ~44.00/s          40.00 to 48.00    40.00/s     +10.0 %",
-        "p50              ~10.000 ms         9.900 to 10.100  10.000 ms      +0.0 %",
-        "p90              ~11.000 ms        10.900 to 11.100  11.601 ms      -5.2 %",
-        "p99              ~12.500 ms        12.000 to 13.000  12.000 ms      +4.2 %",
-    ]
-
-
-def test_a_percentile_of_its_own_has_a_row() -> None:
-    test = load_test(percentile=95.0)
-    lines = outcome_lines(replace(SERVER, percentile=95.0), None, measured_load(test), test)
-    assert [line.split()[0] for line in lines[2:]] == ["p50", "p90", "p95", "p99", "p99.9"]
-    assert lines[4] == "p95           11.801 ms"
-
-
-def test_streams_count_samples() -> None:
-    multi = Scenario(kind=Kind.MULTI, percentile=99.0)
-    measured = MeasuredLoad(
-        p50_ms=1.0, p90_ms=1.0, p99_ms=1.0, p999_ms=1.0, per_second=80.0, valid=True, queries=662, batch_size=1
-    )
-    assert outcome_lines(multi, None, measured)[1] == "samples/s   80.00/s"
-
-
-def test_a_prediction_says_whether_the_bound_is_met() -> None:
-    assert prediction_line(SERVER, PREDICTED).startswith("predicted: the bound is met; from 132,400 simulated requests")
-    assert "is not met" in prediction_line(SERVER, replace(PREDICTED, valid=False))
-    assert prediction_line(replace(SERVER, bound_ms=None, rate=1.0), PREDICTED).startswith("predicted from")
-
-
-def test_a_verdict_has_its_confidence_the_bound_and_the_cost_of_passing() -> None:
-    assert verdict_lines(load_test()) == [
-        "LoadGen: VALID, 700 requests in 18 s, enough for 99 % confidence in p99",
-        "the bound of 20 ms is met: p99 is 12.000 ms",
-        "40.00/s were sent, 39.60/s answered",
-        "batch 1; passing a request to the worker and back costs 0.150 ms",
-    ]
-
-
-def test_too_few_requests_are_said_to_be_too_few() -> None:
-    latencies = pack_latencies([10_000_000] * 100)
-    (verdict, *_) = verdict_lines(load_test(queries=100, latencies=latencies, seconds=2.5))
-    assert verdict.endswith("too few for 99 % confidence in p99, which needs 662")
-
-
-def test_a_negative_verdict_has_its_reasons_and_no_confidence() -> None:
-    lines = verdict_lines(load_test(valid=False, reasons=("early stopping not satisfied",), bound_ms=9.0))
-    assert lines[:3] == [
-        "LoadGen: INVALID, 700 requests in 18 s",
-        "  early stopping not satisfied",
-        "the bound of 9 ms is not met: p99 is 12.000 ms",
-    ]
-
-
 def test_the_histogram_has_the_bound_as_a_line() -> None:
     assert sum("bound" in line for line in histogram_below(load_test(bound_ms=10.0), 80)) == 1
     assert max(map(len, histogram_below(load_test(bound_ms=10.0), 80))) <= 80
-
-
-def test_stored_tests_are_rows_that_tell_what_was_tested() -> None:
-    offline = load_test(kind="offline", rate=None, sought=False, batch_size=4)
-    header, *rows = load_test_lines([load_test(uuid="1d" * 16), load_test(sought=False), offline])
-    assert header.split() == ["WHEN", "(UTC)", "TEST", "PER", "SECOND", "p99", "(ms)", "REQUESTS", "VERDICT", "ID"]
-    assert rows[0].startswith("2026-11-21 08:00  highest ")
-    assert rows[0].endswith("VALID    1d1d1d1d")
-    assert [row[18:26].strip() for row in rows] == ["highest", "at rate", "batch 4"]
 
 
 def test_tests_that_are_kept_are_counted() -> None:

@@ -5,41 +5,30 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.lines import BLANK, Line, Span, fact, line
-from dlbricks_tui.documents.load_curve import FAILED, PASSED
-from dlbricks_tui.scenarios.outcome import latencies_ms, percentile_of
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.lines import BLANK, Line, Span, line
+from dlbricks_tui.documents.load_pictures import histogram_plot, progress_plot
+from dlbricks_tui.documents.parts import Sentence
+from dlbricks_tui.documents.scenario import outcome_table, prediction_sentence, verdict_parts
+from dlbricks_tui.scenarios.outcome import latencies_ms
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.tui.scenario import actions
-from dlbricks_tui.tui.scenario.pictures import histogram_plot, progress_plot
-from dlbricks_tui.tui.scenario.work import measured_of
+from dlbricks_tui.tui.scenario.words import ended_line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.scenarios import (
-    in_us,
-    message_line,
-    outcome_lines,
-    percentile_name,
-    prediction_line,
-    scenario_line,
-    scenario_of,
-    verdict_lines,
-)
+from dlbricks_tui.wording.scenarios import message_line, scenario_line, scenario_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
+    from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.documents.pictures import Plot
-    from dlbricks_tui.scenarios.messages import LoadTestDone
     from dlbricks_tui.scenarios.outcome import PredictedLoad
-    from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.scenario.measuring import Measuring
-    from dlbricks_tui.tui.scenario.progress import Progress
     from dlbricks_tui.tui.scenario.work import ScenarioView
 
 _HOW_TO_MEASURE = Hint("{scenario.measure} measures the scenario with MLPerf LoadGen.", "muted")
-_SO_FAR = (50.0, 90.0, 99.0)
 
 
 class LatenciesPanel(Panel):
@@ -105,61 +94,40 @@ class LatenciesPanel(Panel):
         if self._measuring is not None:
             yield from _measuring_lines(self._measuring)
             return
-        if self._test is not None:
-            yield from _test_lines(self._test, self._view, self._predicted, self._warnings)
-            if self._logs:
-                yield fact("logs", Span(self._logs, "muted"))
-        if self._view is not None:
-            yield from _prediction_lines(self._view.answer, has_test=self._test is not None)
+        test, view = self._test, self._view
+        if test is not None:
+            yield line(Span(scenario_line(scenario_of(test)), "strong"))
+            if view is not None and not view.is_of(test):
+                yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted").line
+            yield from laid_out(self._tested(test), width)
+        if view is not None:
+            yield from self._predicted_lines(view, width)
+
+    def _tested(self, test: LoadTest) -> Iterator[Part]:
+        yield from (Sentence(f"! {warning}", "warn") for warning in self._warnings)
+        verdict, *reasons = verdict_parts(test, self._logs)
+        yield verdict
+        yield outcome_table(scenario_of(test), self._predicted, test)
+        yield from reasons
+
+    def _predicted_lines(self, view: ScenarioView, width: int) -> Iterator[Line]:
+        answer = view.answer
+        if self._test is not None and answer.notes:
+            yield BLANK
+        if self._test is None and answer.prediction is not None:
+            table = outcome_table(answer.scenario, answer.prediction)
+            yield from laid_out([table, prediction_sentence(answer.scenario, answer.prediction)], width)
+            yield BLANK
+        if answer.notes:
+            yield line(Span("Before you believe the prediction", "heading"))
+        yield from (line(Span(f"  {note}")) for note in answer.notes)
 
 
 def _measuring_lines(measuring: Measuring) -> Iterator[Line]:
     progress, scenario = measuring.progress, measuring.scenario
-    yield from _progress_lines(progress, scenario)
-    for test in reversed(progress.ended):
-        yield _ended_line(test, scenario)
-
-
-def _progress_lines(progress: Progress, scenario: Scenario) -> Iterator[Line]:
     if progress.ready is not None and progress.test is None:
         yield line(Span(message_line(progress.ready, scenario), "muted"))
-    found = progress.ordered_ms
-    if found:
-        yield fact("so far", "   ".join(f"{percentile_name(it)} {in_us(percentile_of(found, it))}" for it in _SO_FAR))
-
-
-def _ended_line(test: LoadTestDone, scenario: Scenario) -> Line:
-    sign, style = (PASSED, "good") if test.passed else (FAILED, "bad")
-    return line(Span(f"{sign} ", style), message_line(test, scenario))
-
-
-def _test_lines(
-    test: LoadTest, view: ScenarioView | None, predicted: PredictedLoad | None, warnings: Sequence[str]
-) -> Iterator[Line]:
-    scenario = scenario_of(test)
-    yield line(Span(scenario_line(scenario), "strong"))
-    if view is not None and not view.is_of(test):
-        yield Hint("{load_tests.take} in the load tests predicts this scenario.", "muted").line
-    for warning in warnings:
-        yield line(Span(f"! {warning}", "warn"))
-    verdict, *reasons = verdict_lines(test)
-    yield line(verdict)
-    for text in (*outcome_lines(scenario, predicted, measured_of(test), test), *reasons):
-        yield line(text)
-
-
-def _prediction_lines(answer: ScenarioAnswer, *, has_test: bool) -> Iterator[Line]:
-    if has_test and answer.notes:
-        yield BLANK
-    if not has_test and answer.prediction is not None:
-        for text in outcome_lines(answer.scenario, answer.prediction, None):
-            yield line(text)
-        yield line(prediction_line(answer.scenario, answer.prediction))
-        yield BLANK
-    if answer.notes:
-        yield line(Span("Before you believe the prediction", "heading"))
-    for note in answer.notes:
-        yield line(Span(f"  {note}"))
+    yield from (ended_line(test, scenario) for test in reversed(progress.ended))
 
 
 @lru_cache(maxsize=8)

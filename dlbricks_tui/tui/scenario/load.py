@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, line
-from dlbricks_tui.documents.load_curve import FAILED, PASSED, LoadCurve, MeasuredRate, load_plot
-from dlbricks_tui.scenarios.outcome import percentile_of
+from dlbricks_tui.documents.load_curve import LoadCurve, load_plot
+from dlbricks_tui.documents.load_pictures import percentiles_plot, throughput_rows
+from dlbricks_tui.documents.scenario import outcome_table
+from dlbricks_tui.scenarios.outcome import measured_load, percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.keys.keymap import Hint
-from dlbricks_tui.tui.scenario import work
-from dlbricks_tui.tui.scenario.pictures import percentiles_plot, throughput_rows
+from dlbricks_tui.tui.scenario.words import ended_line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
-from dlbricks_tui.wording.scenarios import message_line, outcome_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ class LoadPanel(Panel):
             curve = curve_of(view, self._progress)
             return load_plot(curve, answer.scenario) if curve.points else None
         if answer.scenario.kind is not Kind.OFFLINE:
-            measured = None if test is None else work.measured_of(test)
+            measured = None if test is None else measured_load(test)
             return percentiles_plot(answer.prediction, measured, answer.scenario.bound_ms)
         predicted = answer.prediction
         expected = {} if predicted is None else {predicted.batch_size: predicted.per_second.value}
@@ -73,27 +74,16 @@ class LoadPanel(Panel):
             yield from _nothing_yet(self._view)
             return
         if answer.prediction is not None:
-            for text in outcome_lines(answer.scenario, answer.prediction, None):
-                yield line(text)
-        for test in reversed(_ended(self._progress)):
-            sign, style = (PASSED, "good") if test.passed else (FAILED, "bad")
-            yield line(Span(f"{sign} ", style), message_line(test, answer.scenario))
+            yield from laid_out([outcome_table(answer.scenario, answer.prediction)], width)
+        yield from (ended_line(test, answer.scenario) for test in reversed(_ended(self._progress)))
 
 
 def curve_of(view: ScenarioView, progress: Progress | None) -> LoadCurve:
-    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement.
-
-    Without a measurement, the stored load tests of the same scenario are the points.
-    """
-    if progress is None:
-        stored = view.answer.stored_tests
-        tests = [MeasuredRate(it.rate, work.percentile_ms_of(it), it.valid) for it in stored if it.rate is not None]
-    else:
-        tests = [MeasuredRate(it.rate, it.percentile_ms, it.passed) for it in progress.ended if it.rate is not None]
+    """Return what is known about the latencies of a server: its prediction, and the tests of a measurement."""
     running = None
     if progress is not None and progress.test is not None and progress.test.rate is not None and progress.ordered_ms:
         running = (progress.test.rate, percentile_of(progress.ordered_ms, view.answer.scenario.percentile))
-    return LoadCurve.of(view.answer, view.curve, tests, running)
+    return LoadCurve.of(view.answer, view.curve, None if progress is None else progress.ended, running)
 
 
 def _ended(progress: Progress | None) -> Sequence[LoadTestDone]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.scenario import load_question
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import key
 from dlbricks_tui.tui.saving import show_message
@@ -19,7 +20,6 @@ from dlbricks_tui.tui.scenario.load_tests import LoadTestsPanel
 from dlbricks_tui.tui.scenario.settings import ScenarioSettings
 from dlbricks_tui.tui.scenario.words import answer_line, state_line
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
-from dlbricks_tui.wording.load_sentences import load_question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -6,12 +6,15 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.load_curve import FAILED, PASSED
+from dlbricks_tui.documents.scenario import load_answer
 from dlbricks_tui.tui.keys.keymap import Hint
 from dlbricks_tui.wording.ages import measured_ago
-from dlbricks_tui.wording.load_sentences import load_answer
-from dlbricks_tui.wording.scenarios import progress_line, scenario_line
+from dlbricks_tui.wording.scenarios import execution_line, message_line, progress_line, scenario_line
 
 if TYPE_CHECKING:
+    from dlbricks_tui.scenarios.messages import LoadTestDone
+    from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.tui.scenario.measuring import Measuring
     from dlbricks_tui.tui.scenario.work import ScenarioView
 
@@ -34,10 +37,15 @@ def state_line(view: ScenarioView | None, measuring: Measuring | None, failure: 
         return line(Span(f" The measurement failed: {failure}", "bad"))
     if view is None:
         return line(Span(" "))
-    execution = view.answer.execution
-    runtime = "" if execution is None else f"; {execution.runtime.identity}, {execution.level.value} layers"
-    measured = measured_ago(view.results)
-    return line(Span(f" {scenario_line(view.answer.scenario)}{runtime}{f', {measured}' if measured else ''}", "muted"))
+    answer, measured = view.answer, measured_ago(view.results)
+    where = execution_line(answer.system, answer.execution)
+    return line(Span(f" {scenario_line(answer.scenario)}; {where}{f', {measured}' if measured else ''}", "muted"))
+
+
+def ended_line(test: LoadTestDone, scenario: Scenario) -> Line:
+    """Return what a test of a measurement has found."""
+    sign, style = (PASSED, "good") if test.passed else (FAILED, "bad")
+    return line(Span(f"{sign} ", style), message_line(test, scenario))
 
 
 def _state_of(measuring: Measuring) -> Line:

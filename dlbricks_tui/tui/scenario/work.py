@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.runtime.variant import stated_threads
-from dlbricks_tui.scenarios.outcome import measured_load, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.tui.analysis.work import options_of
 from dlbricks_tui.tui.scenario.settings import ScenarioSettings
@@ -20,7 +18,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.load_curve import LoadPoint
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.folders import DataFolder
-    from dlbricks_tui.scenarios.outcome import MeasuredLoad
     from dlbricks_tui.store.records import LoadTest
     from dlbricks_tui.tui.choices import Choices
     from dlbricks_tui.tui.open_model import ModelSpec
@@ -102,18 +99,6 @@ def _options_for(estimator: Estimator, spec: ModelSpec, settings: ScenarioSettin
             )
     rate = settings.rate if is_server else None
     return replace(asked, kind=settings.kind, bound_ms=bound_ms, rate=rate, batch_sizes=settings.batch_sizes)
-
-
-@lru_cache(maxsize=8)
-def measured_of(test: LoadTest) -> MeasuredLoad:
-    """Return the outcome of a load test; its latencies are packed."""
-    return measured_load(test)
-
-
-@lru_cache(maxsize=256)
-def percentile_ms_of(test: LoadTest) -> float:
-    """Return the latency of the percentile that a load test is about; its latencies are packed."""
-    return percentile_ms(test)
 
 
 def settings_of(test: LoadTest, settings: ScenarioSettings) -> ScenarioSettings:

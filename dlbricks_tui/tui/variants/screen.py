@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from textual import on
 
 from dlbricks_tui.documents.lines import Line, Span, line
+from dlbricks_tui.documents.ranking import ranking_answer, ranking_heading
+from dlbricks_tui.documents.variants import curve_answer, variants_question
 from dlbricks_tui.estimate.ranking import Ranking
 from dlbricks_tui.tui import messages
 from dlbricks_tui.tui.keys.keymap import Hint
@@ -17,8 +19,6 @@ from dlbricks_tui.tui.variants import actions
 from dlbricks_tui.tui.variants.panel import VariantsPanel
 from dlbricks_tui.tui.widgets.answering import AnsweringScreen
 from dlbricks_tui.wording.ages import measured_ago
-from dlbricks_tui.wording.curves import curve_answer, variants_question
-from dlbricks_tui.wording.ranking import ranking_answer, ranking_heading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -14,7 +14,7 @@ from dlbricks_tui.wording.text_tables import TextTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dlbricks_tui.documents.parts import Column
+    from dlbricks_tui.documents.parts import Column, Missing
 
 
 class _TableRows(DrawnRows[Item]):
@@ -61,6 +61,10 @@ class TablePanel(ItemPanel[Item]):
         """Show rows below those of the items, which cannot be selected."""
         self._table_rows.totals = tuple(totals)
 
+    def missing(self, item: Item) -> Missing | None:
+        """Return why an item has no figures, and the command that measures them."""
+        return None
+
     def heading(self, width: int) -> Line:
         # The sign of the cursor stands before the rows.
         return (Span(" "), *self._laid_out(width - 1).heading)
@@ -68,8 +72,16 @@ class TablePanel(ItemPanel[Item]):
     def as_texts(self) -> TextTable:
         # Bars, marks and numbers of rows have no title.
         kept = [it for it in self.copied_columns() if it.title]
-        rows = (*self.found, *self._table_rows.totals)
-        return TextTable(tuple(it.title for it in kept), [[str(it.cell(row)) for it in kept] for row in rows])
+        found = (*self.found, *self._table_rows.totals)
+        told = ["".join(self.missing(row) or ()) for row in found]
+        rows = [
+            ["" if missing and not it.is_key else str(it.cell(row)) for it in kept]
+            for row, missing in zip(found, told, strict=True)
+        ]
+        titles = [it.title for it in kept]
+        if any(told):
+            titles, rows = [*titles, "missing"], [[*row, missing] for row, missing in zip(rows, told, strict=True)]
+        return TextTable(tuple(titles), rows)
 
     def search_changed(self) -> None:
         self._layout = None
@@ -81,6 +93,7 @@ class TablePanel(ItemPanel[Item]):
 
     def _laid_out(self, width: int) -> TableLayout:
         if self._layout is None or self._laid_out_for is not self.found or self._width != width:
-            self._layout = TableLayout(Table(self.columns(), (*self.found, *self._table_rows.totals)), width)
+            rows = (*self.found, *self._table_rows.totals)
+            self._layout = TableLayout(Table(self.columns(), rows, missing=self.missing), width)
             self._laid_out_for, self._width = self.found, width
         return self._layout

@@ -1,9 +1,14 @@
-"""A model in several variants as a table, as sentences, and as series of points."""
+"""A model in several variants: their table, the best of them, and their latency and throughput as curves."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from dlbricks_tui.estimate.curve import Point, best_within, scaling_efficiency
+from dlbricks_tui.documents.parts import Column, Kind, Missing, Part, Sentence, Table
+from dlbricks_tui.documents.pictures import Axis, Level, Plot, Series
+from dlbricks_tui.estimate.curve import Point, best_within, per_second, scaling_efficiency
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import (
     Kernels,
@@ -13,24 +18,98 @@ from dlbricks_tui.runtime.variant import (
     remarks_on,
     threads_in_words,
 )
+from dlbricks_tui.wording.checks import combination_words
 from dlbricks_tui.wording.engine import engine_remarks
-from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, capitalised, in_ms, milliseconds, percent
-from dlbricks_tui.wording.tables import Column, Table, or_dash
-from dlbricks_tui.wording.text_tables import TextTable
+from dlbricks_tui.wording.numbers import (
+    PREDICTED,
+    PREDICTED_LEGEND,
+    capitalised,
+    counted,
+    in_ms,
+    milliseconds,
+    percent,
+)
+from dlbricks_tui.wording.tables import or_dash
 
 # Marks of the estimates of several series; measured latencies have the same letters as capitals.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ESTIMATED, _MEASURED = "o", "x"
+_STYLES = ("accent", "good", "warn", "bad", "strong", "mark", "match", "bar")
+# The room above the highest point, and beside the first and the last one.
+_ABOVE, _BESIDE = 1.08, 1.2
 
 
-def curve_table(points: Sequence[Point], width: int, *, marked: bool = False) -> list[str]:
-    """Return the table of all variants, and remarks on them; `marked` tells the mark of each in the charts."""
-    found = _table(points, width, marked=marked)
+def key_column(title: str, cell: Callable[[Point], str], kind: Kind = Kind.NUMBER) -> Column[Point]:
+    """Return a column that tells variants apart."""
+    return Column(title, cell, kind, is_key=True)
+
+
+RUNTIME = key_column("runtime", lambda it: it.runtime or "usual", Kind.NAME)
+THREADS = key_column("threads", lambda it: "default" if it.threads is None else str(it.threads))
+BATCH = key_column("batch", lambda it: str(it.batch_size))
+PRECISION = key_column("precision", lambda it: it.precision.value)
+INSTRUCTIONS = key_column("instructions", lambda it: it.kernels.instructions.value)
+OPTIMISATION = key_column("optimisation", lambda it: it.kernels.optimisation.value)
+
+
+def variants_parts(points: Sequence[Point]) -> Iterator[Part]:
+    """Yield the table of all variants, and remarks on them."""
+    yield Table(variant_columns(points), points, missing=missing_figures)
+    yield from variant_remarks(points)
+
+
+def variant_remarks(points: Sequence[Point]) -> Iterator[Part]:
+    """Yield what the marks mean, and what the figures leave out."""
     if any(it.found.estimate.coverage.predicted for it in points):
-        found.append(PREDICTED_LEGEND)
-    found += remarks_on(it.precision for it in points)
-    found += engine_remarks(it.found for it in points)
-    return found
+        yield Sentence(PREDICTED_LEGEND)
+    yield from map(Sentence, remarks_on(it.precision for it in points))
+    yield from map(Sentence, engine_remarks(it.found for it in points))
+
+
+def variant_columns(points: Sequence[Point], *, marked: bool = False) -> tuple[Column[Point], ...]:
+    """Return a column for everything that varies, and the figures; `marked` tells the mark of each in the charts."""
+    varying = [
+        column
+        for column in (RUNTIME, PRECISION, INSTRUCTIONS, OPTIMISATION, THREADS)
+        if len({column.cell(it) for it in points}) > 1
+    ]
+    series = curve_series(points)
+    marks = {id(it): each.estimated_mark for each in series for _, it in each.points}
+    mark = key_column("mark", lambda it: marks.get(id(it), ""))
+    efficiency: Column[Point] = Column("efficiency", lambda it: or_dash(percent, scaling_efficiency(it, points)))
+    return (
+        *[mark] * (marked and len(series) > 1),
+        *varying,
+        BATCH,
+        Column("estimate", estimate_text),
+        Column("95 %", _interval, is_optional=True),
+        Column("measured", lambda it: or_dash(in_ms, it.measured_ms)),
+        Column("per second", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
+        *[efficiency] * (THREADS in varying),
+    )
+
+
+def missing_figures(point: Point) -> Missing | None:
+    """Return why a variant has no latency, and the command that measures it."""
+    found = point.found.estimate
+    if point.latency_ms is not None:
+        return None
+    if found.obstacle:
+        return f"no estimate is possible: {found.obstacle}", ""
+    reason = f"only {found.coverage.measured} of {counted(found.coverage.layers, 'layer')} measured"
+    if found.composed is None:
+        reason = "not measured"
+    elif found.coverage.predicted:
+        reason = "some layers are neither measured nor predicted"
+    return (f"{reason}: ", point.cure) if point.cure else (reason, "")
+
+
+def variant_name(point: Point) -> str:
+    """Return the name of a variant where it is compared with others."""
+    # The usual number of threads may be that of another row.
+    variant = replace(point.found.variant, threads=point.threads)
+    framework = point.runtime or point.found.way.runtime.partition("-")[0]
+    return combination_words(framework, variant, point.found.estimate.level)
 
 
 def variants_question(model: str) -> str:
@@ -112,54 +191,9 @@ def _name(point: Point, points: Sequence[Point]) -> str:
     return ", ".join(words)
 
 
-def curve_texts(points: Sequence[Point]) -> TextTable:
-    """Return the table of all variants as texts."""
-    return _table_of(points, with_interval=True).as_texts(points)
-
-
-def _table(points: Sequence[Point], width: int, *, marked: bool = False) -> list[str]:
-    """Return the table in so many cells, or without intervals if these do not fit."""
-    found = _table_of(points, with_interval=True, marked=marked).lines(points, width)
-    if len(found[0]) <= width:
-        return found
-    return _table_of(points, with_interval=False, marked=marked).lines(points, width)
-
-
-def _table_of(points: Sequence[Point], *, with_interval: bool, marked: bool = False) -> Table[Point]:
-    """Return the table: a row for each variant, with a column for everything that varies."""
-    series = curve_series(points)
-    letters = {id(it): each.estimated_mark for each in series for _, it in each.points}
-    marks: Column[Point] = Column("MARK", lambda it: letters.get(id(it), ""))
-    several_runtimes = len({it.runtime for it in points}) > 1
-    several_threads = len({it.threads for it in points}) > 1
-    several_precisions = len({it.precision for it in points}) > 1
-    several_instructions = len({it.kernels.instructions for it in points}) > 1
-    several_optimisations = len({it.kernels.optimisation for it in points}) > 1
-    runtimes: Column[Point] = Column("RUNTIME", lambda it: it.runtime or "usual", holds_names=True)
-    threads: Column[Point] = Column("THREADS", lambda it: "default" if it.threads is None else str(it.threads))
-    precisions: Column[Point] = Column("PRECISION", lambda it: it.precision.value)
-    instructions: Column[Point] = Column("INSTRUCTIONS", lambda it: it.kernels.instructions.value)
-    optimisations: Column[Point] = Column("OPTIMISATION", lambda it: it.kernels.optimisation.value)
-    batches: Column[Point] = Column("BATCH", lambda it: str(it.batch_size))
-    efficiency: Column[Point] = Column("EFFICIENCY", lambda it: or_dash(percent, scaling_efficiency(it, points)))
-    interval: Column[Point] = Column("95 %", _interval)
-    return Table(
-        [
-            *[marks] * (marked and len(series) > 1),
-            *([runtimes] * several_runtimes + [precisions] * several_precisions),
-            *([instructions] * several_instructions + [optimisations] * several_optimisations),
-            *[threads] * several_threads,
-            batches,
-        ],
-        [
-            Column("ESTIMATE", lambda it: _sign(it) + or_dash(in_ms, it.estimate_ms)),
-            *[interval] * with_interval,
-            Column("MEASURED", lambda it: or_dash(in_ms, it.measured_ms)),
-            Column("PER SECOND", lambda it: _sign(it) + or_dash(milliseconds, it.per_second)),
-            *[efficiency] * several_threads,
-        ],
-        lambda it: it if it.latency_ms is None else None,
-    )
+def estimate_text(point: Point) -> str:
+    """Return the estimate of a variant, marked if some of it is predicted."""
+    return _sign(point) + or_dash(in_ms, point.estimate_ms)
 
 
 def _interval(point: Point) -> str:
@@ -214,3 +248,38 @@ def _series_name(point: Point, points: Sequence[Point], *, by_batch: bool) -> st
     words += kernels_in_words(point.kernels) if len({it.kernels for it in points}) > 1 else ()
     words += [threads_in_words(point.threads)] if by_batch and len({it.threads for it in points}) > 1 else []
     return ", ".join(words)
+
+
+def curve_pictures(points: Sequence[Point], bound_ms: float | None) -> tuple[Plot, Plot] | None:
+    """Return the latency and the throughput over batch sizes or threads; None with fewer than two points."""
+    series = curve_series(points)
+    axis = sorted({x for each in series for x, it in each.points if it.latency_ms})
+    if len(axis) < 2:
+        return None
+    against = "batch size" if varies_by_batch(points) else "threads"
+    across = Axis(axis[0] / _BESIDE, axis[-1] * _BESIDE, True, tuple((float(x), str(x)) for x in axis))
+
+    def plot(title: str, value_of: Callable[[int, float], float], says: str, bound: float | None) -> Plot:
+        drawn: list[Series] = []
+        for number, each in enumerate(series):
+            style = _STYLES[number % len(_STYLES)]
+            sizes = {x: it.batch_size for x, it in each.points}
+            estimated = tuple((float(x), value_of(sizes[x], ms)) for x, ms in each.estimated())
+            measured = tuple((float(x), value_of(sizes[x], ms)) for x, ms in each.measured())
+            # Where nothing is estimated, the line joins what was measured.
+            line, names = ("", ("estimated", "measured")) if estimated else (".", ("", "measured"))
+            if each.name:
+                names = (each.name, "" if estimated else each.name)
+            drawn.append(Series(names[0], each.estimated_mark, style, estimated, "."))
+            drawn.append(Series(names[1], each.measured_mark, "strong" if estimated else style, measured, line))
+        drawn = [it for it in drawn if it.points]
+        most = max(y for it in drawn for _, y in it.points)
+        up = Axis(0.0, _ABOVE * max(most, bound if bound is not None and bound <= 2 * most else 0.0))
+        levels = () if bound is None or bound > up.high else (Level(f"bound {bound:g} ms", bound),)
+        legend = ("capitals: measured",) if any(it.name for it in series) else ()
+        return Plot(f"{title} by {against}", says, across, up, tuple(drawn), levels, legend=legend)
+
+    of_latency, of_throughput = curve_sentences(points)
+    latencies = plot("ms", lambda _, ms: ms, of_latency, bound_ms)
+    throughputs = plot("Per second", lambda size, ms: per_second(size, ms) or 0.0, of_throughput, None)
+    return latencies, throughputs

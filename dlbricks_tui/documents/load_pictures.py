@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.load_curve import PASSED
 from dlbricks_tui.documents.pictures import Axis, Level, Meaning, Piece, Plot, Row, Rows, Series
 from dlbricks_tui.scenarios.outcome import percentile_of
 from dlbricks_tui.scenarios.scenario import Kind
-from dlbricks_tui.wording.load_sentences import histogram_sentence, percentiles_sentence, so_far_sentence
-from dlbricks_tui.wording.numbers import PREDICTED, milliseconds
+from dlbricks_tui.wording.numbers import PREDICTED, counted, milliseconds, percent
 from dlbricks_tui.wording.scenarios import in_us, percentile_name
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dlbricks_tui.scenarios.scenario import Scenario
     from dlbricks_tui.store.records import LoadTest
 
+_SO_FAR = (50.0, 90.0, 99.0)
 _NAMES = ("p50", "p90", "p99", "p99.9")
 _ABOVE = 1.1
 # The bars of a histogram, and the cells of the picture of a test in progress.
@@ -48,12 +49,17 @@ def percentiles_plot(
     ]
     if not found:
         return None
+    says = []
+    for name, mark, _, (median, _, high, _) in found:
+        sign = PREDICTED if mark == PREDICTED else ""
+        says.append(f"{name}: p50 {sign}{in_us(median)}, p99 {sign}{in_us(high)}")
+    says += [] if bound_ms is None else [f"bound {bound_ms:g} ms"]
     places = tuple((float(place), name) for place, name in enumerate(_NAMES))
     series = tuple(Series(name, mark, style, tuple(enumerate(values)), ".") for name, mark, style, values in found)
     most_ms = max(*(ms for it in series for _, ms in it.points), bound_ms or 0.0)
     return Plot(
         "ms by percentile",
-        percentiles_sentence(predicted, measured, bound_ms),
+        f"{'; '.join(says)}.",
         Axis(-0.2, len(_NAMES) - 0.8, ticks=places),
         Axis(0.0, _ABOVE * most_ms),
         series,
@@ -91,7 +97,8 @@ def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: Pre
 
     ordered = sorted(latencies_ms)
     at_ms, name = percentile_of(ordered, test.percentile), percentile_name(test.percentile)
-    expected = None if predicted is None else predicted_percentile(predicted, test.percentile)
+    there = None if predicted is None else predicted.at(test.percentile)
+    expected = None if there is None else there.value
     low_ms = ordered[0]
     ends = [percentile_of(ordered, _SHOWN_PERCENTILE), at_ms, *filter(None, [test.bound_ms, expected])]
     # A bound far away would leave one bar of everything.
@@ -112,7 +119,7 @@ def histogram_plot(test: LoadTest, latencies_ms: Sequence[float], predicted: Pre
         marks.append(Level(f"bound {test.bound_ms:g} ms", test.bound_ms))
     return Plot(
         "Requests by ms",
-        histogram_sentence(ordered, test.percentile, test.bound_ms, expected),
+        _histogram_sentence(ordered, test.percentile, test.bound_ms, expected),
         Axis(low_ms, high_ms),
         Axis(0.0, _ABOVE * float(counts.max())),
         tuple(Series("", "#", "bar", tuple(each), "#", filled=True) for each in steps if each),
@@ -141,7 +148,7 @@ def progress_plot(
     names = dict(zip(crowds, ("few requests", "some", "many"), strict=True))
     return Plot(
         "ms of each request",
-        so_far_sentence(ordered_ms, bound_ms),
+        _so_far_sentence(ordered_ms, bound_ms),
         Axis(0.0, float(requests)),
         Axis(low_ms, high_ms, is_log=True),
         tuple(Series(names[sign], sign, style, tuple(crowds[sign])) for sign, style, _ in _CROWDS if crowds[sign]),
@@ -155,6 +162,24 @@ def percentiles_of(load: PredictedLoad | MeasuredLoad) -> tuple[float, ...]:
     return tuple(it if isinstance(it, float) else it.value for it in found)
 
 
-def predicted_percentile(predicted: PredictedLoad, percentile: float) -> float | None:
-    """Return a predicted percentile; None for one that is not predicted."""
-    return dict(zip((50.0, 90.0, 99.0, 99.9), percentiles_of(predicted), strict=True)).get(percentile)
+def _histogram_sentence(
+    ordered_ms: Sequence[float], percentile: float, bound_ms: float | None, predicted_ms: float | None
+) -> str:
+    """Return the median, the percentile beside the predicted one, and how many requests exceed the bound."""
+    name = percentile_name(percentile)
+    words = [
+        f"{counted(len(ordered_ms), 'request')}: median {in_us(percentile_of(ordered_ms, 50.0))}",
+        f"{name} {in_us(percentile_of(ordered_ms, percentile))}"
+        + ("" if predicted_ms is None else f" (predicted {PREDICTED}{in_us(predicted_ms)})"),
+    ]
+    if bound_ms is not None:
+        above = len(ordered_ms) - bisect_right(ordered_ms, bound_ms)
+        words.append(f"{above:,} above the bound of {bound_ms:g} ms, {percent(above / len(ordered_ms), 2)}")
+    return ", ".join(words) + "."
+
+
+def _so_far_sentence(ordered_ms: Sequence[float], bound_ms: float | None) -> str:
+    """Return the percentiles of a test in progress."""
+    words = [f"{percentile_name(it)} {in_us(percentile_of(ordered_ms, it))}" for it in _SO_FAR]
+    bound = "" if bound_ms is None else f", bound {bound_ms:g} ms"
+    return f"{counted(len(ordered_ms), 'request')} so far: {', '.join(words)}{bound}."

@@ -1,17 +1,18 @@
-import re
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
-from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
-from dlbricks_tui.wording.ranking import (
+from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.ranking import (
     bar_name,
     combination_name,
     ranking_answer,
     ranking_heading,
-    ranking_lines,
-    ranking_sentence,
+    ranking_parts,
+    ranking_picture,
 )
+from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
+from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
+from tests.documents.test_layout import texts
 from tests.estimate.test_curve import point
 from tests.estimate.test_ranking import estimated, predicted, timed
 
@@ -37,12 +38,16 @@ MIXED = Ranking(
 )
 
 
+def lines_of(ranking: Ranking, width: int = 100) -> list[str]:
+    return texts(width, *ranking_parts(ranking), look=TEXT)
+
+
 def rows(ranking: Ranking, width: int = 100) -> list[list[str]]:
-    return [line.split() for line in ranking_lines(ranking, width)]
+    return [line.split() for line in lines_of(ranking, width)]
 
 
 def test_a_ranking_fits_80_columns_in_plain_characters() -> None:
-    lines = ranking_lines(MIXED, 80)
+    lines = lines_of(MIXED, 80)
     assert max(map(len, lines)) <= 80
     assert all(line.isascii() for line in lines)
 
@@ -60,9 +65,9 @@ def test_a_column_is_shown_for_everything_that_differs_and_the_heading_tells_the
 
 def test_combinations_in_precisions_that_change_a_model_say_that_accuracy_was_not_checked() -> None:
     both = [called(timed(1, 10.0), "openvino", precision=each) for each in (Precision.F32, Precision.BF16)]
-    assert ranking_lines(Ranking("net", "c5.xlarge", ranked(both)), 100)[-1] == "bf16: accuracy was not checked"
+    assert lines_of(Ranking("net", "c5.xlarge", ranked(both)))[-1] == "bf16: accuracy was not checked"
     assert "bf16, accuracy not checked" in ranking_heading(Ranking("net", "c5.xlarge", ranked(both[1:])))
-    assert "accuracy" not in "".join(ranking_lines(MIXED, 100))
+    assert "accuracy" not in "".join(lines_of(MIXED))
 
 
 def test_the_rows_tell_latencies_throughput_and_significance() -> None:
@@ -73,25 +78,23 @@ def test_the_rows_tell_latencies_throughput_and_significance() -> None:
     assert others[0][:2] + others[0][-3:] == ["onnxruntime", "1", "+14", "%", "slower"]
     assert others[1][:2] + others[1][-3:] == ["mxnet", "8", "+29", "%", "?"]
     assert others[2] == ["mxnet", "16", "not", "measured:", "dlbricks", "run", "net"]
-    assert ranking_lines(MIXED, 80)[-1] == (
-        "alike: not significantly slower than the best; ?: too few samples to compare"
-    )
+    assert lines_of(MIXED, 80)[-1] == ("alike: not significantly slower than the best; ?: too few samples to compare")
 
 
 def test_predictions_are_marked_and_an_uncertain_one_is_not_called_the_best() -> None:
     narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
-    lines = ranking_lines(Ranking("net", "c5.xlarge", ranked([narrow, wide, timed(1, 10.0)])), 100)
+    lines = lines_of(Ranking("net", "c5.xlarge", ranked([narrow, wide, timed(1, 10.0)])))
     _, best, predicted_best, uncertain, *_ = lines
     assert "~" not in best and best.endswith("best")
     assert "~" in predicted_best and predicted_best.endswith("-50 % faster")
     assert "~" in uncertain and uncertain.endswith("alike")
     assert lines[-1] == "~ not all measured: the latency of some layers is predicted"
-    assert ranking_lines(Ranking("net", "c5.xlarge", ranked([wide])), 100)[1].endswith("uncertain")
+    assert lines_of(Ranking("net", "c5.xlarge", ranked([wide])))[1].endswith("uncertain")
 
 
 def test_the_interval_of_estimates_is_left_out_where_the_width_is_short() -> None:
     ranking = Ranking("net", "c5.xlarge", ranked([estimated(1.0), estimated(2.0)]))
-    assert rows(ranking, 100)[1][2:4] == ["+-1.0", "%"]
+    assert rows(ranking)[1][3:5] == ["+-1.0", "%"]
     assert "95" not in rows(ranking, 50)[0]
 
 
@@ -120,11 +123,13 @@ def test_a_single_combination_without_a_latency_has_no_order() -> None:
 
 def test_a_single_combination_is_compared_with_nothing() -> None:
     only = replace(MIXED, combinations=MIXED.combinations[:1])
-    titles = ranking_lines(only, 100)[0]
-    assert "MEASURED" in titles and "BEST" not in titles and "best" not in "".join(ranking_lines(only, 100))
-    assert "AGAINST BEST" in ranking_lines(MIXED, 100)[0]
-    assert re.fullmatch(r"1 combination: [\d.]+ ms\.", ranking_sentence(only, by_rate=False))
-    assert re.fullmatch(r"\d combinations: [\d.]+ to [\d.]+ ms\.", ranking_sentence(MIXED, by_rate=False))
+    titles = lines_of(only)[0]
+    assert "MEASURED" in titles and "BEST" not in titles and "best" not in "".join(lines_of(only))
+    assert "AGAINST BEST" in lines_of(MIXED)[0]
+    alone, several = ranking_picture(only), ranking_picture(MIXED)
+    assert alone is not None and several is not None
+    assert alone.says == "1 combination: 70.00 ms."
+    assert several.says == "4 combinations: 88.89 to 114.3 per second."
 
 
 def test_limits_on_kernels_are_columns_where_they_differ_and_the_heading_tells_only_real_ones() -> None:

@@ -1,13 +1,13 @@
 """The pictures of load and the sentences about them."""
 
-from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range
-from dlbricks_tui.scenarios.scenario import Kind, Scenario
-from dlbricks_tui.tui.scenario.pictures import (
+from dlbricks_tui.documents.load_pictures import (
     histogram_plot,
     percentiles_plot,
     progress_plot,
     throughput_rows,
 )
+from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range
+from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from tests.store.samples import load_test
 
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)

@@ -1,0 +1,289 @@
+"""How much load a model can serve: the answer, percentiles and throughput, verdicts, and stored load tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlbricks_tui.documents.parts import BLANK_LINE, Column, Heading, Part, Sentence, Table, name_column
+from dlbricks_tui.documents.parts import Kind as Holds
+from dlbricks_tui.scenarios.outcome import (
+    PERCENTILES,
+    PredictedLoad,
+    Range,
+    best_of,
+    is_positive,
+    measured_load,
+    meets_bound,
+    percentile_ms,
+)
+from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, Scenario, fewest_queries
+from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, milliseconds, percent, signed_percent
+from dlbricks_tui.wording.scenarios import (
+    execution_line,
+    in_us,
+    percentile_name,
+    rate_in_words,
+    scenario_line,
+    scenario_of,
+)
+from dlbricks_tui.wording.tables import or_dash
+
+if TYPE_CHECKING:
+    from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
+
+# Stored tests in a table.
+_MOST_STORED = 20
+
+
+def scenario_parts(
+    answer: ScenarioAnswer, predicted: PredictedLoad | None, test: LoadTest | None, *, is_new: bool, logs: str
+) -> Iterator[Part]:
+    """Yield what is predicted of a scenario, and what a test has found; `is_new` tells that the test has just ended."""
+    scenario = answer.scenario
+    yield Heading(answer.source.name)
+    for phrase in load_answer(scenario, None if test is None else best_of([test]), predicted):
+        yield Sentence(phrase, "strong")
+    yield Sentence(execution_line(answer.system, answer.execution))
+    yield Sentence(scenario_line(scenario))
+    if predicted is not None or test is not None:
+        yield BLANK_LINE
+        yield outcome_table(scenario, predicted, test)
+        yield BLANK_LINE
+    if predicted is not None:
+        yield prediction_sentence(scenario, predicted)
+    if test is not None:
+        if not is_new:
+            yield Sentence(f"measured before, {_minute(test)} UTC:")
+        yield from verdict_parts(test, logs)
+
+
+def stored_parts(answer: ScenarioAnswer) -> Iterator[Part]:
+    """Yield the stored tests of a scenario, if there are others than the one that is shown."""
+    stored = answer.stored_tests
+    if len(stored) > 1 or answer.load_tests_at_rates:
+        more = f", the newest {_MOST_STORED}" if len(stored) > _MOST_STORED else ""
+        yield BLANK_LINE
+        yield Sentence(f"{counted(len(stored), 'stored test')} of this scenario{more}:")
+        yield Table(load_test_columns(answer.scenario), stored[:_MOST_STORED])
+
+
+def load_test_parts(test: LoadTest) -> Iterator[Part]:
+    """Yield everything about a stored load test but its latencies: where it ran, its scenario, figures and verdict."""
+    scenario = scenario_of(test)
+    yield Heading(test.name)
+    yield Sentence(f"{test.runtime}, {test.level.value}, on {test.system}, {_minute(test)} UTC")
+    yield Sentence(scenario_line(scenario))
+    yield BLANK_LINE
+    yield outcome_table(scenario, None, test)
+    yield BLANK_LINE
+    yield from verdict_parts(test)
+
+
+def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest], ...]:
+    """Return the columns of stored load tests: of one scenario, or of several."""
+    own: tuple[Column[LoadTest], ...]
+    if scenario is None:
+        latency = "ms"
+        own = (
+            Column("when", lambda it: it.when[5:10], Holds.NAME, is_key=True),
+            name_column("scenario", lambda it: scenario_line(scenario_of(it))),
+        )
+    else:
+        latency = f"{percentile_name(scenario.percentile)} (ms)"
+        own = name_column("when (UTC)", _minute), name_column("test", _role)
+    return (
+        *own,
+        Column("per second", lambda it: milliseconds(it.found_per_second), style="strong"),
+        Column(latency, lambda it: in_us(percentile_ms(it)).removesuffix(" ms"), is_named=True),
+        Column("requests", lambda it: f"{it.queries:,}", is_optional=True),
+        Column("verdict", verdict_of, Holds.NAME, lambda it: "good" if it.valid else "bad", is_key=True),
+        Column("id", lambda it: it.uuid[:8], Holds.NAME, is_optional=True, is_key=True),
+    )
+
+
+def verdict_of(test: LoadTest) -> str:
+    """Return LoadGen's verdict."""
+    return "VALID" if test.valid else "INVALID"
+
+
+def _minute(test: LoadTest) -> str:
+    return test.when[:16].replace("T", " ")
+
+
+def _role(test: LoadTest) -> str:
+    """Return what a test has decided: about the highest rate, a given rate or a batch size."""
+    if test.sought:
+        return "highest"
+    return f"batch {test.batch_size}" if test.rate is None else "at rate"
+
+
+def load_question(model: str) -> str:
+    """Return the question that a scenario answers."""
+    return f"How much load can {model} serve?"
+
+
+def load_answer(scenario: Scenario, tested: LoadTest | None, predicted: PredictedLoad | None) -> list[str]:
+    """Return the answer to a scenario in up to two phrases; none if it was neither tested nor predicted.
+
+    A tested figure comes first, with its age: `38.04 requests/s with p99 within 50 ms, measured 4 min ago`, `predicted
+    ~48.63/s (40.12 to 55.20)`.
+    """
+    if tested is None:
+        return [] if predicted is None else [_predicted(scenario, predicted)]
+    name = percentile_name(scenario.percentile)
+    if scenario.seeks_rate:
+        told = f"{_rate(tested.rate or 0.0, ' requests/s')} with {name}{_bound(scenario)}"
+    elif scenario.kind is Kind.OFFLINE:
+        told = f"{_rate(tested.per_second, ' samples/s')} at batch size {tested.batch_size}"
+    else:
+        told = f"{name} {_latency(percentile_ms(tested))}{_verdict(scenario, is_met=is_positive(tested))}"
+    told += f", measured {ago(tested.when)}"
+    return [told] if predicted is None else [told, f"predicted {_second(scenario, tested, predicted)}"]
+
+
+def _second(scenario: Scenario, tested: LoadTest, predicted: PredictedLoad) -> str:
+    """Return the predicted figure that stands behind a tested one."""
+    if scenario.seeks_rate:
+        return _rate(predicted.per_second, "/s")
+    if scenario.kind is Kind.OFFLINE:
+        size = predicted.batch_size
+        return _rate(predicted.per_second, "/s") + ("" if size == tested.batch_size else f" at batch size {size}")
+    found = predicted.at(scenario.percentile)
+    return f"median {_latency(predicted.p50_ms)}" if found is None else _latency(found)
+
+
+def _predicted(scenario: Scenario, found: PredictedLoad) -> str:
+    name = percentile_name(scenario.percentile)
+    if scenario.seeks_rate:
+        return f"{_rate(found.per_second, ' requests/s')} with {name}{_bound(scenario)}"
+    if scenario.kind is Kind.OFFLINE:
+        return f"{_rate(found.per_second, ' samples/s')} at batch size {found.batch_size}"
+    latency, verdict = found.at(scenario.percentile), _verdict(scenario, is_met=found.valid)
+    return f"median {_latency(found.p50_ms)}{verdict}" if latency is None else f"{name} {_latency(latency)}{verdict}"
+
+
+def _bound(scenario: Scenario) -> str:
+    return "" if scenario.bound_ms is None else f" within {scenario.bound_ms:g} ms"
+
+
+def _verdict(scenario: Scenario, *, is_met: bool) -> str:
+    at = "" if scenario.rate is None else f" at {rate_in_words(scenario.rate)}"
+    return at + ("" if scenario.bound_ms is None else f",{'' if is_met else ' not'}{_bound(scenario)}")
+
+
+def _rate(found: Range | float, unit: str) -> str:
+    if not isinstance(found, Range):
+        return f"{rate_in_words(found).removesuffix('/s')}{unit}"
+    value, low, high = (rate_in_words(it).removesuffix("/s") for it in (found.value, found.low, found.high))
+    return f"{PREDICTED}{value}{unit} ({low} to {high})"
+
+
+def _latency(found: Range | float) -> str:
+    if not isinstance(found, Range):
+        return in_us(found)
+    low, high = (in_us(it).removesuffix(" ms") for it in (found.low, found.high))
+    return f"{PREDICTED}{in_us(found.value)} ({low} to {high})"
+
+
+class _Row(NamedTuple):
+    """A figure of an outcome, with a function that writes it."""
+
+    name: str
+    predicted: Range | None
+    measured: float | None
+    is_latency: bool = True
+
+    def written(self, value: float) -> str:
+        return in_us(value) if self.is_latency else rate_in_words(value)
+
+
+def outcome_table(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | None = None) -> Table[_Row]:
+    """Return percentiles and throughput: predicted, measured, or both with their difference."""
+    columns: list[Column[_Row]] = [Column("", lambda it: it.name, Holds.NAME, is_key=True)]
+    if predicted is not None:
+        columns += [Column("predicted", _predicted_text), Column("95 %", _interval, is_optional=True)]
+    if test is not None:
+        columns.append(Column("measured", lambda it: or_dash(it.written, it.measured)))
+    if predicted is not None and test is not None:
+        columns.append(Column("difference", _difference))
+    return Table(tuple(columns), _rows(scenario, predicted, test))
+
+
+def _rows(scenario: Scenario, predicted: PredictedLoad | None, test: LoadTest | None) -> list[_Row]:
+    measured = None if test is None else measured_load(test)
+
+    def row(name: str, field: str, is_latency: bool = True) -> _Row:
+        found = None if measured is None else getattr(measured, field)
+        return _Row(name, None if predicted is None else getattr(predicted, field), found, is_latency)
+
+    throughput = "samples/s" if scenario.kind in (Kind.MULTI, Kind.OFFLINE) else "requests/s"
+    if scenario.seeks_rate:
+        throughput = "highest rate"
+    latencies = {
+        each: row(percentile_name(each), f"{percentile_name(each).replace('.', '')}_ms") for each in PERCENTILES
+    }
+    if test is not None:
+        own = _Row(percentile_name(scenario.percentile), None, percentile_ms(test))
+        latencies.setdefault(scenario.percentile, own)
+    return [row(throughput, "per_second", is_latency=False), *(latencies[each] for each in sorted(latencies))]
+
+
+def _predicted_text(row: _Row) -> str:
+    return "-" if row.predicted is None else f"{PREDICTED}{row.written(row.predicted.value)}"
+
+
+def _interval(row: _Row) -> str:
+    if row.predicted is None:
+        return "-"
+    unit = " ms" if row.is_latency else "/s"
+    low, high = (row.written(it).removesuffix(unit) for it in (row.predicted.low, row.predicted.high))
+    return f"{low} to {high}"
+
+
+def _difference(row: _Row) -> str:
+    if row.predicted is None or not row.measured:
+        return "-"
+    return signed_percent(row.predicted.value / row.measured - 1)
+
+
+def prediction_sentence(scenario: Scenario, predicted: PredictedLoad) -> Sentence:
+    """Return the verdict of a prediction, and the number of simulated queries."""
+    queries = f"{counted(predicted.queries, 'simulated request')}, batch {predicted.batch_size}"
+    if scenario.bound_ms is None:
+        return Sentence(f"predicted from {queries}")
+    verdict = "is met" if predicted.valid else "is not met"
+    return Sentence(f"predicted: the bound {verdict}; from {queries}")
+
+
+def verdict_parts(test: LoadTest, logs: str = "") -> Iterator[Sentence]:
+    """Yield LoadGen's verdict with its reasons, whether the bound is met, and what the verdict rests on."""
+    yield Sentence(f"LoadGen: {verdict_of(test)}, {_evidence(test)}")
+    yield from (Sentence(f"  {reason}") for reason in test.reasons)
+    if test.bound_ms is not None:
+        verdict, name = "is met" if meets_bound(test) else "is not met", percentile_name(test.percentile)
+        yield Sentence(f"the bound of {test.bound_ms:g} ms {verdict}: {name} is {in_us(percentile_ms(test))}")
+    if test.rate is not None:
+        yield Sentence(f"{rate_in_words(test.rate)} were sent, {rate_in_words(test.per_second)} answered")
+    instances = f" on {counted(test.instances, 'instance')}" if test.instances > 1 else ""
+    passing = f"passing a request to the worker and back costs {in_us(test.passing_ms)}"
+    yield Sentence(f"batch {test.batch_size}{instances}; {passing}")
+    if test.wake_up_ms:
+        yield Sentence(f"after a pause a request takes {in_us(test.wake_up_ms)} longer")
+    if logs:
+        yield Sentence(f"the logs of LoadGen are in {logs}")
+
+
+def _evidence(test: LoadTest) -> str:
+    """Return the number of requests and the confidence of the verdict."""
+    what = "sample" if test.kind == Kind.OFFLINE.value else "request"
+    told = f"{counted(test.queries, what)} in {duration(test.seconds)}"
+    # An offline test has no percentile, and a negative verdict has its reasons.
+    if test.kind == Kind.OFFLINE.value or not test.valid:
+        return told
+    needed, name = fewest_queries(test.percentile), percentile_name(test.percentile)
+    if test.queries < needed:
+        return f"{told}, too few for {percent(CONFIDENCE)} confidence in {name}, which needs {needed:,}"
+    return f"{told}, enough for {percent(CONFIDENCE)} confidence in {name}"

@@ -1,0 +1,116 @@
+from collections.abc import Sequence
+from dataclasses import replace
+
+from dlbricks_tui.documents.drawing import drawn_beside
+from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.pictures import Plot
+from dlbricks_tui.documents.variants import best_line, curve_pictures, curve_sentences, variants_parts
+from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
+from tests.documents.test_layout import texts
+from tests.estimate.test_curve import point
+
+BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]
+THREADS = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
+
+
+def plots_of(points: list[Point], bound_ms: float | None = None) -> tuple[Plot, Plot]:
+    found = curve_pictures(points, bound_ms)
+    assert found is not None
+    return found
+
+
+def of_variant(it: Point, variant: Variant) -> Point:
+    return replace(it, found=replace(it.found, variant=variant))
+
+
+def lines_of(points: Sequence[Point], width: int = 80) -> list[str]:
+    return texts(width, *variants_parts(points), look=TEXT)
+
+
+def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -> None:
+    lines = lines_of(BATCHES)
+    assert lines[0].split() == ["BATCH", "ESTIMATE", "95", "%", "MEASURED", "PER", "SECOND"]
+    assert lines[4].split() == ["8", "-", "-", "55.00", "ms", "145.5"]
+    assert lines[5].strip() == "16  not measured: dlbricks run net"
+
+
+def test_a_long_command_has_a_line_of_its_own() -> None:
+    command = f"dlbricks run {'x' * 70}"
+    lines = lines_of([point(1, 10.0), replace(point(2, None), cure=command)])
+    assert [line.strip() for line in lines[2:4]] == ["2  not measured:", command]
+
+
+def test_the_best_batch_under_a_bound_is_named_with_its_figures() -> None:
+    assert best_line(BATCHES, 50) == "best under 50 ms: batch 4, 26.00 ms, 153.8 per second"
+    assert best_line(BATCHES, 5) == "none stays under 5 ms; the quickest is batch 1, 10.00 ms, 100.0 per second"
+
+
+def test_several_numbers_of_threads_have_an_efficiency() -> None:
+    points = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
+    lines = lines_of(points)
+    assert lines[0].split()[:2] == ["THREADS", "BATCH"]
+    assert [line.split()[-2:] for line in lines[1:5]] == [["100", "%"]] * 2 + [["50", "%"]] * 2
+
+
+def test_precisions_are_beside_each_other_and_those_that_change_a_model_have_a_remark() -> None:
+    reduced = [replace(it.found, variant=replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
+    points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, reduced, strict=False))]
+    lines = lines_of(points)
+    assert lines[0].split()[:2] == ["PRECISION", "BATCH"]
+    assert [line.split()[:2] for line in lines[1:5]] == [["f32", "1"], ["f32", "2"], ["int8", "1"], ["int8", "2"]]
+    assert lines[5].startswith("int8: accuracy was not checked")
+    assert "accuracy" not in "".join(lines_of(BATCHES))
+
+
+def test_limits_on_kernels_are_beside_each_other() -> None:
+    kernels = Kernels(InstructionSet.AVX2)
+    limited = [replace(it.found, variant=replace(it.found.variant, kernels=kernels)) for it in BATCHES[:2]]
+    points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, limited, strict=False))]
+    lines = lines_of(points)
+    assert lines[0].split()[:2] == ["INSTRUCTIONS", "BATCH"]
+    assert [line.split()[:2] for line in lines[1:5]] == [["all", "1"], ["all", "2"], ["avx2", "1"], ["avx2", "2"]]
+
+
+def test_a_series_of_one_point_has_one_figure() -> None:
+    latencies, throughputs = curve_sentences([point(1, 10.0, 2), point(1, 20.0, 1), point(4, 50.0, 1)])
+    assert latencies == "2 threads, batch 1: 10.00 ms; 1 thread: 20.00 to 50.00 ms"
+    assert throughputs == "2 threads, batch 1: 100.0 per second; 1 thread: 50.00 to 80.00 per second"
+
+
+def test_latency_and_throughput_are_beside_each_other_over_the_batch_sizes_that_were_measured() -> None:
+    latencies, throughputs = plots_of(BATCHES, 50.0)
+    (of_ms,), (of_rates,) = latencies.series, throughputs.series
+    assert of_ms.points == ((1.0, 10.0), (2.0, 15.0), (4.0, 26.0), (8.0, 55.0), (32.0, 230.0))
+    assert [round(rate) for _, rate in of_rates.points] == [100, 133, 154, 145, 139]
+    assert [text for _, text in latencies.across.ticks] == ["1", "2", "4", "8", "32"]
+    assert [it.value for it in latencies.levels] == [50.0] and not throughputs.levels
+    drawn = ["".join(text for text, _ in line) for line in drawn_beside(latencies, throughputs, 80, 10, fine=False)]
+    assert max(map(len, drawn)) <= 80
+    assert drawn[0].split("  ")[0] == "ms by batch size" and drawn[0].endswith("Per second by batch size")
+    assert drawn[10:] == ["x measured   ─ bound 50 ms"]
+
+
+def test_a_bound_far_above_all_latencies_is_not_drawn() -> None:
+    assert not plots_of(BATCHES, 1000.0)[0].levels
+
+
+def test_threads_at_one_batch_size_are_the_axis() -> None:
+    assert plots_of([point(8, 40.0, 1), point(8, 25.0, 2)])[0].title == "ms by threads"
+
+
+def test_a_single_size_has_no_curve() -> None:
+    assert curve_pictures([point(1, 10.0), point(2, None)], None) is None
+
+
+def test_several_series_have_letters_and_names_that_tell_what_varies() -> None:
+    int8 = [of_variant(it, replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
+    avx2 = [of_variant(it, replace(it.found.variant, kernels=Kernels(InstructionSet.AVX2))) for it in BATCHES[:2]]
+    for points, names in (
+        (THREADS, ["1 thread", "4 threads"]),
+        ([*BATCHES[:2], *int8], ["f32", "int8"]),
+        ([*BATCHES[:2], *avx2], ["all kernels", "avx2 kernels"]),
+    ):
+        latencies, _ = plots_of(points)
+        assert [(it.mark, it.name) for it in latencies.series] == list(zip("AB", names, strict=True))
+        assert latencies.legend == ("capitals: measured",)
