@@ -1,51 +1,27 @@
-"""Rich consoles, tables, bars and plots: readable without colour, and in ASCII where a terminal has no more."""
+"""Rich consoles, names and plots: readable without colour, and in ASCII where a terminal has no more."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from rich.console import Console
 from rich.segment import Segment
-from rich.table import Table
 from rich.text import Text
 
 from dlbricks_tui.printable import printable, printable_lines
-from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
-    from rich.console import ConsoleOptions, OverflowMethod, RenderableType
+    from rich.console import ConsoleOptions, RenderableType
 
     from dlbricks_tui.documents.lines import Line
     from dlbricks_tui.documents.pictures import Plot
 
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
 PIPED_WIDTH = 1000
-_NARROWEST_BAR = 6
-_WIDEST_BAR = 28
 # The characters of axes, levels and cut names in ASCII.
 _IN_ASCII = str.maketrans("─│┤├└┬┴┼…", "-|++++++.")
-
-
-@dataclass(frozen=True, slots=True)
-class Glyphs:
-    """Characters to draw with: a full cell, its parts from small to large, and guides."""
-
-    full: str
-    parts: str
-    # Before a line of a tree, before the last of its siblings, and below either.
-    branch: str
-    last_branch: str
-    passing: str
-    gap: str
-    # For words that are too long.
-    overflow: OverflowMethod
-
-
-UNICODE = Glyphs("█", "▏▎▍▌▋▊▉", "├─ ", "└─ ", "│  ", "   ", "ellipsis")
-ASCII = Glyphs("#", "", "|- ", "`- ", "|  ", "   ", "crop")
 
 
 class PrintableConsole(Console):
@@ -67,34 +43,6 @@ def console_on(stream: TextIO | None) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = PIPED_WIDTH
     return console
-
-
-@dataclass(frozen=True, slots=True)
-class Pen:
-    """The characters and the greatest width of bars beside a table."""
-
-    glyphs: Glyphs
-    width: int
-
-    def bar(self, share: float) -> Text:
-        """Return a bar of the share's length."""
-        return Text(bar(share, self.width, self.glyphs.full, self.glyphs.parts), style="cyan", no_wrap=True)
-
-
-def pen_for(console: Console, taken: int) -> Pen:
-    """Return a pen for the width that a table with this many cells leaves."""
-    glyphs = ASCII if console.options.ascii_only else UNICODE
-    return Pen(glyphs, max(_NARROWEST_BAR, min(_WIDEST_BAR, console.width - taken)))
-
-
-def plain_table(*headings: str) -> Table:
-    """Return a table without lines: names, then numbers under the headings, and bars under empty headings."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    # Where space is short, rich narrows columns that may wrap and leaves the others alone.
-    table.add_column(headings[0])
-    for heading in headings[1:]:
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-    return table
 
 
 def name_cell(name: str) -> Text:

@@ -11,9 +11,7 @@ from rich.cells import cell_len, chop_cells
 from dlbricks_tui.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from dlbricks_tui.store.records import Facts
+    pass
 
 ELLIPSIS = "…"
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -211,16 +209,8 @@ def sparkline(values: Sequence[float], width: int) -> str:
 
 
 NAME_WIDTH = 11
-_FACT_WIDTH = 18
 
 
 def fact(name: str, *parts: str | Span) -> Line:
     """Return a line with a name and a value; a long name takes more room."""
     return line(column(name, max(NAME_WIDTH, cell_len(name) + 1), "muted"), *parts)
-
-
-def fact_lines(facts: Facts) -> Iterator[Line]:
-    words = {None: "unknown", True: "yes", False: "no"}
-    for name, value in facts:
-        told = words[value] if value is None or isinstance(value, bool) else str(value)
-        yield line(column(name.replace("_", " "), _FACT_WIDTH, "muted"), told)
