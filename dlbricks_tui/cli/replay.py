@@ -12,8 +12,7 @@ from dlbricks_tui.cli.run_progress import shown
 from dlbricks_tui.documents.parts import BLANK_LINE, Column, Part, Sentence, Table, bar_column, name_column
 from dlbricks_tui.runs.replaying import Replay, events_so_far, play
 from dlbricks_tui.runs.run_folder import RunFolder
-from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, partly, signed_percent
-from dlbricks_tui.wording.tables import or_dash
+from dlbricks_tui.wording.numbers import duration, in_ms, milliseconds, or_dash, partly, signed_percent
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from dlbricks_tui.wording.numbers import (
     counted,
     milliseconds,
     model_label,
+    or_dash,
     sign_of,
 )
-from dlbricks_tui.wording.tables import or_dash
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.tables import GapShares, ModelRow

@@ -20,6 +20,7 @@ from dlbricks_tui.documents.parts import (
     Part,
     Sentence,
     Table,
+    each_fit,
     name_column,
 )
 from dlbricks_tui.documents.pictures import Axis, Meaning, Piece, Row, Rows
@@ -28,8 +29,7 @@ from dlbricks_tui.documents.what_ifs import Change, what_ifs_parts
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.wording.answers import way_line
 from dlbricks_tui.wording.layers import common_beginning
-from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, percent, sign_of, signed_percent
-from dlbricks_tui.wording.tables import or_dash
+from dlbricks_tui.wording.numbers import PREDICTED, in_ms, milliseconds, or_dash, percent, sign_of, signed_percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.analysis.bounds import BestMeasured, GroupTimes
@@ -245,7 +245,7 @@ def layer_columns(common: str) -> tuple[Column[GroupTimes], ...]:
             "layers",
             lambda it: ", ".join(name.removeprefix(common) for name in it.layers),
             Kind.NAME,
-            shortened=lambda text, width: names_in(text.split(", "), width),
+            fit=each_fit(lambda text, width: names_in(text.split(", "), width)),
         ),
         Column("here ms", lambda it: milliseconds(from_picoseconds(it.latency_ps)), style="strong"),
         Column("best ms", lambda it: milliseconds(from_picoseconds(it.best_ps))),

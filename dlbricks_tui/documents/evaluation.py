@@ -7,9 +7,8 @@ from dlbricks_tui.documents.parts import BLANK_LINE, Column, Kind, Part, Sentenc
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import Kernels, Variant
-from dlbricks_tui.wording.numbers import milliseconds, percent, signed_percent
+from dlbricks_tui.wording.numbers import milliseconds, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
-from dlbricks_tui.wording.tables import or_dash
 
 
 def results_parts(result: EvaluationResult) -> Iterator[Part]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import cut_start
-from dlbricks_tui.documents.parts import Column, Kind, Part, Sentence, Table, name_column
+from dlbricks_tui.documents.parts import Column, Kind, Part, Sentence, Table, each_fit, name_column
 from dlbricks_tui.wording.numbers import counted, milliseconds, percent
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def layer_kernels_table(found: Sequence[TimedKernel]) -> Table[TimedKernel]:
     """Return a row for each layer with its kernel and its conversions, the longest first."""
     columns: tuple[Column[TimedKernel], ...] = (
         # The ends of long names tell layers apart.
-        Column("layer", lambda it: it.name, Kind.NAME, shortened=cut_start),
+        Column("layer", lambda it: it.name, Kind.NAME, fit=each_fit(cut_start)),
         Column("ms", lambda it: milliseconds(it.latency_ms)),
         name_column("kernel", lambda it: it.kernel.implementation or _UNKNOWN),
         name_column("conversions", lambda it: ", ".join(it.kernel.conversions) or "-"),

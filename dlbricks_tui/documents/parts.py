@@ -8,6 +8,8 @@ from enum import Enum
 from typing import Any, Generic, TypeVar
 
 Row = TypeVar("Row")
+# Returns all names of a column in so many characters each.
+Fit = Callable[[Sequence[str], int], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,8 @@ class Column(Generic[Row]):
     goes_last: bool = False
     # True if the title is a name, which stays as it is where others are capitals.
     is_named: bool = False
-    # Returns a cell in fewer characters; without it the beginning is kept, and the first names are shortened last.
-    shortened: Callable[[str, int], str] | None = None
-    # Fits all names into a width; by default each loses its end.
-    fit: Callable[[Sequence[str], int], Sequence[str]] | None = None
+    # Returns the cells in so many characters; without it their beginnings are kept, and the first names are cut last.
+    fit: Fit | None = None
     # True if it tells rows apart: it is never shortened, and rows without figures have it too.
     is_key: bool = False
 
@@ -158,6 +158,11 @@ def name_column(title: str, cell: Callable[[Row], str], style: str | Callable[[R
 def word_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
     """Return a column of words, which are never shortened."""
     return Column(title, cell, Kind.WORD, style)
+
+
+def each_fit(shorten: Callable[[str, int], str]) -> Fit:
+    """Return how names are fitted one by one."""
+    return lambda names, width: [shorten(name, width) for name in names]
 
 
 def bar_column(share: Callable[[Row], float]) -> Column[Row]:

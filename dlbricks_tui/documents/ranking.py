@@ -23,8 +23,7 @@ from dlbricks_tui.estimate.ranking import Ranked, Ranking
 from dlbricks_tui.printable import printable
 from dlbricks_tui.runtime.variant import batch_in_words, remarks_on, threads_in_words
 from dlbricks_tui.store.contrast import Verdict
-from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, in_ms, milliseconds, percent
-from dlbricks_tui.wording.tables import or_dash
+from dlbricks_tui.wording.numbers import PREDICTED, PREDICTED_LEGEND, counted, in_ms, milliseconds, or_dash, percent
 
 # Smaller differences get a decimal.
 _GREAT_DIFFERENCE = 0.1

@@ -20,7 +20,7 @@ from dlbricks_tui.scenarios.outcome import (
 from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, Scenario, fewest_queries
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.wording.ages import ago
-from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, milliseconds, percent, signed_percent
+from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, milliseconds, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import (
     execution_line,
     in_us,
@@ -29,7 +29,6 @@ from dlbricks_tui.wording.scenarios import (
     scenario_line,
     scenario_of,
 )
-from dlbricks_tui.wording.tables import or_dash
 
 if TYPE_CHECKING:
     from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer

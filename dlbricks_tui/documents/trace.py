@@ -18,8 +18,7 @@ from dlbricks_tui.traces.layer_times import (
 )
 from dlbricks_tui.traces.stored import StoredTrace
 from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, TraceLevel, TrackKind
-from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, percent, signed_percent
-from dlbricks_tui.wording.tables import or_dash
+from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, or_dash, percent, signed_percent
 from dlbricks_tui.wording.tracing import signed_ms
 
 if TYPE_CHECKING:

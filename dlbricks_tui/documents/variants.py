@@ -27,9 +27,9 @@ from dlbricks_tui.wording.numbers import (
     counted,
     in_ms,
     milliseconds,
+    or_dash,
     percent,
 )
-from dlbricks_tui.wording.tables import or_dash
 
 # Marks of the estimates of several series; measured latencies have the same letters as capitals.
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.printable import printable
@@ -179,3 +179,8 @@ def names_of(models: Sequence[str], most: int = 3) -> str:
 def capitalised(text: str) -> str:
     """Return the text with a capital first letter, and the rest as it is."""
     return text[:1].upper() + text[1:]
+
+
+def or_dash(written: Callable[[float], str], value: float | None) -> str:
+    """Return a number as a cell; a dash if there is none."""
+    return "-" if value is None else written(value)

@@ -8,8 +8,9 @@ from dlbricks_tui.documents.corpus import (
     model_columns,
     models_of,
 )
-from dlbricks_tui.documents.layout import TableLayout, laid_out
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.estimate.accuracy import Accuracy, SharedSettings
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level

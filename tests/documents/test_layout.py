@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dlbricks_tui.documents.layout import ASCII, TEXT, TableLayout, laid_out
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import cut_start, width_of
+from dlbricks_tui.documents.look import ASCII, TEXT
 from dlbricks_tui.documents.parts import (
     BLANK_LINE,
     Column,
@@ -20,8 +21,10 @@ from dlbricks_tui.documents.parts import (
     Sentence,
     Table,
     bar_column,
+    each_fit,
     name_column,
 )
+from dlbricks_tui.documents.table_layout import TableLayout
 
 FIGURES = Figures(
     (
@@ -97,7 +100,7 @@ def test_details_stand_below_their_row_and_keep_to_the_width() -> None:
 
 def test_first_names_with_a_way_to_be_shortened_leave_room_for_others() -> None:
     name = "a name of 20 letters"
-    plain, short = name_column("layer", str), Column("layer", str, Kind.NAME, shortened=cut_start)
+    plain, short = name_column("layer", str), Column("layer", str, Kind.NAME, fit=each_fit(cut_start))
     assert texts(30, Table((plain, plain), [name]))[1] == f"{name}  a name …"
     assert texts(30, Table((short, plain), [name]))[1] == "…of 20 letters  a name of 20 …"
 

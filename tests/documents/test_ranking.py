@@ -1,7 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
-from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.ranking import (
     bar_name,
     combination_name,

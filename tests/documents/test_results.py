@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.documents.layout import TableLayout, laid_out
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Span
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, history_columns, result_parts, short_cell
+from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.store.columns import COLUMNS, Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance, Result

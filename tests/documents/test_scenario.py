@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.scenario import load_test_columns, outcome_table, prediction_sentence, verdict_parts
 from dlbricks_tui.scenarios.outcome import PredictedLoad, Range

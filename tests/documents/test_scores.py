@@ -1,4 +1,5 @@
-from dlbricks_tui.documents.layout import TEXT, laid_out
+from dlbricks_tui.documents.layout import laid_out
+from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.scores import NOTHING_TO_SCORE, score_parts
 from dlbricks_tui.estimate.prediction.score import Basis, Score
 

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from dlbricks_tui.documents.drawing import drawn_beside
-from dlbricks_tui.documents.layout import TEXT
+from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.variants import best_line, curve_pictures, curve_sentences, variants_parts
 from dlbricks_tui.estimate.curve import Point

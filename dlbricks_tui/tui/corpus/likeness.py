@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.grid import legend, shaded
-from dlbricks_tui.documents.layout import PANEL
 from dlbricks_tui.documents.lines import Line, Span, column, line, wrapped
+from dlbricks_tui.documents.look import PANEL
 from dlbricks_tui.tui.corpus import actions
 from dlbricks_tui.tui.model_names import LEAST_WIDTH, longest, told_apart
 from dlbricks_tui.tui.widgets.panel import ItemPanel

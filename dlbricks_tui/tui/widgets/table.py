@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from dlbricks_tui.documents.layout import TableLayout
 from dlbricks_tui.documents.lines import Line, Span
 from dlbricks_tui.documents.parts import Table
+from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.tui.widgets.panel import ItemPanel
 from dlbricks_tui.tui.widgets.rows import DrawnRows, Item
 from dlbricks_tui.wording.text_tables import TextTable

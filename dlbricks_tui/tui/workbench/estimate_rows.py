@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from dlbricks_tui.documents.layout import TableLayout, laid_out
+from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import BLANK, Line, Span, column, cut, line, wrapped_lines
 from dlbricks_tui.documents.parts import BLANK_LINE
+from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.runtime.variant import stated_kernels, stated_threads, threads_in_words
 from dlbricks_tui.tui.choices import Available, Choices, Setting, shown_settings
 from dlbricks_tui.tui.keys.keymap import Hint
