@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -26,14 +25,12 @@ from dlbricks_tui.cli.options import (
     values_of,
 )
 from dlbricks_tui.cli.output import (
-    data_console,
     narrate,
     narrate_some,
     narrate_waiting,
     worded,
     write_csv,
     write_json,
-    write_lines,
 )
 from dlbricks_tui.cli.parser import Parser, Status, Whole, add_format_options, add_schema_option
 from dlbricks_tui.cli.store import open_estimator
@@ -45,6 +42,7 @@ from dlbricks_tui.runtime.runtime import MOST_THREADS
 from dlbricks_tui.wording.numbers import names_of
 
 if TYPE_CHECKING:
+    from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.documents.pictures import Plot
 
 _WIDEST = 120
@@ -171,7 +169,7 @@ def _show(args: argparse.Namespace, found: Sequence[Analysis], kernels: Sequence
         if kernels[place]:
             show_parts([BLANK_LINE, kernels_table(kernels[place])], _WIDEST)
         if args.roofline:
-            write_lines(["", *_roofline(one.roofline)])
+            show_parts(_roofline(one.roofline), _WIDEST)
         if args.tree:
             show_written_tree(each, cutting_of(args))
 
@@ -220,12 +218,12 @@ def _kernels(found: Analysis, data: DataFolder) -> Sequence[TimedKernel]:
         return ()
 
 
-def _roofline(plot: Plot | None) -> Sequence[str]:
-    if plot is None:
-        return ["no roofline: the peaks of the system are not known for this number of threads and precision"]
-    # Loaded here: an analysis without it draws nothing.
-    from dlbricks_tui.cli.drawing import plot_lines
+def _roofline(plot: Plot | None) -> Iterator[Part]:
+    # Loaded here: the other formats need no parts.
+    from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
 
-    console = data_console()
-    said = textwrap.wrap(plot.says, min(_WIDEST, console.width))
-    return [*plot_lines(console, _WIDEST, _PICTURE_LINES - len(said), plot), *said]
+    yield BLANK_LINE
+    if plot is None:
+        yield Sentence("no roofline: the peaks of the system are not known for this number of threads and precision")
+    else:
+        yield Plots((plot,), _PICTURE_LINES, plot.says)

@@ -1,4 +1,4 @@
-"""Rich consoles, names and plots: readable without colour, and in ASCII where a terminal has no more."""
+"""Rich consoles, and names in tables of rich."""
 
 from __future__ import annotations
 
@@ -15,13 +15,9 @@ from dlbricks_tui.printable import printable, printable_lines
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
-    from dlbricks_tui.documents.lines import Line
-    from dlbricks_tui.documents.pictures import Plot
 
 # Wide enough for a grid of fifty models, so that a pipe gets every name whole.
 PIPED_WIDTH = 1000
-# The characters of axes, levels and cut names in ASCII.
-_IN_ASCII = str.maketrans("─│┤├└┬┴┼…", "-|++++++.")
 
 
 class PrintableConsole(Console):
@@ -48,18 +44,3 @@ def console_on(stream: TextIO | None) -> Console:
 def name_cell(name: str) -> Text:
     """Return a name as a cell of one line; it is cut where space is short."""
     return Text(printable(name), no_wrap=True, overflow="ellipsis")
-
-
-def plot_lines(console: Console, widest: int, height: int, *plots: Plot) -> list[str]:
-    """Return a plot, or two side by side, in so many columns at most; its signs differ without colours."""
-    # Loaded here, as few commands draw plots.
-    from dlbricks_tui.documents import drawing
-
-    width = max(drawing.LEAST_WIDTH * len(plots), min(widest, console.width))
-    lines: Iterable[Line] = (
-        drawing.drawn(plots[0], width, height, fine=False)
-        if len(plots) == 1
-        else drawing.drawn_beside(plots[0], plots[1], width, height, fine=False)
-    )
-    texts = ["".join(span.text for span in line).rstrip() for line in lines]
-    return [text.translate(_IN_ASCII) for text in texts] if console.options.ascii_only else texts

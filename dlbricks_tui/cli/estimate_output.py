@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dlbricks_tui.answers.answer import Answer
 from dlbricks_tui.answers.documents import document
 from dlbricks_tui.answers.results import ModelEstimate, SlowSequence, model_estimate
-from dlbricks_tui.cli.output import data_console, write_csv, write_json, write_lines
+from dlbricks_tui.cli.output import write_csv, write_json
 from dlbricks_tui.estimate.system_estimate import Way
 
 if TYPE_CHECKING:
@@ -31,14 +31,13 @@ def write_variants(
 ) -> None:
     """Write the table of a model in several variants, their latency beside their throughput, and the answer."""
     # Loaded here: one variant has no curve.
-    from dlbricks_tui.cli.drawing import plot_lines
     from dlbricks_tui.cli.rendering import show_parts
-    from dlbricks_tui.documents.parts import BLANK_LINE, Sentence
+    from dlbricks_tui.documents.parts import BLANK_LINE, Plots, Sentence
     from dlbricks_tui.documents.variants import curve_pictures, variants_parts
 
     show_parts([*map(Sentence, heading), BLANK_LINE, *variants_parts(points), BLANK_LINE])
     if plots := curve_pictures(points, bound_ms):
-        write_lines([*plot_lines(data_console(), _WIDEST_CURVE, _CURVE_LINES, *plots), ""])
+        show_parts([Plots(plots, _CURVE_LINES), BLANK_LINE], _WIDEST_CURVE)
     if answer:
         show_parts([Sentence(answer)])
 

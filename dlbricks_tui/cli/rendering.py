@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 # In colours that every terminal has; other styles are plain text.
 _STYLES = {"heading": "bold", "strong": "bold", "muted": "dim", "bar": "cyan", "accent": "cyan"}
 _STYLES |= {"good": "green", "warn": "yellow", "bad": "red"}
-# The guides of trees, and the ellipsis: what is cut keeps its width where a terminal lacks them.
-_IN_ASCII = str.maketrans("├└─│" + ELLIPSIS, "|`-|.")
+# The guides of trees, axes, and the ellipsis: what is cut keeps its width where a terminal lacks them.
+_IN_ASCII = str.maketrans("├└─│┤┬┴┼" + ELLIPSIS, "|`-|++++.")
 
 
 def show_parts(parts: Iterable[Part], widest: int | None = None) -> None:

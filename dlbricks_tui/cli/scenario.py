@@ -47,7 +47,10 @@ from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.wording.scenarios import histogram_below
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dlbricks_tui.answers.scenarios.load_process import LoadProcessError, MeasuredTest
+    from dlbricks_tui.documents.parts import Part
     from dlbricks_tui.folders import DataFolder
 
 _WIDEST = 100
@@ -224,22 +227,23 @@ def _show(answer: ScenarioAnswer, measured: MeasuredTest | None, data: DataFolde
     told = str(logs) if logs is not None and logs.is_dir() else ""
     show_parts(scenario_parts(answer, prediction, test, is_new=measured is not None, logs=told))
     if prediction is not None:
-        write_lines(_curve(answer, measured))
+        show_parts(_curve(answer, measured), _WIDEST)
     if test is not None:
         write_lines(histogram_below(test, data_console().width))
     if measured is None:
         show_parts(stored_parts(answer))
 
 
-def _curve(answer: ScenarioAnswer, measured: MeasuredTest | None) -> list[str]:
-    """Return a picture of a server: its predicted latency against the rate, and the tests of the measurement."""
+def _curve(answer: ScenarioAnswer, measured: MeasuredTest | None) -> Iterator[Part]:
+    """Yield a picture of a server: its predicted latency against the rate, and the tests of the measurement."""
     points = answer.curve()
     if answer.scenario.kind is not Kind.SERVER or not points:
-        return []
+        return
     # Loaded here: other kinds have no picture.
-    from dlbricks_tui.cli.drawing import plot_lines
     from dlbricks_tui.documents.load_curve import LoadCurve, load_plot
+    from dlbricks_tui.documents.parts import BLANK_LINE, Plots
 
     predicted = [(it.rate, it.latency_ms.value) for it in points]
     curve = LoadCurve.of(answer, predicted, None if measured is None else measured.tests)
-    return ["", *plot_lines(data_console(), _WIDEST, _PICTURE_LINES, load_plot(curve, answer.scenario))]
+    yield BLANK_LINE
+    yield Plots((load_plot(curve, answer.scenario),), _PICTURE_LINES)

@@ -24,6 +24,7 @@ from dlbricks_tui.documents.parts import (
     Grid,
     Heading,
     Names,
+    Plots,
     Point,
     Sentence,
     SideBySide,
@@ -34,6 +35,7 @@ from dlbricks_tui.wording.histogram import bar
 
 if TYPE_CHECKING:
     from dlbricks_tui.documents.parts import Part
+    from dlbricks_tui.documents.pictures import Plot
 
 _GAP = "  "
 _INDENT = "    "
@@ -67,6 +69,9 @@ def laid_out(parts: Iterable[Part], width: int, look: Look = PANEL) -> Iterator[
                 yield from _side_by_side(values, width)
             case Grid(names, shares):
                 yield from grid_lines(names, shares, width, look.shades)
+            case Plots(plots, lines, sentence):
+                said = wrapped(line(sentence), width) if sentence else []
+                yield from (*_plotted(plots, width, lines - len(said)), *said)
         is_first = False
 
 
@@ -92,6 +97,16 @@ def _figure_lines(figures: Figures, width: int, look: Look) -> Iterator[Line]:
         )
         if it.remarks and not remark:
             yield from wrapped(line(Span(f"{_GAP}{it.remarks[-1]}", it.style)), width)
+
+
+def _plotted(plots: Sequence[Plot], width: int, height: int) -> Sequence[Line]:
+    # Loaded here: few documents have plots.
+    from dlbricks_tui.documents import drawing
+
+    width = max(drawing.LEAST_WIDTH * len(plots), width)
+    if len(plots) == 1:
+        return drawing.drawn(plots[0], width, height, fine=False)
+    return drawing.drawn_beside(plots[0], plots[1], width, height, fine=False)
 
 
 def _interval_bar(it: Figure, longest: float, width: int, look: Look) -> Line:

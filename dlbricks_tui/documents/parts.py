@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from dlbricks_tui.documents.pictures import Plot
 
 Row = TypeVar("Row")
 # Returns all names of a column in so many characters each.
@@ -147,7 +150,17 @@ class Grid:
     shares: Sequence[Sequence[float]]
 
 
-Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any] | SideBySide | Grid
+@dataclass(frozen=True, slots=True)
+class Plots:
+    """A plot, or two side by side, in so many lines; a panel shows pictures in an area of its own."""
+
+    plots: tuple[Plot, ...]
+    lines: int
+    # Stands below them, in some of the lines.
+    sentence: str = ""
+
+
+Part = Heading | Sentence | Point | Fact | Names | Figures | Table[Any] | SideBySide | Grid | Plots
 
 
 def name_column(title: str, cell: Callable[[Row], str], style: str | Callable[[Row], str] = "text") -> Column[Row]:
