@@ -58,6 +58,8 @@ class TableLayout:
         while optional and self._is_narrow(needed):
             left_out.append(optional.pop(0))
             self._widths = self._fitted(needed, width, left_out)
+        # Where nothing is left to give up, columns move together.
+        self._gap = _GAP if self._whole <= width else " "
         self._cells = [self._names(at, cells) for at, cells in enumerate(self._widths)]
 
     @property
@@ -65,7 +67,7 @@ class TableLayout:
         """The titles of the columns."""
         columns = [it for it in zip(self._table.columns, self._widths, strict=True) if it[1]]
         titles = [it.title.upper() if self._look.capitals and not it.is_named else it.title for it, _ in columns]
-        return _joined(
+        return self._joined(
             (column(title, width, "muted", right=it.kind is Kind.NUMBER),)
             for title, (it, width) in zip(titles, columns, strict=True)
         )
@@ -114,7 +116,7 @@ class TableLayout:
         row, cells = self._table.rows[index], zip(self._table.columns, texts, self._widths, strict=True)
         has_figures = self._missing[index] is None
         shown = ((it, text, width) for it, text, width in cells if width and (has_figures or it.is_key))
-        return _joined(_cell(it, row, text, width, words) for it, text, width in shown)
+        return self._joined(_cell(it, row, text, width, words) for it, text, width in shown)
 
     def _names(self, at: int, width: int) -> Sequence[str]:
         """Return the cells of a column; those of names may be fitted into the width together."""
@@ -124,9 +126,19 @@ class TableLayout:
     def _is_narrow(self, needed: Sequence[int]) -> bool:
         """Return whether a name has too little room, or the whole table."""
         names = [at for at in _shortenable(self._table.columns) if not self._table.columns[at].is_optional]
+        return self._whole > self._width or any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names)
+
+    @property
+    def _whole(self) -> int:
+        """The width of a row with gaps of the usual width."""
         kept = [width for width in self._widths if width]
-        whole = sum(kept) + len(_GAP) * (len(kept) - 1)
-        return whole > self._width or any(self._widths[at] < min(needed[at], _READABLE_NAME) for at in names)
+        return sum(kept) + len(_GAP) * (len(kept) - 1)
+
+    def _joined(self, cells: Iterable[Line]) -> Line:
+        found: list[Span] = []
+        for cell in cells:
+            found += [Span(self._gap), *cell] if found else cell
+        return tuple(found)
 
     def _needed(self) -> list[int]:
         """Return the width of the longest cell in each column; a bar needs none."""
@@ -186,10 +198,3 @@ def _narrowed(
 
 def _width_of(text: str) -> int:
     return width_of(spelled(line(text)))
-
-
-def _joined(cells: Iterable[Line]) -> Line:
-    found: list[Span] = []
-    for cell in cells:
-        found += [Span(_GAP), *cell] if found else cell
-    return tuple(found)

@@ -138,6 +138,12 @@ def test_a_row_without_figures_says_why_and_which_command_measures_them() -> Non
     assert texts(20, table)[2:] == ["openvino  not measured:", "  dlbricks run net", "onnx      it cannot be"]
 
 
+def test_columns_move_together_where_nothing_can_be_given_up() -> None:
+    table = Table((Column("ms", str), Column("verdict", lambda _: "alike")), ["1.5"])
+    assert texts(12, table) == [" ms  verdict", "1.5    alike"]
+    assert texts(11, table) == [" ms verdict", "1.5   alike"]
+
+
 def test_a_table_without_rows_has_its_titles() -> None:
     assert texts(60, Table(TABLE.columns, ())) == ["layer  name  share"]
     assert texts(60, Table(TABLE.columns, ()), look=TEXT) == ["LAYER  NAME  SHARE"]
