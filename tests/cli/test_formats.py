@@ -184,9 +184,9 @@ def test_a_framework_without_a_runtime_is_refused_in_one_line(
 
 
 def test_a_run_takes_the_file_that_the_framework_reads(dlbricks: Command) -> None:
-    measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--time-budget", "1", "--json")
+    measured = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
     status, out, told = dlbricks("run", "squeezenet1.1", "--runtime", "onnxruntime", *measured)
-    assert status in (0, 1), told
+    assert status == 0, told
     (model,) = json.loads(out)["models"]
     assert (model["model"], model["runtime"].split("-")[0]) == ("squeezenet1.1", ONNX_RUNTIME.framework)
 
