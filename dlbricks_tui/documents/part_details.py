@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dlbricks_tui.documents.part_latencies import CRITICAL, WIDE
 from dlbricks_tui.documents.parts import Fact, Heading, Sentence
 from dlbricks_tui.documents.samples import sample_parts
+from dlbricks_tui.documents.signs import CRITICAL, WIDE
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing

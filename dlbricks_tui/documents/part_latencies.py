@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Span
+from dlbricks_tui.documents.signs import CANNOT, LEFT_OUT, UNKNOWN, WIDE
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.documents.outline import Outline
     from dlbricks_tui.estimate.estimate import Estimate
     from dlbricks_tui.estimate.parts import Part
-
-CRITICAL = "*"
-UNKNOWN = "·"
-WIDE = "≈"
-CANNOT = "cannot"
-LEFT_OUT = "-"
 
 
 @dataclass(frozen=True, slots=True)

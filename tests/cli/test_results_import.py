@@ -94,7 +94,7 @@ def test_an_imported_result_says_which_layer_it_is_of(dlbricks: Command, checkou
     assert {each["system"] for each in listed} == {SYSTEM}
     assert {each["level"] for each in listed} == {"written"}
     shown = dlbricks("results", "show", listed[0]["id"])[1]
-    assert f"occurrence      model {CAPSNET}, layer " in shown
+    assert f"occurrence    model {CAPSNET}, layer " in shown
 
 
 def test_unusable_rows_are_named(dlbricks: Command, checkout: Path) -> None:

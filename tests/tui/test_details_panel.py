@@ -23,9 +23,9 @@ async def test_the_details_follow_the_cursor_in_the_tree(measured: DataFolder) -
         await press(pilot, *RESNET)
         assert "input      1x3x224x224 data" in screen_text(pilot)
         await press(pilot, "j")
-        assert "weights    64x3x7x7" in screen_text(pilot)
+        assert "weights       64x3x7x7" in screen_text(pilot)
         await press(pilot, "j")
-        assert "weights    64x3x7x7" not in screen_text(pilot)
+        assert "weights       64x3x7x7" not in screen_text(pilot)
 
 
 async def test_the_details_show_the_stored_samples_of_a_brick(measured: DataFolder) -> None:
@@ -37,7 +37,7 @@ async def test_the_details_show_the_stored_samples_of_a_brick(measured: DataFold
 async def test_the_library_is_indexed_once(measured: DataFolder) -> None:
     async with running(app_on(measured), (200, 60)) as pilot:
         await press(pilot, *RESNET, "j")
-        assert "elsewhere  1 model: resnet50_v1" in screen_text(pilot)
+        assert "elsewhere     1 model: resnet50_v1" in screen_text(pilot)
 
 
 async def test_new_results_keep_the_scroll_position_of_the_details(measured: DataFolder) -> None:

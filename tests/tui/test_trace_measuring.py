@@ -222,7 +222,7 @@ async def test_a_stored_trace_can_be_looked_at_while_another_one_is_made(new: Da
         write(process, STARTED)
         await shows(pilot, "model level starts")
         await pilot.press("s")
-        await shows(pilot, "brick time 0.8100 ms")
+        await shows(pilot, "brick time  0.8100 ms")
         assert "model level starts" in screen_text(pilot)
         # One at a time.
         await pilot.press("m")

@@ -15,7 +15,7 @@ from dlbricks_tui.documents.lines import (
     number_column,
     width_of,
 )
-from dlbricks_tui.documents.part_latencies import CRITICAL
+from dlbricks_tui.documents.signs import CRITICAL
 from dlbricks_tui.printable import printable
 from dlbricks_tui.wording.numbers import percent
 
