@@ -17,6 +17,7 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import fmean, median
 
@@ -174,7 +175,9 @@ class Inside:
                 self._keep_bricks(started, running)
                 self._results.tell_estimates(lambda: self._provisional(started))
         except Stopped:
-            self._read_reference()
+            # A run that stops while it waits for the worker gets no answer from it any more.
+            with suppress(Stopped):
+                self._read_reference()
             self._keep_bricks(started, [], finished=False)
             raise
         for whole in self._wholes:

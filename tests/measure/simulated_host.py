@@ -142,12 +142,13 @@ def measured_inside(
     *,
     end_to_end: bool = False,
     usual_reference_ms: float | None = None,
+    notes: Notes | None = None,
 ) -> Notes:
     """Return the results of the method `inside` for these models, all in the same file if one is given."""
     models = [cut_model(decompose(graph), file) for graph in graphs]
     jobs = plan(models, Known(), Adaptive(), method=Method.INSIDE, end_to_end=end_to_end).jobs
     bricks = {job.key.brick: job for job in jobs if not job.whole}
-    notes = Notes()
+    notes = notes or Notes()
     worker: Any = host
     inside = Inside(
         worker, notes, notes, Adaptive(), notes.events.append, REFERENCE, NoiseMonitor(), usual_reference_ms

@@ -12,6 +12,7 @@ import pytest
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.identity import whole_model
 from dlbricks_tui.measure import carriers
+from dlbricks_tui.measure.errors import Stopped
 from dlbricks_tui.measure.events import RoundDone
 from dlbricks_tui.measure.jobs import cut_model
 from dlbricks_tui.measure.known import Conditions, Known
@@ -20,6 +21,7 @@ from dlbricks_tui.measure.plan import plan
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder
 from dlbricks_tui.measure.stopping import Adaptive, samples_of
 from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.runtime.protocol import Profiled
 from dlbricks_tui.store import statistics
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.verification import check_samples
@@ -109,6 +111,32 @@ def test_every_brick_is_kept_with_as_many_samples_as_its_carrier_had_rounds() ->
     rounds = sum(isinstance(event, RoundDone) for event in notes.events)
     assert {job.graph.layers[job.layers[0]].op for job in notes.kept} == set(OPERATORS)
     assert {len(it.samples.samples_ms) for places in notes.kept.values() for it in places} == {rounds}
+
+
+class StoppedHost(SimulatedHost):
+    """A host whose worker answers no more once a run is to stop, as a run that stops while it waits for an answer."""
+
+    left = 40
+
+    def profile(self, name: str, warm: int, repeat: int) -> Profiled | None:
+        self.left -= 1
+        self._check()
+        return super().profile(name, warm, repeat)
+
+    def sample(self, names: Sequence[str], warm: int, repeat: int) -> dict[str, tuple[float, ...]]:
+        self._check()
+        return super().sample(names, warm, repeat)
+
+    def _check(self) -> None:
+        if self.left < 0:
+            raise Stopped
+
+
+def test_a_run_that_stops_while_it_waits_for_the_worker_keeps_its_samples() -> None:
+    notes = Notes()
+    with pytest.raises(Stopped):
+        measured_inside(StoppedHost(dict.fromkeys(OPERATORS, 0.05), 1), [network(3)], notes=notes)
+    assert {job.graph.layers[job.layers[0]].op for job in notes.kept} == set(OPERATORS)
 
 
 def test_the_result_of_a_brick_states_its_warm_up_so_that_an_import_can_check_it() -> None:
