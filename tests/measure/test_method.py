@@ -55,7 +55,7 @@ DECIDING = {
     ),
 }
 # The digests of the code for which the ids in measure/method.py were last confirmed.
-CONFIRMED = {Method.INSIDE: "58ef5a7f", Method.ALONE: "f153aabf"}
+CONFIRMED = {Method.INSIDE: "f22248cc", Method.ALONE: "f153aabf"}
 
 
 def code_of(source: str) -> str:
