@@ -1,4 +1,4 @@
-"""What repeats within and across models, and how accurate estimates are at each granularity."""
+"""Repetition within and across models, and the accuracy of estimates at each granularity."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Which branch or which repetition it is."""
+        """The name of the branch or repetition."""
         if self.parent is None or self.layer is not None:
             return ""
         if isinstance(self.parent.region, Parallel):
@@ -102,7 +102,7 @@ class Node:
 
     @property
     def in_a_row(self) -> str:
-        """How many equal parts follow one another, unless these are all."""
+        """The number of equal parts in a row, unless the model has no others."""
         if not isinstance(self.region, Repeat):
             return ""
         row, region = len(self.region.instances), _repeated(self.region)

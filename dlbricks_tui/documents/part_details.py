@@ -53,7 +53,7 @@ class PartDetails:
 
     @property
     def estimated(self) -> EstimatePart | None:
-        """What the estimate has of the sequence, or of the one around the layer."""
+        """The part of the estimate for the sequence, or for the sequence around the layer."""
         if self.latencies is None or self.node.sequence is None:
             return None
         return self.latencies.part(self.node.sequence)

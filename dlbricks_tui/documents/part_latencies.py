@@ -1,4 +1,4 @@
-"""What is known of the latency of each part of a model."""
+"""The known latency of each part of a model."""
 
 from __future__ import annotations
 

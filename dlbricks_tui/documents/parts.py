@@ -85,7 +85,7 @@ class Figures:
 
 
 class Kind(Enum):
-    """What a column holds: names and words begin in one place, numbers end in one, and bars take the room that is left.
+    """The kind of cells in a column: names and words are aligned left, numbers right; bars take the room that is left.
 
     Only names are shortened where the width is short, and sentences are wrapped.
     """

@@ -1,4 +1,4 @@
-"""How much load a model can serve: the answer, percentiles and throughput, verdicts, and stored load tests."""
+"""The load that a model can serve: the answer, percentiles and throughput, verdicts, and stored load tests."""
 
 from __future__ import annotations
 

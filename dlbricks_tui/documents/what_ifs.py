@@ -1,4 +1,4 @@
-"""What-ifs: changes with their gains and proofs, how each change is made, and how far to trust its prediction."""
+"""The what-ifs of a model: the gain and proof of each change, its setting, and reasons to trust its prediction."""
 
 from __future__ import annotations
 

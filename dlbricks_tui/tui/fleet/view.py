@@ -1,4 +1,4 @@
-"""What the fleet screen shows: a fleet run after all of its events so far."""
+"""A fleet run after all of its events so far, as the fleet screen shows it."""
 
 from __future__ import annotations
 
