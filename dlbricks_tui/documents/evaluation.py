@@ -7,6 +7,7 @@ from dlbricks_tui.documents.parts import BLANK_LINE, Column, Kind, Part, Sentenc
 from dlbricks_tui.evaluations.evaluation import SHORT_HASH
 from dlbricks_tui.runtime.traits import TRAITS
 from dlbricks_tui.runtime.variant import Kernels, Variant
+from dlbricks_tui.wording.ages import minute_of
 from dlbricks_tui.wording.numbers import milliseconds, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import kind_in_words, percentile_name
 
@@ -120,7 +121,7 @@ def _title(framework: str) -> str:
 
 
 def _minute(when: str | None) -> str:
-    return "-" if when is None else when[:16].replace("T", " ")
+    return "-" if when is None else minute_of(when)
 
 
 def _interval(bounds: tuple[float, float] | None) -> str:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.cells import cell_len, chop_cells
 
 from dlbricks_tui.printable import printable
+from dlbricks_tui.wording.histogram import bar as bar_text
 
 if TYPE_CHECKING:
     pass
 
 ELLIPSIS = "…"
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
 class Span(NamedTuple):
@@ -125,11 +125,7 @@ def titles(*columns: tuple[str, int]) -> Line:
 
 def bar(share: float, width: int, track: str = " ") -> Line:
     """Return a share as a bar, to an eighth of a cell; any positive share is visible."""
-    eighths = round(min(1.0, max(0.0, share)) * width * 8)
-    if share > 0:
-        eighths = max(1, eighths)
-    full, rest = divmod(eighths, 8)
-    drawn = "█" * full + (_EIGHTHS[rest] if rest else "")
+    drawn = bar_text(share, width)
     return (Span(drawn, "bar"), Span(track * (width - len(drawn)), "rest"))
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.parts import Fact, Heading, Sentence
 from dlbricks_tui.documents.samples import sample_parts
-from dlbricks_tui.documents.signs import CRITICAL, WIDE
 from dlbricks_tui.documents.tree import cutting_words
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.titles import input_text, layer_title, shape_text
-from dlbricks_tui.wording.numbers import counted, milliseconds, percent
+from dlbricks_tui.wording.numbers import CRITICAL, WIDE, counted, milliseconds, percent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,11 +7,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Span
-from dlbricks_tui.documents.signs import CANNOT, LEFT_OUT, UNKNOWN, WIDE
 from dlbricks_tui.estimate.compositions import milliseconds as from_picoseconds
 from dlbricks_tui.estimate.intervals import is_wide
 from dlbricks_tui.estimate.parts import Standing
-from dlbricks_tui.wording.numbers import milliseconds, sign_of
+from dlbricks_tui.wording.numbers import CANNOT, LEFT_OUT, UNKNOWN, WIDE, milliseconds, sign_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

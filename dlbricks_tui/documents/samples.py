@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.parts import Fact, Figure, Figures, Heading, Part, Sentence
-from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.ages import ago, minute_of
 from dlbricks_tui.wording.histogram import bins
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds
 
@@ -19,7 +19,7 @@ def sample_parts(result: Result) -> Iterator[Part]:
     """Yield the statistics of the samples, and their histogram."""
     it = result.statistics
     ends = f"{milliseconds(it.low_ms, precise=True)} and {milliseconds(it.high_ms, precise=True)}"
-    yield Heading(f"{counted(it.count, 'sample')}, {result.when[:16].replace('T', ' ')} UTC")
+    yield Heading(f"{counted(it.count, 'sample')}, {minute_of(result.when)} UTC")
     yield Sentence(f"measured {ago(result.when)}", "muted")
     yield Fact("trimmed mean", in_ms(it.trimmed_mean_ms), f" (95 % between {ends})")
     yield Fact("median", in_ms(it.median_ms))

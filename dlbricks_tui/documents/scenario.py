@@ -19,7 +19,7 @@ from dlbricks_tui.scenarios.outcome import (
 )
 from dlbricks_tui.scenarios.scenario import CONFIDENCE, Kind, Scenario, fewest_queries
 from dlbricks_tui.store.records import LoadTest
-from dlbricks_tui.wording.ages import ago
+from dlbricks_tui.wording.ages import ago, minute_of
 from dlbricks_tui.wording.numbers import PREDICTED, counted, duration, milliseconds, or_dash, percent, signed_percent
 from dlbricks_tui.wording.scenarios import (
     execution_line,
@@ -55,7 +55,7 @@ def scenario_parts(
         yield prediction_sentence(scenario, predicted)
     if test is not None:
         if not is_new:
-            yield Sentence(f"measured before, {_minute(test)} UTC:")
+            yield Sentence(f"measured before, {minute_of(test.when)} UTC:")
         yield from verdict_parts(test, logs)
 
 
@@ -73,7 +73,7 @@ def load_test_parts(test: LoadTest) -> Iterator[Part]:
     """Yield everything about a stored load test but its latencies: where it ran, its scenario, figures and verdict."""
     scenario = scenario_of(test)
     yield Heading(test.name)
-    yield Sentence(f"{test.runtime}, {test.level.value}, on {test.system}, {_minute(test)} UTC")
+    yield Sentence(f"{test.runtime}, {test.level.value}, on {test.system}, {minute_of(test.when)} UTC")
     yield Sentence(scenario_line(scenario))
     yield BLANK_LINE
     yield outcome_table(scenario, None, test)
@@ -92,7 +92,7 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
         )
     else:
         latency = f"{percentile_name(scenario.percentile)} (ms)"
-        own = name_column("when (UTC)", _minute), name_column("test", _role)
+        own = name_column("when (UTC)", lambda it: minute_of(it.when)), name_column("test", _role)
     return (
         *own,
         Column("per second", lambda it: milliseconds(it.found_per_second), style="strong"),
@@ -106,10 +106,6 @@ def load_test_columns(scenario: Scenario | None = None) -> tuple[Column[LoadTest
 def verdict_of(test: LoadTest) -> str:
     """Return LoadGen's verdict."""
     return "VALID" if test.valid else "INVALID"
-
-
-def _minute(test: LoadTest) -> str:
-    return test.when[:16].replace("T", " ")
 
 
 def _role(test: LoadTest) -> str:

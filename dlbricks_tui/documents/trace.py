@@ -18,6 +18,7 @@ from dlbricks_tui.traces.layer_times import (
 )
 from dlbricks_tui.traces.stored import StoredTrace
 from dlbricks_tui.traces.trace import PLAIN_MS, LevelTrace, TraceLevel, TrackKind
+from dlbricks_tui.wording.ages import minute_of
 from dlbricks_tui.wording.numbers import counted, in_ms, milliseconds, or_dash, percent, signed_percent
 from dlbricks_tui.wording.tracing import signed_ms
 
@@ -51,7 +52,7 @@ def stored_columns(shown: str | None = None) -> tuple[Column[StoredTrace], ...]:
     return (
         model,
         Column("trace", lambda it: it.header.id[:_KEY_DIGITS], is_optional=in_panel),
-        Column("when (UTC)", lambda it: utc(it.header.when)),
+        Column("when (UTC)", lambda it: minute_of(it.header.when)),
         name_column("runtime", lambda it: it.header.runtime, lambda it: "strong" if it.header.id == shown else "text"),
         Column("layers", lambda it: it.header.graph_level.value, is_optional=in_panel),
         Column("batch", lambda it: f"{it.header.batch_size}"),
@@ -61,11 +62,6 @@ def stored_columns(shown: str | None = None) -> tuple[Column[StoredTrace], ...]:
 
 def _mark(shown: str) -> Column[StoredTrace]:
     return Column("", lambda it: "*" if it.header.id == shown else "", style="mark")
-
-
-def utc(when: str) -> str:
-    """Return a stored time by the minute."""
-    return when[:16].replace("T", " ")
 
 
 def trace_words(trace: Trace) -> str:

@@ -34,6 +34,11 @@ def ago(when: str) -> str:
     return age_words((moment, moment))
 
 
+def minute_of(when: str) -> str:
+    """Return a stored time by the minute: `2026-11-28 20:46`."""
+    return when[:16].replace("T", " ")
+
+
 def age_words(between: tuple[float, float] | None) -> str:
     """Return how long ago measurements were made: `4 min ago`, `3 h to 12 d ago`; empty if that is not known."""
     if between is None:

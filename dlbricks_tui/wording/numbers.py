@@ -18,6 +18,8 @@ PARTLY = "…"
 PART = "part:"
 # Stands before a latency that is predicted, in full or in part.
 PREDICTED = "~"
+# Signs of parts of a model: on the critical path, not measured yet, with a wide interval, impossible alone, not needed.
+CRITICAL, UNKNOWN, WIDE, CANNOT, LEFT_OUT = "*", "·", "≈", "cannot", "-"
 PREDICTED_LEGEND = f"{PREDICTED} not all measured: the latency of some layers is predicted"
 
 # A picosecond. Smaller latencies are rounding errors.

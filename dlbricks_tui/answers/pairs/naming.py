@@ -15,6 +15,7 @@ from dlbricks_tui.answers.results import Comparison
 from dlbricks_tui.report.comparing.sides import ComparisonError
 from dlbricks_tui.store.errors import DamagedResultError
 from dlbricks_tui.store.filters import equal
+from dlbricks_tui.wording.ages import minute_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.report.comparing.sides import Side
@@ -85,7 +86,7 @@ def compare_named(store: ResultsDatabase, first: NamedSide, second: NamedSide) -
 
 def _result_name(summary: Summary) -> str:
     name = summary.name or summary.brick[:12] or summary.model[:12]
-    return f"{name}, {summary.when[:16].replace('T', ' ')}"
+    return f"{name}, {minute_of(summary.when)}"
 
 
 def _compare_results(store: ResultsDatabase, first: NamedSelection, second: NamedSelection) -> ComparedTwo:

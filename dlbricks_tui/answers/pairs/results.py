@@ -18,6 +18,7 @@ from dlbricks_tui.evaluations.change import Timing
 from dlbricks_tui.printable import printable
 from dlbricks_tui.report.comparing.changes import Group, compare
 from dlbricks_tui.report.comparing.facts import facts_of
+from dlbricks_tui.wording.ages import minute_of
 
 if TYPE_CHECKING:
     from dlbricks_tui.report.comparing.sides import Found, Side
@@ -40,7 +41,7 @@ def compare_results(first: Side, second: Side, bricks: tuple[Side, Side] | None 
         {
             **({"what": (_named(one), _named(other))} if one.subject != other.subject else {}),
             **{it.name: (it.values[0], it.values[1]) for it in facts_of((first, second)) if it.differs},
-            "measured": (one.when[:16].replace("T", " "), other.when[:16].replace("T", " ")),
+            "measured": (minute_of(one.when), minute_of(other.when)),
             "samples": (f"{one.statistics.count:,}", f"{other.statistics.count:,}"),
         },
         tuple(_remarks(one, other)),

@@ -18,6 +18,7 @@ from dlbricks_tui.runtime.variant import stated_threads, threads_in_words
 from dlbricks_tui.scenarios.outcome import latencies_ms, measured_load, meets_bound, percentile_ms
 from dlbricks_tui.scenarios.scenario import Kind
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.wording.ages import minute_of
 from dlbricks_tui.wording.numbers import counted, milliseconds, model_label
 from dlbricks_tui.wording.scenarios import in_us, percentile_name, scenario_line, scenario_of
 
@@ -88,7 +89,7 @@ def _row(it: LoadTest, table1_id: str | None) -> tuple[Cell, ...]:
     return (
         *(table1_id, it.name, it.kind, percentile_name(it.percentile), it.bound_ms, met, it.rate),
         *(it.batch_size, it.instances, it.per_second, found.p50_ms, found.p90_ms, found.p99_ms, found.p999_ms),
-        *(_yes(it.valid), it.system, it.when[:16].replace("T", " "), percentile_ms(it), _yes(it.sought)),
+        *(_yes(it.valid), it.system, minute_of(it.when), percentile_ms(it), _yes(it.sought)),
         *(
             it.queries,
             it.seconds,

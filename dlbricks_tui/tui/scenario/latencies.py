@@ -16,6 +16,7 @@ from dlbricks_tui.tui.scenario import actions
 from dlbricks_tui.tui.scenario.words import ended_line
 from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import LineRows
+from dlbricks_tui.wording.ages import minute_of
 from dlbricks_tui.wording.scenarios import message_line, scenario_line, scenario_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class LatenciesPanel(Panel):
         self.show_placeholder(_HOW_TO_MEASURE)
         self._view, self._test, self._predicted = view, test, predicted
         self._logs, self._warnings = logs, warnings
-        self.show_title("" if test is None else f" of {test.when[:16].replace('T', ' ')}")
+        self.show_title("" if test is None else f" of {minute_of(test.when)}")
         self.show_picture(None if test is None else _histogram(test, predicted))
         self._list.remake()
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.documents.lines import Line, Span, line
-from dlbricks_tui.documents.trace import level_answer, span_words, trace_words, utc
+from dlbricks_tui.documents.trace import level_answer, span_words, trace_words
+from dlbricks_tui.wording.ages import minute_of
 from dlbricks_tui.wording.numbers import capitalised, in_ms
 from dlbricks_tui.wording.tracing import signed_ms
 
@@ -32,7 +33,7 @@ def selection_line(opened: OpenTrace | None, row: int) -> Line:
     state = opened.state
     span, level = state.selected_span(row), state.rows[row].level.content
     if span is None:
-        return line(Span(f" {trace_words(state.trace)}, {utc(state.trace.when)} UTC", "muted"))
+        return line(Span(f" {trace_words(state.trace)}, {minute_of(state.trace.when)} UTC", "muted"))
     time = None if span.layer is None else opened.times.get(span.layer)
     return line(Span(f" {span.name}", "strong"), Span(f" {span_words(span, level, time)}", "muted"))
 

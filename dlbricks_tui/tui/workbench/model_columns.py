@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dlbricks_tui.documents.lines import Line, Span, column, cut
 from dlbricks_tui.wording.answers import combination_words, figure_number
-from dlbricks_tui.wording.numbers import PREDICTED, age, milliseconds, part_of, percent
+from dlbricks_tui.wording.numbers import PREDICTED, UNKNOWN, age, milliseconds, part_of, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from dlbricks_tui.estimate.system_estimate import SystemEstimate
     from dlbricks_tui.models.library import ModelSource
 
-UNKNOWN = "·"
 # Narrower names would tell little: the first columns are dropped before. The last one leaves less room for names.
 LEAST_NAME, _GOOD_NAME = 16, 24
 _GAP = 1

@@ -15,9 +15,8 @@ from dlbricks_tui.documents.lines import (
     number_column,
     width_of,
 )
-from dlbricks_tui.documents.signs import CRITICAL
 from dlbricks_tui.printable import printable
-from dlbricks_tui.wording.numbers import percent
+from dlbricks_tui.wording.numbers import CRITICAL, percent
 
 if TYPE_CHECKING:
     from dlbricks_tui.documents.outline import Node
