@@ -137,25 +137,11 @@ async def _connect(
             raise HostRefusedError(f"{_named(hop)} has more than {_MOST_JUMPS} jump hosts: correct ProxyJump")
         for jump in jumps:
             via, _ = await _connect(jump, via, opened, depth + 1)
-        keys = _keys(hop, asked)
-        ssh = await asyncssh.connect(
-            hop.address,
-            port=hop.port or (),
-            username=hop.user or (),
-            tunnel=via,
-            client_factory=lambda: client,
-            known_hosts=_known_hosts(asked),
-            client_keys=keys or (),
-            ignore_encrypted=True,
-            agent_identities=_identities(hop.key) or (),
-            password_auth=False,
-            kbdint_auth=False,
-            agent_forwarding=False,
-            x11_forwarding=False,
-            login_timeout=SECONDS_TO_CONNECT,
-            keepalive_interval=_SECONDS_BETWEEN_KEEPALIVES,
-            keepalive_count_max=_KEEPALIVES,
-        )
+        try:
+            ssh = await _log_in(hop, via, asked, client)
+        except asyncssh.ConnectionLost:
+            # A busy sshd ends some connections without a word (MaxStartups).
+            ssh = await _log_in(hop, via, asked, client)
     except FleetError:
         raise
     # asyncssh raises many kinds of errors, such as those of a configuration file that cannot be read.
@@ -163,6 +149,33 @@ async def _connect(
         raise _fault(hop, error, client) from error
     opened.push_async_callback(_close, ssh)
     return ssh, client
+
+
+async def _log_in(
+    hop: _Hop,
+    via: asyncssh.SSHClientConnection | None,
+    asked: asyncssh.SSHClientConnectionOptions,
+    client: _Client,
+) -> asyncssh.SSHClientConnection:
+    """Connect to a server, directly or through the connection to its jump host, with the user's keys."""
+    return await asyncssh.connect(
+        hop.address,
+        port=hop.port or (),
+        username=hop.user or (),
+        tunnel=via,
+        client_factory=lambda: client,
+        known_hosts=_known_hosts(asked),
+        client_keys=_keys(hop, asked) or (),
+        ignore_encrypted=True,
+        agent_identities=_identities(hop.key) or (),
+        password_auth=False,
+        kbdint_auth=False,
+        agent_forwarding=False,
+        x11_forwarding=False,
+        login_timeout=SECONDS_TO_CONNECT,
+        keepalive_interval=_SECONDS_BETWEEN_KEEPALIVES,
+        keepalive_count_max=_KEEPALIVES,
+    )
 
 
 async def _close(ssh: asyncssh.SSHClientConnection) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Iterator
@@ -57,6 +58,14 @@ def test_a_command_gets_its_input_and_tells_its_output_and_status(person: Person
     assert connect is connected
     found = _on(server.entry(), lambda it: it.run("cat; echo wrong >&2; exit 3", b"x" * 500_000, seconds=30))
     assert (found.status, found.out, found.err) == (3, b"x" * 500_000, b"wrong\n")
+
+
+def test_a_connection_that_a_busy_server_ends_is_tried_once_more(person: Person, server: SshServer) -> None:
+    person.trusts(server)
+    server.refusals = 1
+    assert _on(server.entry(), lambda it: it.run("exit 4", seconds=30)).status == 4
+    server.refusals = 2
+    assert re.search("ended the connection|Connection reset by peer", _refused(server.entry(), SshError))
 
 
 def test_a_command_that_reads_no_input_is_run_all_the_same(person: Person, server: SshServer) -> None:
