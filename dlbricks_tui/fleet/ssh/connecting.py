@@ -139,7 +139,7 @@ async def _connect(
             via, _ = await _connect(jump, via, opened, depth + 1)
         try:
             ssh = await _log_in(hop, via, asked, client)
-        except asyncssh.ConnectionLost:
+        except (asyncssh.ConnectionLost, ConnectionResetError):
             # A busy sshd ends some connections without a word (MaxStartups).
             ssh = await _log_in(hop, via, asked, client)
     except FleetError:
