@@ -113,7 +113,7 @@ class SshServer:
                 os.killpg(pid, signal.SIGKILL)
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         if others:
-            await asyncio.wait(others, timeout=10)
+            await asyncio.wait(others, timeout=1)
 
     async def _command(self, process: "asyncssh.SSHServerProcess[bytes]") -> None:
         assert process.command is not None
