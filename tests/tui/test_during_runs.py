@@ -17,7 +17,7 @@ from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.variants.screen import VariantsScreen
 from dlbricks_tui.tui.widgets.answering import NOT_YET
 from dlbricks_tui.tui.workbench import work
-from tests.runs.live_runs import in_the_middle, put_run
+from tests.runs.live_runs import end, estimate, in_the_middle, put_run
 from tests.tui import results
 from tests.tui.application import WRITTEN, app_on, press, running, screen_text, settled, showing
 from tests.tui.test_analysis_screen import RUNNING
@@ -49,6 +49,20 @@ async def test_the_list_shows_no_figure_that_the_headline_calls_one_so_far(new: 
         row = next(line for line in screen_text(pilot).splitlines() if " resnet18_v1" in line)[:34]
     has_figure = any(it.isdigit() for it in row.replace("resnet18_v1", ""))
     assert has_figure is (state is State.CANCELLED), row
+
+
+async def test_predictions_leave_the_screen_once_a_run_of_the_model_has_figures(new: DataFolder) -> None:
+    results.store_run(new, ["resnet50_v1", "squeezenet1.1"])
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "slash", '"resnet18"', "enter", "enter")
+        shown = screen_text(pilot)
+        assert shown.count("~") > 3, shown
+        timed = replace(estimate("resnet18_v1", 0.1, missing=0), sequential_ms=20.6, low_ms=20.0, high_ms=21.0)
+        run = put_run(new, [*in_the_middle(), timed])
+        await shows(pilot, "20.60 ms so far")
+        assert "~" not in screen_text(pilot)
+        end(run, State.CANCELLED)
+        await shows(pilot, "~")
 
 
 def _specs(session: Session) -> list[ModelSpec]:

@@ -236,6 +236,11 @@ class ModelsPanel(ItemPanel["ModelSource"]):
         if before != latency:
             self._latencies_changed()
 
+    def forget_latency(self, source: ModelSource) -> None:
+        """Drop the latency of a model while a run of it has better figures."""
+        if self._latencies.pop(id_of(source), None) is not None:
+            self._latencies_changed()
+
     def forget_latencies(self) -> None:
         """Drop all latencies after a change of the settings."""
         self._latencies.clear()

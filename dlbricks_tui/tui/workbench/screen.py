@@ -22,7 +22,7 @@ from dlbricks_tui.tui.workbench.estimate_rows import Shown
 from dlbricks_tui.tui.workbench.model_columns import known_latency
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.tree import TreePanel
-from dlbricks_tui.tui.workbench.under_way import under_way
+from dlbricks_tui.tui.workbench.under_way import NOTHING_UNDER_WAY, replaces, under_way
 from dlbricks_tui.tui.workbench.views import ViewsScreen
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from dlbricks_tui.config.config import Config
     from dlbricks_tui.documents.part_details import Measurements
+    from dlbricks_tui.documents.part_latencies import PartLatencies
     from dlbricks_tui.estimate.knowledge import Pair
     from dlbricks_tui.models.library import ModelSource
     from dlbricks_tui.tui.choices import Available, Choices, CutAt
@@ -77,6 +78,8 @@ class WorkbenchScreen(ViewsScreen):
         # True: the sample is read while the user reads the welcome box.
         self._prepares_sample = False
         self._view: EstimateView | None = None
+        self._latencies: PartLatencies | None = None
+        self._progress = NOTHING_UNDER_WAY
         self._headline = Headline()
         self._details = DetailsPanel()
         self._estimate = EstimatePanel()
@@ -177,7 +180,7 @@ class WorkbenchScreen(ViewsScreen):
         spec = self._library.spec(source, self.choices)
         self.view = self.view.opened(id_of(source))
         self.keep_view()
-        self._spec, self._opened, self._view = spec, None, None
+        self._spec, self._opened, self._view, self._latencies = spec, None, None, None
         self._details.show(None)
         self._tree.show_waiting()
         self._estimate.show_waiting()
@@ -260,11 +263,9 @@ class WorkbenchScreen(ViewsScreen):
         if found.opened is not self._opened:
             self._opened = found.opened
             self._tree.show(found.opened)
-        self._tree.show_latencies(found.latencies)
-        self._show_details()
+        self._latencies = found.latencies
         self._estimate.show(found.view)
-        if self._spec is not None:
-            self._show_latency(self._spec.source, known_latency(found.view.document.one))
+        self._show_latencies()
         self._show_headline()
 
     @on(messages.NewResults)
@@ -278,9 +279,25 @@ class WorkbenchScreen(ViewsScreen):
 
     def _show_run_of_it(self) -> None:
         if self._run is not None and self._spec is not None:
-            progress = under_way(self._run, self._spec.source.name)
-            self._estimate.show_run(progress)
-            self._headline.show_run(progress)
+            self._progress = under_way(self._run, self._spec.source.name)
+            self._estimate.show_run(self._progress)
+            self._headline.show_run(self._progress)
+            self._show_latencies()
+
+    def _show_latencies(self) -> None:
+        """Show the latencies of the open model, unless its run has better figures than the store."""
+        if self._view is None or self._spec is None:
+            return
+        one, source = self._view.document.one, self._spec.source
+        is_outdated = replaces(self._progress, one)
+        latencies = None if is_outdated else self._latencies
+        if latencies is not self._tree.latencies:
+            self._tree.show_latencies(latencies)
+            self._show_details()
+        if is_outdated:
+            self._models.forget_latency(source)
+        else:
+            self._show_latency(source, known_latency(one))
 
     def run_has_stopped(self) -> None:
         # The run may have added a runtime.

@@ -136,7 +136,12 @@ class TreePanel(Panel):
             if was_searched:
                 self.search_line.end()
 
-    def show_latencies(self, latencies: PartLatencies) -> None:
+    @property
+    def latencies(self) -> PartLatencies | None:
+        """The latencies on screen."""
+        return self._list.latencies
+
+    def show_latencies(self, latencies: PartLatencies | None) -> None:
         """Show latencies; the expanded parts stay expanded."""
         self._list.latencies = latencies
         self._list.refresh()
