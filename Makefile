@@ -40,7 +40,7 @@ test: check
 check: $(INSTALLED_DEV)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/codespell
 	$(BIN)/proselint check --config docs/proselint.json README.md CHANGELOG.md docs
 
@@ -53,7 +53,7 @@ matrix:
 	@$(PYTHON) -m tests.matrix
 
 soak: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -q -m "soak or hypothesis" --hypothesis-profile thorough
+	$(BIN)/python -m pytest -q --numprocesses 2 --dist worksteal -m "soak or hypothesis" --hypothesis-profile thorough
 
 samples: $(INSTALLED)
 	$(BIN)/python -m sample_models.builders

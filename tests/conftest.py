@@ -17,6 +17,9 @@ from hypothesis import HealthCheck, settings
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure import supervised_worker
 from dlbricks_tui.runtime.registry import Registry
+from tests.soak import pytest_terminal_summary
+
+__all__ = ["pytest_terminal_summary"]
 
 # A test proves what is true, not how quick: on a busy machine a slow example is still right.
 # The examples are the same in each run: a test that failed by chance would say nothing about a change.
