@@ -15,6 +15,7 @@ from dlbricks_tui.models.graph import Level
 from dlbricks_tui.share.suites.key_file import SuiteKey, key_path, write_key
 from dlbricks_tui.share.suites.results_file import SuiteResults, rendered
 from dlbricks_tui.store.database import ResultsDatabase
+from dlbricks_tui.store.records import Measurement
 from tests.attack.commands import run_command
 from tests.store.samples import system
 
@@ -96,6 +97,8 @@ def _shrink(data: DataFolder) -> None:
         shutil.rmtree(path)
     with ResultsDatabase(data.store) as store:
         store.delete(store.select(f"run!={OTHER_RUN}").values("id"))
+        used = {it.brick for it in store.records(Measurement)}
+        store.table("bricks").remove(lambda described: described["key"] not in used)
         store.compact()
         store.add(system("elsewhere"))
     (data.store / "journal-0.jsonl").unlink()

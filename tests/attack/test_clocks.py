@@ -46,7 +46,15 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     return site
 
 
-def test_measuring_again_measures_everything_and_the_new_results_count(site: Site) -> None:
+def test_after_a_clock_that_was_ahead_a_run_goes_on_and_new_results_count_and_dates_can_be_corrected(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_that_a_resumed_run_goes_on_from_its_own_results(site)
+    run = check_that_measuring_again_measures_everything(site)
+    check_that_dates_in_the_future_are_told_and_can_be_corrected(site, capsys, run)
+
+
+def check_that_measuring_again_measures_everything(site: Site) -> str:
     state = site.run(replace(site.request(), again=True))
     assert (state.bricks.measured, state.bricks.reused) == (BRICKS, 0)
     assert RunFolders(site.data.runs).find("last").run == state.run
@@ -55,9 +63,10 @@ def test_measuring_again_measures_everything_and_the_new_results_count(site: Sit
         assert {it.run for it in store.select(order=NEWEST_FIRST)[:BRICKS]} == {state.run}
         assert store.runs()[-1].id == store.least_first(Run)[-1].id == state.run
         assert all(datetime.fromisoformat(it.when) < datetime.now(timezone.utc) for it in store.records(Measurement))
+    return state.run
 
 
-def test_a_resumed_run_goes_on_from_its_own_results_whatever_their_dates_are(site: Site) -> None:
+def check_that_a_resumed_run_goes_on_from_its_own_results(site: Site) -> None:
     with ResultsDatabase(site.data.store) as store:
         (run,) = store.select().distinct("run")
         found = store.select(order=OLDEST_FIRST)
@@ -67,12 +76,13 @@ def test_a_resumed_run_goes_on_from_its_own_results_whatever_their_dates_are(sit
         assert known_in(store, conditions, keys, run="another").measured == {}
 
 
-def test_dates_in_the_future_are_told_and_can_be_corrected(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
+def check_that_dates_in_the_future_are_told_and_can_be_corrected(
+    site: Site, capsys: pytest.CaptureFixture[str], latest: str
+) -> None:
     def say(*words: str) -> tuple[int, str]:
         status = main(["--data-dir", str(site.path), *words])
         return status, capsys.readouterr().err
 
-    latest = site.run(replace(site.request(), again=True)).run
     with ResultsDatabase(site.data.store) as store:
         before = store.select(order=LEAST_FIRST).values("id")
         ahead = len(store.from_the_future)

@@ -7,8 +7,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,10 +15,10 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE, DataFolder
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.runs.run_folder import RunFolders
+from tests.runs.killing import eventually
 
 ROOT = Path(__file__).parents[2]
 SEAT = Path(__file__).parent / "seat"
-PATIENCE_SECONDS = 240.0
 _GUIDE = ROOT / "docs" / "guides" / "many-hosts.md"
 
 
@@ -29,14 +27,6 @@ def scheduler_of_the_guide() -> list[str]:
     found = re.search(r"^    dask scheduler (.*\\\n.*)$", _GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
     return shlex.split(found[1].replace("\\\n", " ").replace("10.0.0.1", "127.0.0.1").replace("8786", "0"))
-
-
-def eventually(happens: Callable[[], object]) -> None:
-    """Wait until something is true."""
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
-        assert time.monotonic() < give_up, "it does not happen"
-        time.sleep(0.05)
 
 
 @dataclass
@@ -56,7 +46,7 @@ class Cluster:
         self._start("", ["distributed.cli.dask_scheduler", *options, "--scheduler-file", str(file)], {})
         eventually(lambda: file.exists() and file.read_text().endswith("}"))
         self.address = json.loads(file.read_text())["address"]
-        for number, name in enumerate(("one", "two", "three")[:hosts], start=1):
+        for number, name in enumerate(("one", "two")[:hosts], start=1):
             self.cores[name] = number
             self.start_worker(name)
 

@@ -76,7 +76,7 @@ class FakeHost:
 
         def look_again() -> None:
             nap()
-            time.sleep(0.05)
+            time.sleep(0.01)
 
         return carry_out_task(self.data, task, self.told.append, start, look_again)
 
@@ -92,7 +92,7 @@ class FakeHost:
         process = self.site.start(folder)
         self.processes.append(process)
         while folder.state().process.pid != process.pid and process.poll() is None:
-            time.sleep(0.02)
+            time.sleep(0.01)
 
     def end(self) -> None:
         """Make sure that no process outlives the test."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.ssh.connection import MOST_OUTPUT_BYTES, Connect, Connection, Finished
+from tests.fleet.facts import hasty
 
 
 @dataclass
@@ -34,7 +35,7 @@ class LocalHost:
             cwd=self.home,
             env={**os.environ, "HOME": str(self.home), **self.variables},
         )
-        out, err = await asyncio.wait_for(process.communicate(given), seconds)
+        out, err = await asyncio.wait_for(process.communicate(hasty(given)), seconds)
         assert process.returncode is not None
         if len(out) > most_bytes:
             raise FleetError("it prints too much")

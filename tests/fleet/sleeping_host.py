@@ -66,6 +66,9 @@ def stand_in() -> None:
 
 if __name__ == "__main__":
     stand_in()
-    from dlbricks_tui.fleet.engine.worker_process import main
+    from dlbricks_tui.fleet.engine import worker_process
 
-    main(sys.argv[1:])
+    # Nobody has to wait long for it.
+    worker_process._FIRST_WAIT_SECONDS = 0.1
+    worker_process._SECONDS_TO_CLOSE = 0.5
+    worker_process.main(sys.argv[1:])

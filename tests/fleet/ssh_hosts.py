@@ -47,11 +47,11 @@ class SshHosts:
 
 @contextmanager
 def hosts_over_ssh(path: Path) -> Iterator[SshHosts]:
-    """Run a server for each of three hosts."""
+    """Run a server for each of two hosts."""
     person = Person(path / "person")
     with ExitStack() as stack:
         servers: dict[str, SshServer] = {}
-        for cores, name in enumerate(("one", "two", "three"), start=1):
+        for cores, name in enumerate(("one", "two"), start=1):
             home = path / name
             (home / "venv" / "bin").mkdir(parents=True)
             python = home / "venv" / "bin" / "python"

@@ -174,3 +174,12 @@ def served(server: SshServer) -> Iterator[SshServer]:
         yield server
     finally:
         server.stop()
+
+
+def is_alive(pid: int) -> bool:
+    """Return whether a process runs."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True

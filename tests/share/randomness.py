@@ -4,10 +4,14 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
+import pytest
+
 from dlbricks_tui.share.suites.exporting import Assembled
 
 # A test may fail by chance this often; the seeds are fixed.
 P = 0.01
+# How many seeds tell what depends on the model by rule, and how many also a slight tendency.
+NUMBERS_OF_SEEDS = (150, pytest.param(500, marks=pytest.mark.soak))
 
 
 def check_order(suites: Sequence[Assembled]) -> None:

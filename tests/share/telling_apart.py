@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ def _of_id(name: str) -> list[float]:
     return [int(name[start : start + 2], 16) / 255 for start in range(0, len(name), 2)]
 
 
+@cache
 def _of_file(content: bytes) -> list[float]:
     document: dict[str, Any] = json.loads(content)
     nodes = document["nodes"]

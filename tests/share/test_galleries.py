@@ -66,6 +66,14 @@ def imported(data: DataFolder, *paths: Path, required: bool = False, ignored: bo
         return import_paths(store, paths, Trust(signers_of(data), required, ignored))
 
 
+@pytest.fixture
+def key(data: DataFolder, tmp_path: Path) -> Path:
+    """A key that is trusted."""
+    found = ssh_key(tmp_path / "ann")
+    allow(data, "ann@example.org", found)
+    return found
+
+
 def listed(data: DataFolder, column: str) -> list[str]:
     with ResultsDatabase(data.store) as store:
         return sorted(store.select().values(column))
@@ -114,18 +122,9 @@ def test_a_folder_without_results_is_one_line(data: DataFolder, tmp_path: Path) 
         imported(data, tmp_path / "none")
 
 
-def test_results_remember_who_signed_them(gallery: Path, data: DataFolder, tmp_path: Path) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
-    publish(gallery / "fast" / "2026-11-22.json", measurement(1.1, system="fast", when=LATER), signed_by=key)
-    done = imported(data, gallery)
-    assert [it.signer for it in done.paths[0].files] == ["", "ann@example.org", ""]
-    assert listed(data, "origin") == ["signed by ann@example.org", "unsigned", "unsigned"]
-
-
-def test_unsigned_files_can_be_refused(gallery: Path, data: DataFolder, tmp_path: Path) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
+def test_results_remember_who_signed_them_and_unsigned_files_can_be_refused(
+    gallery: Path, data: DataFolder, key: Path
+) -> None:
     signed = publish(gallery / "fast" / "2026-11-22.json", measurement(1.1, system="fast", when=LATER), signed_by=key)
     done = imported(data, gallery, required=True)
     assert ["is not signed" in it.refusal for it in done.paths[0].files] == [True, False, True]
@@ -133,6 +132,9 @@ def test_unsigned_files_can_be_refused(gallery: Path, data: DataFolder, tmp_path
     with pytest.raises(SignatureError, match="is not signed"):
         imported(data, gallery / "slow" / "2026-11-21.json", required=True)
     assert imported(data, signed, required=True).complete
+    done = imported(data, gallery)
+    assert [it.signer for it in done.paths[0].files] == ["", "ann@example.org", ""]
+    assert listed(data, "origin") == ["signed by ann@example.org", "unsigned", "unsigned"]
 
 
 def test_a_file_by_another_key_is_refused_unless_signatures_are_ignored(
@@ -159,10 +161,8 @@ def test_a_signed_file_is_taken_for_one_even_if_its_beginning_was_changed(
 
 
 def test_conflicting_claims_are_kept_and_shown(
-    gallery: Path, data: DataFolder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    gallery: Path, data: DataFolder, key: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
     publish(gallery / "slow" / "claim.json", measurement(1.0, system="slow"), signed_by=key)
     status = main(["--data-dir", str(data.path), "results", "import", str(gallery)])
     out, err = capsys.readouterr()

@@ -25,6 +25,7 @@ from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.errors import BrokenBrickError, BrokenSuiteError
 from dlbricks_tui.share.networks.onnx_network import onnx_network
+from dlbricks_tui.share.suites import onnx_checks, suite_files
 from dlbricks_tui.share.suites.manifest import Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suites.onnx_reader import OnnxReader
 from dlbricks_tui.share.suites.suite_files import SuiteArchive, network_name, open_suite, write_suite
@@ -290,12 +291,13 @@ def test_an_excerpt_is_refused_before_a_runtime_opens_it(tmp_path: Path, attack:
         packed()[:-40],
         gzip.compress(packed())[:-10],
         gzip.compress(b"\x0a" * 1000),
-        gzip.compress(b" " * (97 << 20), 1),
+        gzip.compress(b" " * (2 << 20), 1),
         b"\xff" * 1000,
     ],
     ids=["nothing", "zeros", "text", "truncated", "torn gzip", "gzip of noise", "gzip bomb", "ones"],
 )
-def test_damaged_files_are_refused(tmp_path: Path, content: bytes) -> None:
+def test_damaged_files_are_refused(tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx_checks, "_MOST_UNPACKED_BYTES", 1 << 20)
     assert refused(tmp_path, content)
 
 
@@ -392,13 +394,14 @@ def test_an_encrypted_brick_is_refused_and_the_others_are_read(suite: Path) -> N
     assert second == ""
 
 
-def test_a_zip_bomb_is_not_unpacked(suite: Path) -> None:
-    rewritten(suite, lambda files: files.update({"suite.json": b" " * (64 << 20)}))
-    assert "suite.json" in refusal(suite)
+def test_a_zip_bomb_is_not_unpacked(suite: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suite_files, "MOST_MANIFEST_BYTES", 1 << 20)
+    rewritten(suite, lambda files: files.update({"suite.json": b" " * ((1 << 20) + 1)}))
+    assert f"suite.json in {suite} holds more than" in refusal(suite)
 
 
 def test_a_brick_that_unpacks_to_more_than_the_manifest_says_is_refused(suite: Path) -> None:
-    rewritten(suite, lambda files: files.update({f"bricks/{0:032x}.onnx": b" " * (64 << 20)}))
+    rewritten(suite, lambda files: files.update({f"bricks/{0:032x}.onnx": b" " * (8 << 20)}))
     first, second = brick_refusals(suite)
     assert "holds more than" in first
     assert second == ""

@@ -28,9 +28,9 @@ from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
 from tests.share.onnx_network import SECRET, network
-from tests.share.randomness import check_ids, check_order
+from tests.share.randomness import NUMBERS_OF_SEEDS, check_ids, check_order
 from tests.share.telling_apart import Exported, Told, by_memory, by_regression
-from tests.share.test_privacy import SEEDS, numbers_of_exports
+from tests.share.test_privacy import numbers_of_exports
 
 # Published networks of several families and sizes.
 NETWORKS = (
@@ -101,12 +101,13 @@ def test_a_suite_holds_no_name_no_comment_and_no_weight_of_the_private_model(tmp
         assert str(WEIGHT).encode() not in content
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
+@pytest.fixture(scope="module", params=NUMBERS_OF_SEEDS)
+def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
     folder = tmp_path_factory.mktemp("small")
     mine, decoy = secretive(folder, (24, 40), SECRET), secretive(folder, (16, 48), "decoy")
     packings = {"onnxruntime": PackedOnce([mine, decoy])}
-    return [assemble([mine], [decoy], seed_of(f"seed {number}"), Level.WRITTEN, packings) for number in range(SEEDS)]
+    seeds = map(seed_of, (f"seed {number}" for number in range(request.param)))
+    return [assemble([mine], [decoy], seed, Level.WRITTEN, packings) for seed in seeds]
 
 
 def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:

@@ -23,11 +23,10 @@ from dlbricks_tui.share.suites.exporting import Assembled, assemble, chosen_deco
 from dlbricks_tui.share.suites.packing import MXNetPacking, SuiteModel
 from dlbricks_tui.share.suites.seed import seed_of
 from tests.models.table_framework import TableFramework
-from tests.share.randomness import P, check_ids, check_order, chi_square, two_sided
+from tests.share.randomness import NUMBERS_OF_SEEDS, P, check_ids, check_order, chi_square, two_sided
 from tests.share.telling_apart import Exported, by_memory, by_regression, told
 from tests.share.trio import PRIVATE_WIDTHS, SECRET, Trio
 
-SEEDS = 500
 # An attacker who sees few suites already finds what tells decoys apart by rule; who sees many, also a slight tendency.
 numbers_of_exports = pytest.mark.parametrize("exports", [60, pytest.param(400, marks=pytest.mark.soak)])
 # Of several families and sizes; those that are one network under several names are left out.
@@ -81,12 +80,14 @@ def test_files_differ_in_nothing_but_their_names_and_contents(tmp_path: Path) ->
     assert len({path.stat().st_mtime_ns for path in trio.suite.rglob("*")}) == 1
 
 
-@pytest.fixture(scope="module")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
+@pytest.fixture(scope="module", params=NUMBERS_OF_SEEDS)
+def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Assembled]:
     trio = Trio(tmp_path_factory.mktemp("small"))
     mine = [SuiteModel(trio.taken_apart((24, 40), Level.WRITTEN))]
     decoys = [SuiteModel(trio.taken_apart((16, 48), Level.WRITTEN, "decoy"))]
-    return [assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, UNCHECKED) for number in range(SEEDS)]
+    return [
+        assemble(mine, decoys, seed_of(f"seed {number}"), Level.WRITTEN, UNCHECKED) for number in range(request.param)
+    ]
 
 
 def test_the_order_shows_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:
@@ -104,7 +105,7 @@ def test_each_brick_of_the_model_may_have_any_place(small: Sequence[Assembled]) 
             if meaning is not None and (meaning.brick, meaning.context) == mine
         )
         # One test for each brick: each may be as unlikely as one of so many is allowed to be.
-        assert chi_square([places[place] for place in range(total)], SEEDS / total) > P / total
+        assert chi_square([places[place] for place in range(total)], len(small) / total) > P / total
 
 
 def test_real_bricks_are_placed_at_random(small: Sequence[Assembled]) -> None:
@@ -116,7 +117,7 @@ def test_real_bricks_are_placed_at_random(small: Sequence[Assembled]) -> None:
     others = total - real
     expected = 1 + 2 * real * others / total
     variance = (expected - 1) * (expected - 2) / (total - 1)
-    assert two_sided((sum(runs) - SEEDS * expected) / math.sqrt(SEEDS * variance)) > P
+    assert two_sided((sum(runs) - len(runs) * expected) / math.sqrt(len(runs) * variance)) > P
 
 
 def test_the_ids_show_no_dependence_on_the_model(small: Sequence[Assembled]) -> None:

@@ -43,6 +43,14 @@ def signed_file(folder: Path, key: Path) -> Path:
     return file
 
 
+@pytest.fixture
+def signed(tmp_path: Path, data: DataFolder) -> Path:
+    """A file that was signed by a key that is trusted."""
+    key = ssh_key(tmp_path / "ann")
+    allow(data, "ann@example.org", key)
+    return signed_file(tmp_path, key)
+
+
 def signer_of(file: Path, data: DataFolder, *others: Path) -> str:
     """Return the signer of a file, after a check that the verified bytes are the file's."""
     signature = signature_beside(file)
@@ -62,15 +70,12 @@ def refusal(call: Callable[[], object]) -> str:
     return str(refused.value)
 
 
-def test_a_file_is_signed_and_its_signer_known(tmp_path: Path, data: DataFolder) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
-    file = signed_file(tmp_path, key)
+def test_a_file_is_signed_and_its_signer_known(tmp_path: Path, data: DataFolder, signed: Path) -> None:
     assert sorted(it.name for it in tmp_path.iterdir()) == ["ann", "ann.pub", "data", "day.json", "day.json.sig"]
-    assert signer_of(file, data) == "ann@example.org"
+    assert signer_of(signed, data) == "ann@example.org"
     # As `git verify-commit` and others do it, without dlbricks.
-    asked = ["-f", str(data.allowed_signers), "-I", "ann@example.org", "-n", "dlbricks-results", "-s", f"{file}.sig"]
-    with file.open("rb") as content:
+    asked = ["-f", str(data.allowed_signers), "-I", "ann@example.org", "-n", "dlbricks-results", "-s", f"{signed}.sig"]
+    with signed.open("rb") as content:
         subprocess.run(["ssh-keygen", "-Y", "verify", *asked], stdin=content, check=True, capture_output=True)
 
 
@@ -91,38 +96,31 @@ def test_a_file_by_an_unknown_key_names_the_key_and_the_file_to_add_it_to(tmp_pa
     assert "that you do not trust" in refusal(lambda: signer_of(file, data))
 
 
-def test_every_changed_byte_of_a_file_is_noticed(tmp_path: Path, data: DataFolder) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
-    file = signed_file(tmp_path, key)
+def test_every_changed_byte_of_a_file_is_noticed(data: DataFolder, signed: Path) -> None:
     for place in (0, len(CONTENT) // 2, len(CONTENT) - 1):
         changed = bytearray(CONTENT)
         changed[place] ^= 1
-        file.write_bytes(changed)
-        assert "was changed after it was signed" in refusal(lambda: signer_of(file, data))
-    file.write_bytes(CONTENT + b" ")
-    assert "was changed after it was signed" in refusal(lambda: signer_of(file, data))
+        signed.write_bytes(changed)
+        assert "was changed after it was signed" in refusal(lambda: signer_of(signed, data))
+    signed.write_bytes(CONTENT + b" ")
+    assert "was changed after it was signed" in refusal(lambda: signer_of(signed, data))
 
 
 @pytest.mark.parametrize("damage", [lambda it: it[: len(it) // 2], lambda it: b"", lambda it: b"\x00\xff" * 500])
-def test_a_damaged_signature_is_one_line(tmp_path: Path, data: DataFolder, damage: Callable[[bytes], bytes]) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
-    file = signed_file(tmp_path, key)
-    signature = Path(f"{file}.sig")
+def test_a_damaged_signature_is_one_line(data: DataFolder, signed: Path, damage: Callable[[bytes], bytes]) -> None:
+    signature = Path(f"{signed}.sig")
     signature.write_bytes(damage(signature.read_bytes()))
-    assert "the signature of" in refusal(lambda: signer_of(file, data))
+    assert "the signature of" in refusal(lambda: signer_of(signed, data))
 
 
-def test_an_endless_signature_and_one_behind_a_link_are_refused(tmp_path: Path, data: DataFolder) -> None:
-    file = signed_file(tmp_path, ssh_key(tmp_path / "ann"))
-    signature = Path(f"{file}.sig")
+def test_an_endless_signature_and_one_behind_a_link_are_refused(data: DataFolder, signed: Path) -> None:
+    signature = Path(f"{signed}.sig")
     with signature.open("wb") as opened:
         opened.truncate(1 << 40)
-    assert "unlike any export or signature" in refusal(lambda: signer_of(file, data))
+    assert "unlike any export or signature" in refusal(lambda: signer_of(signed, data))
     signature.unlink()
     signature.symlink_to("/dev/zero")
-    assert "cannot read" in refusal(lambda: signer_of(file, data))
+    assert "cannot read" in refusal(lambda: signer_of(signed, data))
 
 
 def test_a_signature_for_another_purpose_does_not_count(tmp_path: Path, data: DataFolder) -> None:
@@ -135,15 +133,12 @@ def test_a_signature_for_another_purpose_does_not_count(tmp_path: Path, data: Da
     assert "made for another purpose" in refusal(lambda: signer_of(file, data))
 
 
-def test_the_verified_bytes_are_read_even_if_the_file_changes_meanwhile(tmp_path: Path, data: DataFolder) -> None:
-    key = ssh_key(tmp_path / "ann")
-    allow(data, "ann@example.org", key)
-    file = signed_file(tmp_path, key)
+def test_the_verified_bytes_are_read_even_if_the_file_changes_meanwhile(data: DataFolder, signed: Path) -> None:
     with (
-        file.open("rb") as opened,
-        verified(file, opened, Path(f"{file}.sig"), signers_of(data)) as (content, _),
+        signed.open("rb") as opened,
+        verified(signed, opened, Path(f"{signed}.sig"), signers_of(data)) as (content, _),
     ):
-        file.write_bytes(b"forged after it was verified")
+        signed.write_bytes(b"forged after it was verified")
         assert content.read() == CONTENT
 
 
@@ -197,35 +192,33 @@ def test_what_cannot_sign_is_one_line_and_writes_nothing(tmp_path: Path) -> None
 
 
 def test_a_missing_program_says_what_to_install(
-    tmp_path: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch, signed: Path
 ) -> None:
-    file = signed_file(tmp_path, ssh_key(tmp_path / "ann"))
     secret = tmp_path / "secret.key"
     secret.write_text("untrusted comment: minisign encrypted secret key\nRWRT\n")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "ssh-keygen was not found" in (told := refusal(lambda: signer_of(file, data)))
+    assert "ssh-keygen was not found" in (told := refusal(lambda: signer_of(signed, data)))
     assert "apt-get install openssh-client" in told
     assert "minisign was not found" in (told := refusal(lambda: signed_file(tmp_path, secret)))
     assert "apt-get install minisign" in told
 
 
-def test_a_program_that_hangs_is_ended(tmp_path: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = signed_file(tmp_path, ssh_key(tmp_path / "ann"))
+def test_a_program_that_hangs_is_ended(
+    tmp_path: Path, data: DataFolder, monkeypatch: pytest.MonkeyPatch, signed: Path
+) -> None:
     program(tmp_path / "ssh-keygen", "#!/bin/sh\nexec sleep 600\n")
-    allow(data, "ann@example.org", tmp_path / "ann")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    monkeypatch.setattr(signatures, "_VERIFYING_S", 0.2)
-    assert "gave no answer" in refusal(lambda: signer_of(file, data))
+    monkeypatch.setattr(signatures, "_VERIFYING_S", 0.05)
+    assert "gave no answer" in refusal(lambda: signer_of(signed, data))
 
 
-def test_a_new_export_removes_the_signatures_of_the_former_one(tmp_path: Path) -> None:
-    file = signed_file(tmp_path, ssh_key(tmp_path / "ann"))
-    Path(f"{file}.minisig").write_text("of a former version")
-    assert signed_file(tmp_path, tmp_path / "ann") == file
-    assert signature_beside(file) == Path(f"{file}.sig")
-    assert not Path(f"{file}.minisig").exists()
-    remove_signatures(file)
-    assert signature_beside(file) is None
+def test_a_new_export_removes_the_signatures_of_the_former_one(tmp_path: Path, signed: Path) -> None:
+    Path(f"{signed}.minisig").write_text("of a former version")
+    assert signed_file(tmp_path, tmp_path / "ann") == signed
+    assert signature_beside(signed) == Path(f"{signed}.sig")
+    assert not Path(f"{signed}.minisig").exists()
+    remove_signatures(signed)
+    assert signature_beside(signed) is None
 
 
 def minisign_keys(folder: Path, monkeypatch: pytest.MonkeyPatch, real: bool) -> tuple[Path, Path]:

@@ -3,6 +3,7 @@
 import stat
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -32,11 +33,21 @@ def trio(tmp_path: Path) -> Trio:
     return Trio(tmp_path)
 
 
-@pytest.mark.parametrize("level", list(Level))
-def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level) -> None:
+@pytest.fixture
+def measured(measured_suite: Trio, tmp_path: Path) -> Trio:
+    """A copy of a suite that was measured, whose results are not imported."""
+    copytree(measured_suite.path, tmp_path / "measured")
+    return Trio(tmp_path / "measured")
+
+
+@pytest.mark.parametrize(("level", "in_one_file"), [(Level.FUSED, False), (Level.WRITTEN, True)])
+def test_a_suite_measures_exactly_the_missing_bricks(trio: Trio, level: Level, in_one_file: bool) -> None:
     assembled = trio.export(level)
     assert not assembled.left_out
-    state = trio.run()
+    suite = trio.path / "one.dlbricks" if in_one_file else trio.suite
+    if in_one_file:
+        write_assembled(assembled, suite, suite.with_suffix(".key"))
+    state = trio.run(suite=SuiteChoice(suite, trio.results))
     assert (state.state, state.bricks.failed) == (State.FINISHED, 0)
     assert state.bricks.measured == len(assembled.manifest.bricks)
     found = trio.bring_home()
@@ -57,13 +68,31 @@ def test_a_suite_marks_cold_bricks(trio: Trio) -> None:
     assert set(cold.values()) == {True, False}
 
 
-def test_results_of_a_measured_suite_are_reused(trio: Trio) -> None:
-    trio.export()
-    first = trio.run()
-    content = trio.results.read_bytes()
-    again = trio.run()
-    assert (again.bricks.measured, again.bricks.reused) == (0, first.bricks.measured)
-    assert trio.results.read_bytes() == content
+def test_a_suite_that_is_measured_again_reuses_its_results_and_hands_on_the_calibrations_of_the_system(
+    measured: Trio,
+) -> None:
+    content = measured.results.read_bytes()
+    results = read_results(measured.results)
+    (part,) = results.parts
+    again = measured.run()
+    assert (again.bricks.measured, again.bricks.reused) == (0, len(part.measured))
+    assert measured.results.read_bytes() == content
+    constants = Calibration(
+        when=utc_now(),
+        system=results.system.id,
+        runtime=part.runtime.id,
+        level=Level.WRITTEN,
+        protocol=next(iter(part.measured.values()))[0].protocol,
+        run="",
+        constants=(("per_layer_ms", 0.005),),
+        residuals=(),
+    )
+    with ResultsDatabase(measured.vendor.data.store) as store:
+        store.add(constants, replace(constants, system="another", uuid="0" * 32))
+    measured.run()
+    assert measured.bring_home().calibrations == 1
+    with ResultsDatabase(measured.owner.data.store) as store:
+        assert store.records(Calibration) == [constants]
 
 
 def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio) -> None:
@@ -84,78 +113,41 @@ def test_a_run_that_ended_early_writes_its_results_and_can_be_resumed(trio: Trio
     assert len(read_results(trio.results).parts[0].measured) == len(assembled.manifest.bricks)
 
 
-def test_a_brick_that_cannot_be_read_fails_alone_and_the_owner_gets_the_reason(trio: Trio) -> None:
+def test_bricks_that_cannot_be_read_or_crash_a_worker_fail_alone_and_the_owner_gets_the_reasons(
+    trio: Trio, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assembled = trio.export()
-    mine = sorted(assembled.key.meanings)[0]
-    (trio.suite / "bricks" / f"{mine}-symbol.json").write_text("{}")
+    files = {name: trio.suite / "bricks" / f"{name}-symbol.json" for name in sorted(assembled.key.meanings)}
+    mine = next(name for name, file in files.items() if "softmax" not in file.read_text())
+    files[mine].write_text("{}")
+    monkeypatch.setenv("FAKE_MANNERS", '{"softmax": "crash on load"}')
     events: list[Event] = []
-    trio.run(events)
+    state = trio.run(events)
     (left_out,) = [event for event in events if isinstance(event, ModelLeftOut)]
     assert mine in left_out.reason
-    found = trio.bring_home()
-    assert (found.failed, found.missing) == (1, 0)
-    (failure,) = trio.owner.contents().failures
-    assert failure.brick == assembled.key.meanings[mine].brick
-
-
-def test_a_brick_that_crashes_a_worker_fails_alone(trio: Trio, monkeypatch: pytest.MonkeyPatch) -> None:
-    trio.export()
-    monkeypatch.setenv("FAKE_MANNERS", '{"softmax": "crash on load"}')
-    state = trio.run()
     assert state.bricks.failed == 1
-    assert trio.bring_home().failed == 1
+    found = trio.bring_home()
+    assert (found.failed, found.missing) == (2, 0)
+    failures = {failure.brick for failure in trio.owner.contents().failures}
+    assert len(failures) == 2
+    assert assembled.key.meanings[mine].brick in failures
 
 
-def test_importing_twice_changes_nothing(trio: Trio) -> None:
-    trio.export()
-    trio.run()
-    first = trio.bring_home()
-    again = trio.bring_home()
+def test_results_come_home_once_by_the_key_and_count_after_own_ones(measured: Trio) -> None:
+    suite = read_results(measured.results).suite
+    first = measured.bring_home()
+    again = measured.bring_home()
     assert (again.new, again.known) == (0, first.new)
-
-
-def test_own_results_on_the_same_system_count_before_those_of_a_suite(trio: Trio) -> None:
-    trio.export()
-    trio.run()
-    trio.bring_home()
-    with ResultsDatabase(trio.owner.data.store) as store:
+    with ResultsDatabase(measured.owner.data.store) as store:
+        assert {it.run for it in store.records(Measurement)} == {f"suite-{suite[:12]}"}
         theirs = store.records(Measurement)[0]
         own = replace(theirs, uuid="0" * 32, when="2020-01-01T00:00:00+00:00")
         store.add(own)
         found = store.least_first(Measurement, equal(brick=theirs.brick, context=theirs.context))
     assert theirs in found and found[-1] == own
-
-
-def test_calibrations_of_the_system_are_imported_with_its_results(trio: Trio) -> None:
-    trio.export()
-    trio.run()
-    results = read_results(trio.results)
-    (part,) = results.parts
-    constants = Calibration(
-        when=utc_now(),
-        system=results.system.id,
-        runtime=part.runtime.id,
-        level=Level.WRITTEN,
-        protocol=next(iter(part.measured.values()))[0].protocol,
-        run="",
-        constants=(("per_layer_ms", 0.005),),
-        residuals=(),
-    )
-    with ResultsDatabase(trio.vendor.data.store) as store:
-        store.add(constants, replace(constants, system="another", uuid="0" * 32))
-    trio.run()
-    assert trio.bring_home().calibrations == 1
-    with ResultsDatabase(trio.owner.data.store) as store:
-        assert store.records(Calibration) == [constants]
-
-
-def test_results_of_a_suite_can_be_listed_by_their_run(trio: Trio) -> None:
-    assembled = trio.export()
-    trio.run()
-    trio.bring_home()
-    with ResultsDatabase(trio.owner.data.store) as store:
-        runs = {it.run for it in store.records(Measurement)}
-    assert runs == {f"suite-{assembled.manifest.suite[:12]}"}
+    key_path(measured.owner.data, suite).unlink()
+    with pytest.raises(ShareError, match="--key FILE"):
+        measured.bring_home()
 
 
 def test_only_the_owner_can_read_the_key(trio: Trio) -> None:
@@ -164,14 +156,6 @@ def test_only_the_owner_can_read_the_key(trio: Trio) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert read_key(path) == assembled.key
     assert not list(trio.suite.rglob("*key*"))
-
-
-def test_results_cannot_be_imported_without_the_key(trio: Trio) -> None:
-    trio.export()
-    trio.run()
-    key_path(trio.owner.data, read_results(trio.results).suite).unlink()
-    with pytest.raises(ShareError, match="--key FILE"):
-        trio.bring_home()
 
 
 def test_a_suite_in_one_file_holds_the_same_as_a_folder(trio: Trio) -> None:
@@ -184,9 +168,6 @@ def test_a_suite_in_one_file_holds_the_same_as_a_folder(trio: Trio) -> None:
         assert (archive.manifest, archive.sha256) == (folder.manifest, folder.sha256)
         for brick in folder.manifest.bricks:
             assert archive.network(brick) == folder.network(brick)
-    state = trio.run(suite=SuiteChoice(archives[0], trio.results))
-    assert state.bricks.measured == len(assembled.manifest.bricks)
-    assert trio.bring_home().missing == 0
 
 
 def test_equal_seeds_give_equal_suites_and_different_seeds_different_ones(trio: Trio, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -38,7 +39,9 @@ class DiedError(Exception):
     """The process that follows a run dies."""
 
 
-def test_the_results_of_a_task_are_sent_as_they_come_and_again_at_its_end(host: FakeHost, parcel: Parcel) -> None:
+def test_results_are_sent_as_they_come_and_at_the_end_and_measured_again_on_demand_only(
+    host: FakeHost, parcel: Parcel
+) -> None:
     messages = host.carry_out(task_of(parcel))
     assert messages[-1] == TaskEnded(task="task-1", state="finished")
     assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
@@ -50,14 +53,25 @@ def test_the_results_of_a_task_are_sent_as_they_come_and_again_at_its_end(host: 
     assert (last.done, last.of) == (len(parcel.bricks),) * 2
     uuids = [it.record["uuid"] for it in messages if isinstance(it, ResultFound)]
     assert len(set(uuids)) == len(uuids)
+    # A task that is given twice has one run, and the next one finds the results in the store.
+    for name in ("task-1", "task-2"):
+        second = host.carry_out(task_of(parcel, name))
+        assert len(host.started) == 1
+        assert records(second, "measurements") == records(messages, "measurements")
+        assert second[-1] == TaskEnded(task=name, state="finished")
+    third = host.carry_out(task_of(parcel, "task-3", again=True))
+    assert {it["brick"] for it in records(third, "measurements")} == parcel.bricks
+    assert {it["uuid"] for it in records(third, "measurements")}.isdisjoint(uuids)
 
 
-def test_a_task_measures_its_bricks_only_and_the_next_one_the_others(host: FakeHost, parcel: Parcel) -> None:
+def test_a_task_measures_its_bricks_only_and_one_without_bricks_the_others(host: FakeHost, parcel: Parcel) -> None:
     one, *others = sorted(parcel.bricks)
-    first = host.carry_out(task_of(parcel, bricks=(one,)))
+    first = host.carry_out(task_of(parcel, bricks=(one, "f" * 64)))
+    (note,) = [it.text for it in first if isinstance(it, TaskNote)]
+    assert note.startswith("1 of 2 bricks are in no parcel")
     assert {it["brick"] for it in records(first, "measurements")} == {one}
     assert {it.brick for it in host.site.contents().measurements} == {one}
-    second = host.carry_out(task_of(parcel, "task-2"))
+    second = host.carry_out(task_of(parcel, "task-2", bricks=()))
     assert {it["brick"] for it in records(second, "measurements")} == parcel.bricks
     assert len(host.site.contents().measurements) == len(records(second, "measurements"))
     again = {it["uuid"] for it in records(second, "measurements")}
@@ -65,40 +79,10 @@ def test_a_task_measures_its_bricks_only_and_the_next_one_the_others(host: FakeH
     assert len(others) > 1
 
 
-def test_results_of_the_store_are_sent_without_measuring(host: FakeHost, parcel: Parcel) -> None:
-    first = host.carry_out(task_of(parcel))
-    second = host.carry_out(task_of(parcel, "task-2"))
-    assert len(host.started) == 1
-    assert records(second, "measurements") == records(first, "measurements")
-    assert second[-1] == TaskEnded(task="task-2", state="finished")
-
-
-def test_a_task_that_is_given_twice_has_one_run(host: FakeHost, parcel: Parcel) -> None:
-    first = host.carry_out(task_of(parcel))
-    second = host.carry_out(task_of(parcel))
-    assert len(host.started) == 1
-    assert records(second, "measurements") == records(first, "measurements")
-
-
-def test_a_task_to_measure_again_has_new_results_only(host: FakeHost, parcel: Parcel) -> None:
-    first = host.carry_out(task_of(parcel))
-    second = host.carry_out(task_of(parcel, "task-2", again=True))
-    assert {it["brick"] for it in records(second, "measurements")} == parcel.bricks
-    assert {it["uuid"] for it in records(second, "measurements")}.isdisjoint(
-        {it["uuid"] for it in records(first, "measurements")}
-    )
-
-
 def test_bricks_that_are_timed_alone_are_sent_in_their_contexts(host: FakeHost, parcel: Parcel) -> None:
     messages = host.carry_out(task_of(parcel, method=Method.ALONE))
     assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
     assert all(it["context"] for it in records(messages, "measurements"))
-
-
-def test_a_task_without_bricks_means_all_of_its_parcels(host: FakeHost, parcel: Parcel) -> None:
-    host.carry_out(task_of(parcel, bricks=tuple(sorted(parcel.bricks))[:2]))
-    messages = host.carry_out(task_of(parcel, "task-2", bricks=()))
-    assert {it["brick"] for it in records(messages, "measurements")} == parcel.bricks
 
 
 def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
@@ -115,12 +99,6 @@ def test_a_failure_is_sent_with_its_reason_and_not_tried_again(
     again = host.carry_out(task_of(parcel, "task-2"))
     assert records(again, "failures") == [failure]
     assert len(host.started) == 1
-
-
-def test_bricks_that_no_parcel_holds_are_counted_in_a_note(host: FakeHost, parcel: Parcel) -> None:
-    messages = host.carry_out(task_of(parcel, bricks=(*sorted(parcel.bricks)[:1], "f" * 64)))
-    (note,) = [it.text for it in messages if isinstance(it, TaskNote)]
-    assert note.startswith("1 of 2 bricks are in no parcel")
 
 
 @pytest.mark.parametrize(
@@ -156,8 +134,7 @@ def test_a_host_whose_disk_cannot_be_written_says_so(host: FakeHost, parcel: Par
 
 
 def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: Path) -> None:
-    # The second run reads its models before it waits for this one.
-    host = FakeHost(Site(tmp_path / "data").slow(nap_seconds=1.0))
+    host = FakeHost(Site(tmp_path / "data").slow(nap_seconds=0.3))
     try:
         parcel = small_parcel(tmp_path)
         host.receive(parcel)
@@ -170,7 +147,8 @@ def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: P
         run = run_of(host.data, "task-1")
         assert run is not None
         eventually(lambda: run.state().state is State.RUNNING)
-
+        # The first run stands still until the second one, which reads its models first, waits for it.
+        host.processes[0].send_signal(signal.SIGSTOP)
         waited: list[str] = []
 
         def hurry() -> None:
@@ -178,6 +156,7 @@ def test_a_run_outlives_the_call_that_follows_it_and_is_not_repeated(tmp_path: P
             if waits:
                 waited.append(waits[-1])
                 host.site.hurry()
+                host.processes[0].send_signal(signal.SIGCONT)
 
         messages = host.carry_out(task_of(parcel, "task-2"), hurry, detached=True)
         assert waited

@@ -182,39 +182,35 @@ def test_each_host_measures_each_brick_once_and_results_are_durable_before_they_
     for model in MODELS:
         assert (last["two", model].sequential_ms or 0) > (last["one", model].sequential_ms or 0) > 0
         assert last["one", model].missing_layers == 0
-
-
-def test_results_name_the_fleet_run_and_the_host_that_they_come_from(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    fleet.drive()
     with ResultsDatabase(fleet.site.data.store) as store:
-        (found,) = store.records(Provenance)
-        assert {it.run for it in store.records(Measurement)} == {found.run}
-    assert found.run == f"{fleet.folder.run}@one"
-    assert found.system == fleet.engine.hosts["one"].system.id
-    assert dict(found.packages)["mxnet"] == "1.9.1"
+        found = store.records(Provenance)
+        assert {it.run for it in store.records(Measurement)} == {it.run for it in found}
+    assert {it.run: it.system for it in found} == {
+        f"{fleet.folder.run}@{name}": host.system.id for name, host in fleet.engine.hosts.items()
+    }
+    assert dict(found[0].packages)["mxnet"] == "1.9.1"
 
 
-def test_hosts_of_one_system_share_its_bricks(
+def test_hosts_of_one_system_share_its_bricks_and_have_one_rank(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.fleet.driving.assigning.TASK_SECONDS", 5.0)
     twins = [FakeHost(name, another_system("twin")) for name in ("one", "two")]
-    fleet = fleet_of(tmp_path, workload, *twins)
+    fleet = fleet_of(tmp_path, workload, *twins, honest("slow", latency_ms=2.0))
     assert fleet.drive().state is State.FINISHED
-    assert_everything_once(fleet, "one")
+    assert_everything_once(fleet, "one", "slow")
     assert all(host.tasks for host in twins)
     assert {(it.host, it.model) for it in fleet.told(HostEstimate)} == {
-        (host, model) for host in ("one", "two") for model in MODELS
+        (host, model) for host in ("one", "two", "slow") for model in MODELS
     }
+    orders = {it.model: it.order for it in fleet.told(OrderFound)}
+    assert orders == dict.fromkeys(MODELS, (("one", "two"), ("slow",)))
 
 
 def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_returns(
-    tmp_path: Path, workload: FleetWorkload
+    tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two"))
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
     engine = fleet.engine
     at_step(engine, {4: partial(engine.lose, "one"), 30: partial(engine.bring_back, "one")})
     state = fleet.drive()
@@ -223,9 +219,9 @@ def test_a_host_that_dies_costs_the_brick_in_flight_and_continues_when_it_return
     assert_everything_once(fleet, "one", "two")
 
 
-def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, workload: FleetWorkload) -> None:
-    deadly = sorted(job.key.brick for job in workload.parts[0].jobs.values())[3]
-    fleet = fleet_of(tmp_path, workload, honest("one", deadly=frozenset([deadly])))
+def test_a_brick_that_takes_its_host_away_is_found_and_given_up(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    deadly = sorted(job.key.brick for job in small_workload.parts[0].jobs.values())[3]
+    fleet = fleet_of(tmp_path, small_workload, honest("one", deadly=frozenset([deadly])))
     engine = fleet.engine
     engine.before_step = lambda _: None if engine.hosts["one"].is_there else engine.bring_back("one")
     state = fleet.drive()
@@ -246,14 +242,16 @@ def test_a_brick_without_a_result_is_asked_for_twice_and_then_given_up(
     assert sum(lacking in task.bricks for task in fleet.engine.hosts["one"].tasks) == 2
 
 
-def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two"))
+def test_a_driver_that_dies_resumes_and_asks_only_for_what_it_lacks(
+    tmp_path: Path, small_workload: FleetWorkload
+) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
 
     class KilledError(BaseException):
         """Stands for the end of the process."""
 
     def kill(step: int) -> None:
-        if step == 6:
+        if step == 4:
             raise KilledError
 
     fleet.engine.before_step = kill
@@ -280,15 +278,13 @@ def test_a_fleet_run_that_is_driven_again_keeps_its_tally(tmp_path: Path, small_
     assert again.seconds >= first.seconds
     # Another fleet run finds the same results.
     fleet.folder = create_fleet(read_fleet_request(fleet.folder.request_file), fleet.site.data)
-    assert fleet.drive().bricks == replace(first.bricks, measured=0, reused=2 * fleet.bricks)
-
-
-def test_the_tally_stays_while_hosts_are_away(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, small_workload, honest("one"))
-    first = fleet.drive()
-    fleet.engine.hosts["one"].is_there = False
-    again = fleet.drive()
-    assert (again.state, again.bricks) == (State.FAILED, first.bricks)
+    reused = replace(first.bricks, measured=0, reused=2 * fleet.bricks)
+    assert fleet.drive().bricks == reused
+    # The tally stays while hosts are away.
+    for host in fleet.engine.hosts.values():
+        host.is_there = False
+    away = fleet.drive()
+    assert (away.state, away.bricks) == (State.FAILED, reused)
 
 
 def test_a_host_that_measured_for_another_driver_sends_what_it_has(
@@ -300,10 +296,12 @@ def test_a_host_that_measured_for_another_driver_sends_what_it_has(
     again = fleet_of(tmp_path / "second", small_workload, host)
     again.drive()
     assert {it.uuid for it in again.site.contents().measurements} == {it.uuid for it in kept.values()}
+    # Each parcel travels once: the fake host refuses one that it has.
+    assert sorted(host.parcels) == sorted(it.sha256 for it in small_workload.parts[0].parcels.values())
 
 
-def test_a_paused_host_gets_no_work_until_it_is_resumed(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two"))
+def test_a_paused_host_gets_no_work_until_it_is_resumed(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
     sent: list[int] = []
 
     def count() -> None:
@@ -319,15 +317,15 @@ def test_a_paused_host_gets_no_work_until_it_is_resumed(tmp_path: Path, workload
     assert_everything_once(fleet, "one", "two")
 
 
-def test_a_paused_fleet_run_pauses_all_hosts(tmp_path: Path, workload: FleetWorkload) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"), honest("two"))
+def test_a_paused_fleet_run_pauses_all_hosts(tmp_path: Path, small_workload: FleetWorkload) -> None:
+    fleet = fleet_of(tmp_path, small_workload, honest("one"), honest("two"))
     states: list[State] = []
     at_step(
         fleet.engine,
         {
             3: fleet.folder.pause,
             20: lambda: states.append(fleet.folder.state().state),
-            21: lambda: states.append(State.RUNNING) if len(fleet.measured()) < fleet.bricks else None,
+            21: lambda: states.append(State.RUNNING) if len(fleet.measured()) < 2 * fleet.bricks else None,
             22: fleet.folder.unpause,
         },
     )
@@ -346,9 +344,9 @@ def test_a_cancelled_host_ends_and_the_others_continue(tmp_path: Path, small_wor
 
 
 def test_a_host_that_is_added_while_it_runs_takes_part_and_does_so_when_it_is_resumed(
-    tmp_path: Path, workload: FleetWorkload
+    tmp_path: Path, small_workload: FleetWorkload
 ) -> None:
-    fleet = fleet_of(tmp_path, workload, honest("one"))
+    fleet = fleet_of(tmp_path, small_workload, honest("one"))
     fleet.reach = lambda entry: fleet.engine.join(honest(entry.name))
     at_step(fleet.engine, {3: lambda: fleet.folder.add_hosts([HostEntry(name="two", price_per_hour=3.6)])})
     assert fleet.drive().state is State.FINISHED
@@ -536,14 +534,6 @@ def test_a_full_disk_of_a_host_is_told_in_a_line_and_the_others_continue(
     assert f"one: {fault}" in state.message
 
 
-def test_each_parcel_travels_once_to_each_host(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    host = honest("one")
-    fleet_of(tmp_path / "first", small_workload, host).drive()
-    fleet_of(tmp_path / "second", small_workload, host).drive()
-    # The fake host refuses a parcel that it has.
-    assert sorted(host.parcels) == sorted(it.sha256 for it in small_workload.parts[0].parcels.values())
-
-
 def test_a_host_is_probed_before_it_measures_the_rest(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -558,25 +548,6 @@ def test_a_host_is_probed_before_it_measures_the_rest(
     assert_everything_once(fleet, "one")
 
 
-def test_the_order_of_the_hosts_is_told_for_each_model_and_ends_the_search_for_it(
-    tmp_path: Path, workload: FleetWorkload
-) -> None:
-    hosts = (honest("slow", latency_ms=2.0), honest("fast"))
-    fleet = fleet_of(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
-    assert fleet.drive().state is State.FINISHED
-    orders = {it.model: it for it in fleet.told(OrderFound)}
-    assert set(orders) == set(MODELS)
-    assert all(it.settled and it.order == (("fast",), ("slow",)) for it in orders.values())
-
-
-def test_hosts_of_one_system_have_one_rank(tmp_path: Path, workload: FleetWorkload) -> None:
-    twins = [FakeHost(name, another_system("twin")) for name in ("one", "two")]
-    fleet = fleet_of(tmp_path, workload, *twins, honest("slow", latency_ms=2.0))
-    fleet.drive()
-    orders = {it.model: it.order for it in fleet.told(OrderFound)}
-    assert orders == dict.fromkeys(MODELS, (("one", "two"), ("slow",)))
-
-
 def test_which_host_ends_before_everything_is_measured(
     tmp_path: Path, workload: FleetWorkload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -584,7 +555,9 @@ def test_which_host_ends_before_everything_is_measured(
     hosts = (honest("slow", latency_ms=50.0), honest("fast"))
     fleet = fleet_of(tmp_path, workload, *hosts, question=Question.WHICH_HOST)
     assert fleet.drive().state is State.FINISHED
-    assert {it.model: it.order for it in fleet.told(OrderFound)} == dict.fromkeys(MODELS, (("fast",), ("slow",)))
+    orders = {it.model: it for it in fleet.told(OrderFound)}
+    assert set(orders) == set(MODELS)
+    assert all(it.settled and it.order == (("fast",), ("slow",)) for it in orders.values())
     assert sum(len(host.store) for host in hosts) < 2 * fleet.bricks
 
 

@@ -8,24 +8,28 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.fleet.certificates import Certificates
+from dlbricks_tui.fleet.engine import engine as engine_module
+from dlbricks_tui.fleet.engine import scheduler as scheduler_module
 from dlbricks_tui.fleet.engine import scheduler_address
 from dlbricks_tui.fleet.engine.engine import Answered, Engine, EngineEvent, HostJoined, HostLeft, HostSaid
 from dlbricks_tui.fleet.engine.scheduler import SchedulerProcess
 from dlbricks_tui.fleet.errors import FleetError
 from dlbricks_tui.fleet.messages import Parcel
 from dlbricks_tui.folders import DATA_FOLDER_VARIABLE
+from tests.runs.killing import eventually
 
 pytest.importorskip("distributed")
 
 ROOT = Path(__file__).parents[3]
 HOST = (sys.executable, "-m", "tests.fleet.sleeping_host")
+HOSTS = ("one", "two")
 PATIENCE_SECONDS = 60.0
 PARCEL = Parcel(sha256="a" * 64, suffix=".onnx", content=b"layers")
 
@@ -36,6 +40,7 @@ class Cluster:
 
     path: Path
     certificates: Certificates
+    scheduler: SchedulerProcess
     address: str
     workers: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
@@ -50,6 +55,11 @@ class Cluster:
                 stderr=log,
             )
 
+    def restart_scheduler(self) -> str:
+        port = int(self.address.rpartition(":")[2])
+        self.scheduler = SchedulerProcess(self.certificates, self.path / "scheduler.log", port)
+        return self.scheduler.start()
+
     def data_of(self, name: str) -> Path:
         return self.path / f"data of {name}"
 
@@ -57,6 +67,7 @@ class Cluster:
         return Engine(self.address, self.certificates.for_driver())
 
     def stop(self) -> None:
+        self.scheduler.close()
         for process in self.workers.values():
             process.kill()
             process.wait()
@@ -68,22 +79,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     certificates = Certificates(path / "certificates")
     certificates.create()
     scheduler = SchedulerProcess(certificates, path / "scheduler.log")
-    cluster = Cluster(path, certificates, scheduler.start())
+    cluster = Cluster(path, certificates, scheduler, scheduler.start())
     try:
-        for name in ("one", "two"):
+        for name in HOSTS:
             cluster.start_worker(name)
         yield cluster
     finally:
         cluster.stop()
-        scheduler.close()
 
 
 @pytest.fixture(scope="module")
 def engine(cluster: Cluster) -> Iterator[Engine]:
     engine = cluster.engine()
     engine.start()
-    joined = {next_event(engine, HostJoined) for _ in range(2)}
-    assert joined == {HostJoined("one"), HostJoined("two")}
+    joined = {next_event(engine, HostJoined) for _ in HOSTS}
+    assert joined == {HostJoined(host) for host in HOSTS}
     yield engine
     engine.close()
 
@@ -103,13 +113,6 @@ def answer(engine: Engine, call: str) -> Answered:
         assert isinstance(event, Answered)
         if event.call == call:
             return event
-
-
-def eventually(happens: Callable[[], object]) -> None:
-    give_up = time.monotonic() + PATIENCE_SECONDS
-    while not happens():
-        assert time.monotonic() < give_up, "it does not happen"
-        time.sleep(0.02)
 
 
 def task(name: str, **how: object) -> str:
@@ -137,7 +140,7 @@ def test_a_host_gets_a_parcel_that_it_lacks(cluster: Cluster, engine: Engine) ->
 
 def test_messages_of_a_task_come_in_order_before_its_answer(engine: Engine) -> None:
     answer(engine, engine.send("two", PARCEL))
-    call = engine.carry_out("two", task("talk", messages=5, seconds=0.3))
+    call = engine.carry_out("two", task("talk", messages=5, seconds=0.05))
     said = []
     while True:
         event = engine.events.get(timeout=PATIENCE_SECONDS)
@@ -173,7 +176,7 @@ def test_hosts_work_at_the_same_time_and_a_task_is_controlled_while_it_runs(clus
 
 def test_what_hosts_print_does_not_reach_the_terminal(engine: Engine, capfd: pytest.CaptureFixture[str]) -> None:
     answer(engine, engine.send("one", PARCEL))
-    answer(engine, engine.carry_out("one", task("print", prints="\x1b]0;host\x07", messages=1, seconds=0.2)))
+    answer(engine, engine.carry_out("one", task("print", prints="\x1b]0;host\x07", messages=1, seconds=0.05)))
     assert capfd.readouterr() == ("", "")
 
 
@@ -206,7 +209,7 @@ def test_a_second_driver_sees_the_same_hosts_and_closes_by_itself(cluster: Clust
     second.start()
     assert {next_event(second, HostJoined) for _ in range(2)} == {HostJoined("one"), HostJoined("two")}
     answer(second, second.send("one", PARCEL))
-    second.carry_out("one", task("left behind", seconds=0.5))
+    second.carry_out("one", task("left behind", seconds=0.2))
     eventually(lambda: "left behind" in started(cluster, "one"))
     second.close()
     assert answer(engine, engine.report("one")).error == ""
@@ -247,7 +250,7 @@ def test_certificates_of_another_fleet_are_refused_in_one_line(cluster: Cluster,
 
 
 def test_a_scheduler_with_tls_is_not_used_without(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scheduler_address, "_SECONDS_TO_GREET", 0.5)
+    monkeypatch.setattr(scheduler_address, "_SECONDS_TO_GREET", 0.1)
     assert "try tls://" in refusal(cluster.address.replace("tls:", "tcp:"), None)
 
 
@@ -258,44 +261,35 @@ def test_an_address_without_a_scheduler_is_told_in_one_line(cluster: Cluster) ->
         assert "nothing answers at" in refusal(f"tls://127.0.0.1:{port}", cluster.certificates)
 
 
-def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soon_if_it_hangs(tmp_path: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    certificates = Certificates(tmp_path / "certificates")
-    certificates.create()
-    scheduler = SchedulerProcess(certificates, tmp_path / "scheduler.log", port)
-    cluster = Cluster(tmp_path, certificates, scheduler.start())
-    engine = cluster.engine()
-    try:
-        cluster.start_worker("one")
-        engine.start()
-        assert next_event(engine, HostJoined) == HostJoined("one")
-        scheduler.close()
-        assert next_event(engine, HostLeft) == HostLeft("one")
-        scheduler = SchedulerProcess(certificates, tmp_path / "scheduler.log", port)
-        assert scheduler.start() == cluster.address
-        assert next_event(engine, HostJoined) == HostJoined("one")
-        assert answer(engine, engine.report("one")).error == ""
-        assert scheduler._process is not None
-        os.kill(scheduler._process.pid, signal.SIGSTOP)
-        begin = time.monotonic()
-        engine.close()
-        cluster.workers["one"].terminate()
-        assert cluster.workers["one"].wait(PATIENCE_SECONDS) == 0
-        scheduler.close()
-        # Each waits for a few seconds at most; the machine may be busy.
-        assert time.monotonic() - begin < 30
-        assert scheduler._process.returncode is not None
-    finally:
-        engine.close()
-        cluster.stop()
-        scheduler.close()
-
-
 @pytest.mark.soak
 def test_a_name_is_given_once_in_a_fleet(cluster: Cluster, engine: Engine, tmp_path: Path) -> None:
     command = [*HOST, cluster.address, "--name", "one", "--certificates", str(cluster.certificates.folder)]
     second = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert second.returncode == 1
     assert second.stderr == "the fleet has a host named one already: choose another --name\n"
+
+
+def test_a_worker_and_the_engine_return_to_a_scheduler_that_was_away_and_end_soon_if_it_hangs(
+    cluster: Cluster, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_module, "_SECONDS_BETWEEN_CHECKS", 0.1)
+    cluster.scheduler.close()
+    assert {next_event(engine, HostLeft) for _ in HOSTS} == {HostLeft(host) for host in HOSTS}
+    # Soon enough for the first try of each to return.
+    assert cluster.restart_scheduler() == cluster.address
+    assert {next_event(engine, HostJoined) for _ in HOSTS} == {HostJoined(host) for host in HOSTS}
+    assert answer(engine, engine.report("one")).error == ""
+    # Another driver and a worker end although the scheduler hangs, which is killed then.
+    monkeypatch.setattr(engine_module, "_SECONDS_TO_CLOSE", 1.1)
+    monkeypatch.setattr(scheduler_module, "_SECONDS_TO_END", 0.1)
+    process = cluster.scheduler._process
+    assert process is not None
+    os.kill(process.pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    engine.close()
+    cluster.workers["one"].terminate()
+    assert cluster.workers["one"].wait(PATIENCE_SECONDS) == 0
+    cluster.scheduler.close()
+    # Each waits for a few seconds at most; the machine may be busy.
+    assert time.monotonic() - begin < 30
+    assert process.returncode is not None

@@ -260,28 +260,27 @@ def test_a_quantised_copy_is_made_by_the_host_of_the_model_that_travels(tmp_path
     assert b"int8" not in plain(found.parcel)
 
 
-def test_repeated_modules_do_not_travel(tmp_path: Path) -> None:
-    short, long = packed(tmp_path, [saved(tmp_path, repeated(n), f"n{n}") for n in (4, 12)])
-    assert short.parcel.bricks == long.parcel.bricks
-    assert short.parcel.sha256 == long.parcel.sha256
-    assert len(onnx.load_from_string(plain(long.parcel)).graph.node) < 12
-
-
-def test_names_weights_and_texts_of_the_model_do_not_travel(tmp_path: Path) -> None:
-    files = [saved(tmp_path, with_secrets(), SECRET), saved(tmp_path, with_a_loop(), f"{SECRET}_loop")]
-    for found in packed(tmp_path, files):
-        content = plain(found.parcel)
+def test_repeated_modules_names_weights_and_texts_of_models_do_not_travel(tmp_path: Path) -> None:
+    other = repeated(4, "other_")
+    for array in other.graph.initializer:
+        array.CopyFrom(floats(array.name, array.dims))
+    made = {
+        "short": repeated(4),
+        "long": repeated(12),
+        "other": other,
+        SECRET: with_secrets(),
+        f"{SECRET}_loop": with_a_loop(),
+    }
+    found = packed(tmp_path, [saved(tmp_path, each, name) for name, each in made.items()])
+    short, long, same, *secret = (each.parcel for each in found)
+    assert short == long == same
+    assert len(onnx.load_from_string(plain(long)).graph.node) < 12
+    assert len(secret) == 2
+    for parcel in (short, *secret):
+        content = plain(parcel)
         assert SECRET.encode() not in content
         assert str(tmp_path).encode() not in content
         assert numpy.float32(NUMBER).tobytes() not in content
-
-
-def test_models_that_differ_in_names_and_weights_have_the_same_parcel(tmp_path: Path) -> None:
-    other = repeated(3, "other_")
-    for array in other.graph.initializer:
-        array.CopyFrom(floats(array.name, array.dims))
-    one, same = packed(tmp_path, [saved(tmp_path, repeated(3), "one"), saved(tmp_path, other, "same")])
-    assert one.parcel == same.parcel
 
 
 def of_a_custom_domain() -> ModelProto:

@@ -11,6 +11,7 @@ from dlbricks_tui.fleet.setting_up import host_check, host_install
 from dlbricks_tui.fleet.setting_up.host_facts import HostFacts, facts_from, facts_script
 from dlbricks_tui.host import queue
 from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork
+from tests.fleet.facts import hasty
 
 SENT = [Path(str(it.__file__)) for it in (host_check, host_install)]
 
@@ -20,7 +21,7 @@ def facts(home: Path, packages: tuple[str, ...] = (), **variables: str) -> HostF
     environment = {**os.environ, "HOME": str(home), host_check.LOCK_VARIABLE: str(home / "lock"), **variables}
     told = subprocess.run(
         [sys.executable, "-I", "-"],
-        input=facts_script("~/there", packages),
+        input=hasty(facts_script("~/there", packages)),
         env=environment,
         stdout=subprocess.PIPE,
         check=True,

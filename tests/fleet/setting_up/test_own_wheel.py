@@ -50,8 +50,11 @@ def test_the_metadata_has_the_command_and_the_extras(wheel: Path) -> None:
     assert {"fleet", "openvino"} <= set(described.get_all("Provides-Extra", []))
 
 
-def test_equal_content_makes_an_equal_wheel(wheel: Path, tmp_path: Path) -> None:
-    assert write_wheel(tmp_path).read_bytes() == wheel.read_bytes()
+def test_equal_content_makes_an_equal_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = dict(list(own_files().items())[:5])
+    monkeypatch.setattr(own_wheel, "own_files", lambda: few)
+    first = write_wheel(tmp_path).read_bytes()
+    assert write_wheel(tmp_path).read_bytes() == first
 
 
 def test_hosts_need_the_versions_of_the_frameworks_here_and_their_extras() -> None:

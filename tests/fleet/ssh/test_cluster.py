@@ -3,10 +3,7 @@
 import asyncio
 import os
 import queue
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,8 @@ import pytest
 from dlbricks_tui import __version__
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.ssh import cluster as cluster_module
+from dlbricks_tui.fleet.ssh import host_worker
 from dlbricks_tui.fleet.ssh.cluster import (
     FleetCluster,
     HostWorker,
@@ -22,33 +21,10 @@ from dlbricks_tui.fleet.ssh.cluster import (
     seconds_before_retry,
     worker_command,
 )
-from dlbricks_tui.runs.launch import PACKAGE_PARENT
-from tests.fleet.ssh_server import Person, SshServer, served
+from tests.fleet.ssh_server import SshServer, is_alive
+from tests.runs.killing import eventually
 
 _SECONDS = 60.0
-
-
-@pytest.fixture
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    return Person(tmp_path / "person")
-
-
-@pytest.fixture
-def server(person: Person, tmp_path: Path) -> Iterator[SshServer]:
-    home = tmp_path / "host"
-    (home / "venv" / "bin").mkdir(parents=True)
-    with served(SshServer(home, Path(f"{person.key}.pub"), {"PATH": os.environ["PATH"]})) as server:
-        person.trusts(server)
-        yield server
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    made = Certificates(tmp_path_factory.mktemp("fleet") / "certificates")
-    made.create()
-    return made
 
 
 def test_the_wait_for_the_next_try_doubles_up_to_a_minute() -> None:
@@ -78,7 +54,7 @@ def test_the_command_names_the_interpreter_of_the_host(folder: str, begin: str) 
         ('echo \'dlbricks-fleet: {"fault": "no space"}\'', LinkState.LOST, "its worker does not start: no space"),
         ("echo 'dlbricks-fleet: {'", LinkState.LOST, "something else than settings"),
         ("echo 'Segmentation fault' >&2; exit 139", LinkState.LOST, "its worker does not start: Segmentation fault"),
-        pytest.param("yes", LinkState.LOST, "something else than settings", marks=pytest.mark.soak),
+        ("yes | head -n 201", LinkState.LOST, "something else than settings"),
     ],
 )
 def test_a_worker_that_cannot_start_is_told_in_one_line(
@@ -108,9 +84,11 @@ def test_a_worker_that_cannot_start_is_told_in_one_line(
 
 
 def test_a_worker_whose_connection_is_cut_comes_back_under_its_name_and_nothing_stays_behind(
-    server: SshServer, certificates: Certificates, tmp_path: Path
+    server: SshServer, certificates: Certificates, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from distributed import Client
+
+    monkeypatch.setattr(cluster_module, "_SECONDS_BEFORE_RETRY", 0.05)
 
     _install(server.home, f'PYTHONPATH= exec {sys.executable} "$@"')
     told: queue.SimpleQueue[LinkChanged] = queue.SimpleQueue()
@@ -130,33 +108,31 @@ def test_a_worker_whose_connection_is_cut_comes_back_under_its_name_and_nothing_
             assert client.submit(os.getpid, pure=False).result(_SECONDS) != pid
     finally:
         cluster.close()
-    _wait(lambda: not any(_is_alive(pid) for pid in server.pids))
+    eventually(lambda: not any(is_alive(pid) for pid in server.pids))
     left = [path for path in server.home.rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()]
     assert left == []
     assert (tmp_path / "logs" / "h.log").is_file()
 
 
-def test_a_process_ends_when_its_driver_is_silent_or_goes() -> None:
-    code = (
-        "import sys; sys.path[0] = sys.argv[1]\n"
-        "from dlbricks_tui.fleet.ssh import host_worker as it\n"
-        "it.SECONDS_OF_SILENCE = 0.2; it._SECONDS_TO_CLOSE = 0.1\n"
-        "print('begun', flush=True)\n"
-        "it._wait_for_silence(0.2, lambda: print('ended', flush=True))"
-    )
-    for goes in (False, True):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(PACKAGE_PARENT)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"begun\n"
+@pytest.mark.parametrize("goes", [False, True], ids=["silent", "gone"])
+def test_a_process_ends_when_its_driver_is_silent_or_goes(monkeypatch: pytest.MonkeyPatch, goes: bool) -> None:
+    told: list[object] = []
+    monkeypatch.setattr(host_worker, "_SECONDS_TO_CLOSE", 0.001)
+    monkeypatch.setattr(os, "_exit", told.append)
+    before = os.dup(0)
+    read, write = os.pipe()
+    os.dup2(read, 0)
+    try:
+        os.write(write, b"\n")
         if goes:
-            process.stdin.close()
-        assert process.stdout.readline() == b"ended\n"
-        assert process.wait(_SECONDS) == 1
-        process.stdout.close()
-        process.stdin.close()
+            os.close(write)
+        # A silent driver is waited for that long, and one that has gone not at all.
+        host_worker._wait_for_silence(_SECONDS if goes else 0.01, lambda: told.append("ended"))
+    finally:
+        os.dup2(before, 0)
+        for file in (before, read, *(() if goes else (write,))):
+            os.close(file)
+    assert told == ["ended", 1]
 
 
 def _install(home: Path, script: str) -> None:
@@ -182,7 +158,7 @@ def _only_worker(client: "object", name: str) -> str:
         found[:] = [address for address, worker in workers.items() if worker["name"] == name]
         return len(workers) == len(found) == 1
 
-    _wait(known)
+    eventually(known)
     return found[0]
 
 
@@ -194,18 +170,3 @@ def _assert_hides_keys(pid: int, certificates: Certificates) -> None:
         if path.exists():
             assert secret not in path.read_bytes()
             assert b"pem" not in path.read_bytes()
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _wait(done: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + _SECONDS
-    while not done():
-        assert time.monotonic() < give_up
-        time.sleep(0.05)

@@ -1,11 +1,10 @@
 """SSH connections to a real server on the loopback, with another home folder for both sides."""
 
 import asyncio
-import os
 import re
 import socket
 import stat
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,21 +19,6 @@ from dlbricks_tui.fleet.ssh.connection import Connect
 from tests.fleet.ssh_server import USER, Person, SshServer, served
 
 _T = TypeVar("_T")
-
-
-@pytest.fixture
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    return Person(tmp_path / "person")
-
-
-@pytest.fixture
-def server(person: Person, tmp_path: Path) -> Iterator[SshServer]:
-    home = tmp_path / "host"
-    home.mkdir()
-    with served(SshServer(home, Path(f"{person.key}.pub"), {"PATH": os.environ["PATH"]})) as server:
-        yield server
 
 
 def _on(entry: HostEntry, do: Callable[[SshConnection], Awaitable[_T]]) -> _T:
@@ -52,37 +36,32 @@ def _refused(entry: HostEntry, kind: type[FleetError] = HostRefusedError) -> str
     return str(caught.value)
 
 
-def test_a_command_gets_its_input_and_tells_its_output_and_status(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_a_command_gets_its_input_and_tells_its_output_and_status(server: SshServer) -> None:
     connect: Connect = connected
     assert connect is connected
     found = _on(server.entry(), lambda it: it.run("cat; echo wrong >&2; exit 3", b"x" * 500_000, seconds=30))
     assert (found.status, found.out, found.err) == (3, b"x" * 500_000, b"wrong\n")
 
 
-def test_a_connection_that_a_busy_server_ends_is_tried_once_more(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_a_connection_that_a_busy_server_ends_is_tried_once_more(server: SshServer) -> None:
     server.refusals = 1
     assert _on(server.entry(), lambda it: it.run("exit 4", seconds=30)).status == 4
     server.refusals = 2
     assert re.search("ended the connection|Connection reset by peer", _refused(server.entry(), SshError))
 
 
-def test_a_command_that_reads_no_input_is_run_all_the_same(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_a_command_that_reads_no_input_is_run_all_the_same(server: SshServer) -> None:
     assert _on(server.entry(), lambda it: it.run("exit 4", b"x" * 5_000_000, seconds=30)).status == 4
 
 
-def test_a_command_that_takes_too_long_or_prints_too_much_is_an_error(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_a_command_that_takes_too_long_or_prints_too_much_is_an_error(server: SshServer) -> None:
     with pytest.raises(SshError, match="longer than 0 seconds there: sleep 60"):
         _on(server.entry(), lambda it: it.run("sleep 60", seconds=0.1))
     with pytest.raises(SshError, match="prints more than"):
         _on(server.entry(), lambda it: it.run("yes", seconds=30, most_bytes=100_000))
 
 
-def test_a_file_is_sent_for_the_user_only(person: Person, server: SshServer, tmp_path: Path) -> None:
-    person.trusts(server)
+def test_a_file_is_sent_for_the_user_only(server: SshServer, tmp_path: Path) -> None:
     source, target = tmp_path / "source", server.home / "a target's name"
     source.write_bytes(bytes(range(256)) * 4000)
     _on(server.entry(), lambda it: it.send(source, str(target)))
@@ -90,18 +69,14 @@ def test_a_file_is_sent_for_the_user_only(person: Person, server: SshServer, tmp
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_a_file_that_cannot_be_written_there_is_an_error_with_the_reason(
-    person: Person, server: SshServer, tmp_path: Path
-) -> None:
-    person.trusts(server)
+def test_a_file_that_cannot_be_written_there_is_an_error_with_the_reason(server: SshServer, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 3_000_000)
     with pytest.raises(SshError, match=r"source cannot be written to /dev/full: .*No space left on device"):
         _on(server.entry(), lambda it: it.send(source, "/dev/full"))
 
 
-def test_a_connection_that_is_cut_ends_a_command_at_once(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_a_connection_that_is_cut_ends_a_command_at_once(server: SshServer) -> None:
 
     async def cut(it: SshConnection) -> None:
         asyncio.get_running_loop().call_later(0.2, lambda: asyncio.ensure_future(asyncio.to_thread(server.drop)))
@@ -113,45 +88,42 @@ def test_a_connection_that_is_cut_ends_a_command_at_once(person: Person, server:
 
 @pytest.mark.parametrize("lax", ["", "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile none\n"])
 def test_a_server_with_an_unknown_key_is_refused_whatever_the_configuration_says(
-    person: Person, server: SshServer, lax: str
+    person: Person, unknown_server: SshServer, lax: str
 ) -> None:
     person.configure(lax)
-    told = _refused(server.entry())
-    assert server.host_key.get_fingerprint() in told
-    assert f"`ssh -p {server.port} {USER}@127.0.0.1 true`" in told
-    assert server.commands == []
+    told = _refused(unknown_server.entry())
+    assert unknown_server.host_key.get_fingerprint() in told
+    assert f"`ssh -p {unknown_server.port} {USER}@127.0.0.1 true`" in told
+    assert unknown_server.commands == []
 
 
-def test_a_server_with_another_key_than_before_is_refused(person: Person, server: SshServer) -> None:
-    known, server.host_key = server.host_key, asyncssh.generate_private_key("ssh-ed25519")
-    person.trusts(server)
-    server.host_key = known
-    assert "not in known_hosts with this key" in _refused(server.entry())
+def test_a_server_with_another_key_than_before_is_refused(person: Person, unknown_server: SshServer) -> None:
+    known, unknown_server.host_key = unknown_server.host_key, asyncssh.generate_private_key("ssh-ed25519")
+    person.trusts(unknown_server)
+    unknown_server.host_key = known
+    assert "not in known_hosts with this key" in _refused(unknown_server.entry())
     (person.home / ".ssh" / "known_hosts").unlink()
-    server.host_key = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
-    person.trusts(server)
-    assert "none of the keys that known_hosts has" in _refused(server.entry())
+    unknown_server.host_key = asyncssh.generate_private_key("ecdsa-sha2-nistp256")
+    person.trusts(unknown_server)
+    assert "none of the keys that known_hosts has" in _refused(unknown_server.entry())
 
 
-def test_the_first_host_that_ssh_refuses_is_named_in_one_line(person: Person, server: SshServer) -> None:
+def test_the_first_host_that_ssh_refuses_is_named_in_one_line(person: Person, unknown_server: SshServer) -> None:
     with pytest.raises(HostRefusedError) as caught:
-        check_hosts([server.entry(name=name) for name in ("one", "two", "three")])
+        check_hosts([unknown_server.entry(name=name) for name in ("one", "two", "three")])
     told = str(caught.value)
-    assert told.startswith(f"one: 127.0.0.1 port {server.port} is not in known_hosts with this key")
+    assert told.startswith(f"one: 127.0.0.1 port {unknown_server.port} is not in known_hosts with this key")
     assert told.endswith("(and 2 more: dlbricks fleet doctor --hosts FILE)")
-    person.trusts(server)
+    person.trusts(unknown_server)
     check_hosts([])
 
     async def in_a_notebook() -> None:
-        check_hosts([server.entry(), server.entry(name="two")])
+        check_hosts([unknown_server.entry(), unknown_server.entry(name="two")])
 
     asyncio.run(in_a_notebook())
 
 
-def test_hosts_that_may_come_back_keep_nobody_waiting(
-    person: Person, server: SshServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    person.trusts(server)
+def test_hosts_that_may_come_back_keep_nobody_waiting(server: SshServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connecting, "_SECONDS_TO_CHECK", 0.2)
     with socket.socket() as silent, socket.socket() as closed:
         for each in (silent, closed):
@@ -161,8 +133,7 @@ def test_hosts_that_may_come_back_keep_nobody_waiting(
         check_hosts([server.entry(), *(server.entry(name=f"h{port}", port=port) for port in ports)])
 
 
-def test_a_key_that_the_server_does_not_accept_is_refused(person: Person, server: SshServer, tmp_path: Path) -> None:
-    person.trusts(server)
+def test_a_key_that_the_server_does_not_accept_is_refused(server: SshServer, tmp_path: Path) -> None:
     other = Person(tmp_path / "other")
     told = _refused(server.entry(key=str(other.key)))
     assert (
@@ -172,7 +143,6 @@ def test_a_key_that_the_server_does_not_accept_is_refused(person: Person, server
 
 
 def test_a_key_with_a_passphrase_needs_the_agent(person: Person, server: SshServer) -> None:
-    person.trusts(server)
     private = asyncssh.read_private_key(str(person.key))
     private.write_private_key(str(person.key), "pkcs8-pem", passphrase="secret")
     assert f"`ssh-add {person.key}`" in _refused(server.entry(key=str(person.key)))
@@ -187,30 +157,32 @@ def test_a_host_without_a_server_may_come_back(person: Person) -> None:
 
 
 def test_a_host_is_reached_through_the_jump_host_of_the_hosts_file(
-    person: Person, server: SshServer, tmp_path: Path
+    person: Person, unknown_server: SshServer, tmp_path: Path
 ) -> None:
     with served(SshServer(tmp_path, Path(f"{person.key}.pub"), {})) as jump:
-        entry = server.entry(jump=f"{USER}@127.0.0.1:{jump.port}")
+        entry = unknown_server.entry(jump=f"{USER}@127.0.0.1:{jump.port}")
         assert f"jump host 127.0.0.1 port {jump.port} is not in known_hosts" in _refused(entry)
         person.trusts(jump)
         told = _refused(entry)
-        assert f"`ssh -p {server.port} -J {USER}@127.0.0.1:{jump.port} {USER}@127.0.0.1 true`" in told
-        person.trusts(server)
+        assert f"`ssh -p {unknown_server.port} -J {USER}@127.0.0.1:{jump.port} {USER}@127.0.0.1 true`" in told
+        person.trusts(unknown_server)
         assert _on(entry, lambda it: it.run("echo there", seconds=30)).out == b"there\n"
         assert jump.commands == []
         jump.forwards = False
         assert "cannot be reached from the jump host" in _refused(entry, SshError)
 
 
-def test_a_host_is_reached_as_the_ssh_configuration_says(person: Person, server: SshServer, tmp_path: Path) -> None:
+def test_a_host_is_reached_as_the_ssh_configuration_says(
+    person: Person, unknown_server: SshServer, tmp_path: Path
+) -> None:
     key = tmp_path / "key"
     person.key.rename(key)
     with served(SshServer(tmp_path, Path(f"{person.key}.pub"), {})) as jump:
         person.trusts(jump)
-        person.trusts(server)
+        person.trusts(unknown_server)
         person.configure(
             f"Host gate inner\n HostName 127.0.0.1\n User {USER}\n IdentityFile ~/.ssh/absent\n IdentityFile {key}\n"
-            f"Host gate\n Port {jump.port}\nHost inner\n Port {server.port}\n ProxyJump gate\n"
+            f"Host gate\n Port {jump.port}\nHost inner\n Port {unknown_server.port}\n ProxyJump gate\n"
         )
         assert _on(HostEntry(name="inner"), lambda it: it.run("echo there", seconds=30)).out == b"there\n"
         assert len(jump.connections) == 1
@@ -229,8 +201,7 @@ def test_a_configuration_that_cannot_be_read_is_refused(person: Person) -> None:
     assert "your SSH configuration cannot be read" in _refused(HostEntry(name="a"))
 
 
-def test_ports_are_forwarded_both_ways_between_the_loopbacks(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_ports_are_forwarded_both_ways_between_the_loopbacks(server: SshServer) -> None:
 
     async def both(it: SshConnection) -> bytes:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -252,8 +223,7 @@ def test_ports_are_forwarded_both_ways_between_the_loopbacks(person: Person, ser
     assert _on(server.entry(), both) == b"through\n"
 
 
-def test_a_server_that_forwards_no_ports_is_refused(person: Person, server: SshServer) -> None:
-    person.trusts(server)
+def test_a_server_that_forwards_no_ports_is_refused(server: SshServer) -> None:
     server.forwards = False
     with pytest.raises(HostRefusedError, match="set AllowTcpForwarding yes"):
         _on(server.entry(), lambda it: it.forward_there(1))

@@ -7,9 +7,8 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,11 @@ from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.ssh.cluster import FleetCluster, LinkChanged
 from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, connected
-from tests.fleet.ssh_server import Person
+from tests.fleet.ssh_server import Person, is_alive
 from tests.fleet.sshd import MISSING, Sshd, agent_with, sshd, sshd_program
+from tests.runs.killing import eventually
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(sshd_program() is None, reason=MISSING)]
-
-_SECONDS = 120.0
-
-
-@pytest.fixture
-def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Person:
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    return Person(tmp_path / "person")
 
 
 @pytest.fixture
@@ -116,7 +107,7 @@ def test_a_real_server_without_forwarding_is_told_in_one_line(person: Person, tm
 
 
 def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
-    person: Person, server: Sshd, gateway: Sshd, tmp_path: Path
+    person: Person, server: Sshd, gateway: Sshd, certificates: Certificates, tmp_path: Path
 ) -> None:
     from distributed import Client
 
@@ -129,8 +120,6 @@ def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
         python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         python.chmod(0o755)
         entries.append(_entry(server, name=name, jump=jump, folder=str(folder)))
-    certificates = Certificates(tmp_path / "certificates")
-    certificates.create()
     told: queue.SimpleQueue[LinkChanged] = queue.SimpleQueue()
     cluster = FleetCluster(entries[:1], certificates, tmp_path / "logs", told.put)
     seen: set[int | None] = set()
@@ -139,18 +128,18 @@ def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
         with Client(cluster.scheduler_address, security=certificates.for_driver(), set_as_default=False) as client:
             first = _workers(client, 2)
             gateway.cut()
-            _wait(lambda: _workers(client)["far"] not in (None, first["far"]))
+            eventually(lambda: _workers(client)["far"] not in (None, first["far"]))
             second = _workers(client, 2)
             assert second["near"] == first["near"]
             server.cut()
-            _wait(lambda: _workers(client)["near"] not in (None, first["near"]))
+            eventually(lambda: _workers(client)["near"] not in (None, first["near"]))
             seen = {*first.values(), *second.values(), *_workers(client, 2).values()}
             assert len(seen) == 5
             shown = subprocess.run(["ps", "-A", "e", "-o", "args="], capture_output=True, text=True, check=True).stdout
             assert "PRIVATE" not in shown
     finally:
         cluster.close()
-    _wait(lambda: not any(_is_alive(pid) for pid in seen))
+    eventually(lambda: not any(is_alive(pid or 0) for pid in seen))
 
 
 def _workers(client: Any, number: int = 0) -> defaultdict[str, int | None]:
@@ -165,21 +154,5 @@ def _workers(client: Any, number: int = 0) -> defaultdict[str, int | None]:
                 found[workers[address]["name"]] = pid
         return len(found) >= number
 
-    _wait(known)
+    eventually(known)
     return found
-
-
-def _is_alive(pid: int | None) -> bool:
-    assert pid is not None
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _wait(done: Callable[[], bool]) -> None:
-    give_up = time.monotonic() + _SECONDS
-    while not done():
-        assert time.monotonic() < give_up
-        time.sleep(0.2)
