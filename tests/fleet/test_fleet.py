@@ -34,6 +34,7 @@ from tests.models.onnx_models import floats, model, saved
 from tests.runs.killing import eventually
 
 HOSTS = ("one", "two")
+MODEL = "a"
 RUNS = 20
 
 
@@ -67,10 +68,10 @@ def cluster(tmp_path: Path, data: DataFolder) -> Iterator[Cluster]:
 
 
 def fleet_of(tmp_path: Path, data: DataFolder, **hosts: Any) -> FleetFolder:
-    """Return a fleet run of two small models that share bricks."""
-    paths = [saved(tmp_path, chain(widths), name) for name, widths in (("a", (4, 8)), ("b", (4, 12)))]
+    """Return a fleet run of a small model."""
+    path = saved(tmp_path, chain((4, 8, 12)), MODEL)
     run = RunRequest(
-        models=tuple(ModelChoice(path.stem, path) for path in paths),
+        models=(ModelChoice(MODEL, path),),
         runtime=Registry(data.path).find("onnxruntime").with_threads(1),
         level=Level.WRITTEN,
         method=Method.ALONE,
@@ -164,5 +165,5 @@ def check_that_each_result_is_stored_once(folder: FleetFolder, data: DataFolder,
     assert {it.uuid for it in found} == there
     told = [it for it in events_of(folder) if isinstance(it, ResultStored)]
     assert len({(it.host, it.brick) for it in told}) == len({(it.system, it.brick) for it in found})
-    assert {(it.host, it.model) for it in progress.estimates.values()} == {(it, name) for it in HOSTS for name in "ab"}
+    assert {(it.host, it.model) for it in progress.estimates.values()} == {(it, MODEL) for it in HOSTS}
     assert all(it.missing_layers == 0 and it.sequential_ms for it in progress.estimates.values())
