@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import threading
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import asyncssh
 
 from dlbricks_tui.fleet.hosts import HostEntry
+from dlbricks_tui.fleet.ssh.connecting import SshConnection, connected
 
 _T = TypeVar("_T")
 USER = "someone"
@@ -174,6 +175,16 @@ def served(server: SshServer) -> Iterator[SshServer]:
         yield server
     finally:
         server.stop()
+
+
+def on_host(entry: HostEntry, do: Callable[[SshConnection], Awaitable[_T]]) -> _T:
+    """Return what is done with a connection to a host."""
+
+    async def whole() -> _T:
+        async with connected(entry) as connection:
+            return await do(connection)
+
+    return asyncio.run(whole())
 
 
 def is_alive(pid: int) -> bool:

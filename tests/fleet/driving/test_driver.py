@@ -407,47 +407,9 @@ LIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def liars(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkload) -> Fleet:
-    """A fleet run with a host for each lie, and an honest one."""
-    hosts = [honest(name, lie=lying(texts)) for name, (texts, _) in LIES.items()]
-    fleet = fleet_of(tmp_path_factory.mktemp("liars"), small_workload, *hosts, honest("two"))
-    assert fleet.drive().state is State.FINISHED
-    return fleet
-
-
-@pytest.mark.parametrize("name", LIES)
-def test_a_host_that_lies_is_distrusted_in_a_line(liars: Fleet, name: str) -> None:
-    row = liars.progress.hosts[name]
-    assert row.state is HostState.DISTRUSTED
-    assert LIES[name][1] in row.message
-    assert "\n" not in row.message
-    assert len(row.message) < 500
-
-
-def test_nothing_that_a_host_lies_about_is_stored_and_the_others_continue(liars: Fleet) -> None:
-    assert liars.states()["two"] is HostState.DONE
-    stored = liars.site.contents().measurements
-    truths = {it.uuid for host in liars.engine.hosts.values() for it in host.store.values()}
-    assert {it.uuid for it in stored} <= truths
-    assert sum(it.system == liars.engine.hosts["two"].system.id for it in stored) == liars.bricks
-
-
-def test_a_result_with_the_identity_of_another_one_is_a_lie(tmp_path: Path, small_workload: FleetWorkload) -> None:
-    two = honest("two")
-
-    def stolen(host: FakeHost, task: Task, brick: str) -> Iterable[str]:
-        return [record_text(task, host.result(brick, uuid=next(iter(two.store.values())).uuid))]
-
-    fleet = fleet_of(tmp_path, small_workload, two, honest("one", lie=lying(stolen)))
-    fleet.drive()
-    assert fleet.states() == {"two": HostState.DONE, "one": HostState.DISTRUSTED}
-    assert len([it for it in fleet.site.contents().measurements if it.system == two.system.id]) == fleet.bricks
-
-
 REPORTS = {
     "another version": ({"dlbricks": "0.0.1"}, HostState.REFUSED, "has dlbricks 0.0.1"),
-    "another method": ({"methods": {"inside": "inside-0"}}, HostState.REFUSED, "by the method inside-0"),
+    "a method of another version": ({"methods": {"inside": "inside-0"}}, HostState.REFUSED, "by the method inside-0"),
     "no framework": ({"runtimes": ()}, HostState.REFUSED, "lacks MXNet 1.9.1"),
     "a clock of long ago": ({"clock": "2001-01-01T00:00:00+00:00"}, HostState.REFUSED, "has a clock"),
     "a clock without a zone": ({"clock": "2026-01-01T00:00:00"}, HostState.DISTRUSTED, "time zone"),
@@ -456,23 +418,54 @@ REPORTS = {
 }
 
 
+FULL_DISK = "cannot write /data/parcels: No space left on device; free some space, or make it writable"
+
+
 @pytest.fixture(scope="module")
-def unfit(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkload) -> Fleet:
-    """A fleet run with a host for each report that is not as it should be, and a usable one."""
-    hosts = [honest(name, changes=changes) for name, (changes, _, _) in REPORTS.items()]
-    fleet = fleet_of(tmp_path_factory.mktemp("unfit"), small_workload, *hosts, honest("two"))
+def crowd(tmp_path_factory: pytest.TempPathFactory, small_workload: FleetWorkload) -> Fleet:
+    """A fleet run with an honest host, and one for each lie, each report that is not as it should be, and a fault."""
+    two = honest("two")
+
+    def stolen(host: FakeHost, task: Task, brick: str) -> Iterable[str]:
+        return [record_text(task, host.result(brick, uuid=next(iter(two.store.values())).uuid))]
+
+    liars = [honest(name, lie=lying(texts)) for name, (texts, _) in LIES.items()]
+    unfit = [honest(name, changes=changes) for name, (changes, _, _) in REPORTS.items()]
+    others = honest("thief", lie=lying(stolen)), honest("full", fault=FULL_DISK)
+    hosts = (two, *liars, *unfit, *others)
+    assert len({host.name for host in hosts}) == len(hosts)
+    fleet = fleet_of(tmp_path_factory.mktemp("crowd"), small_workload, *hosts)
     assert fleet.drive().state is State.FINISHED
     return fleet
 
 
+@pytest.mark.parametrize("name", LIES)
+def test_a_host_that_lies_is_distrusted_in_a_line(crowd: Fleet, name: str) -> None:
+    row = crowd.progress.hosts[name]
+    assert row.state is HostState.DISTRUSTED
+    assert LIES[name][1] in row.message
+    assert "\n" not in row.message
+    assert len(row.message) < 500
+
+
+def test_nothing_that_a_host_lies_about_is_stored_and_the_others_continue(crowd: Fleet) -> None:
+    assert crowd.states()["two"] is HostState.DONE
+    assert crowd.states()["thief"] is HostState.DISTRUSTED
+    assert crowd.states()["full"] is HostState.FAILED
+    assert crowd.progress.hosts["full"].message == FULL_DISK
+    stored = crowd.site.contents().measurements
+    truths = {it.uuid for host in crowd.engine.hosts.values() for it in host.store.values()}
+    assert {it.uuid for it in stored} <= truths
+    assert sum(it.system == crowd.engine.hosts["two"].system.id for it in stored) == crowd.bricks
+
+
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(unfit: Fleet, name: str) -> None:
+def test_a_host_that_lacks_something_or_reports_nonsense_gets_no_work(crowd: Fleet, name: str) -> None:
     _, state, reason = REPORTS[name]
-    row = unfit.progress.hosts[name]
+    row = crowd.progress.hosts[name]
     assert row.state is state
     assert reason in row.message
-    assert not unfit.engine.hosts[name].tasks
-    assert unfit.states()["two"] is HostState.DONE
+    assert not crowd.engine.hosts[name].tasks
 
 
 def test_a_full_disk_at_home_ends_in_a_line_and_the_run_can_be_resumed(
@@ -520,18 +513,6 @@ def test_a_time_budget_is_that_of_each_host(tmp_path: Path, small_workload: Flee
     fleet.folder = create_fleet(request, fleet.site.data)
     assert fleet.drive().state is State.FINISHED
     assert fleet.engine.hosts["one"].tasks[0].request.time_budget_seconds == 2.0
-
-
-def test_a_full_disk_of_a_host_is_told_in_a_line_and_the_others_continue(
-    tmp_path: Path, small_workload: FleetWorkload
-) -> None:
-    fault = "cannot write /data/parcels: No space left on device; free some space, or make it writable"
-    fleet = fleet_of(tmp_path, small_workload, honest("one", fault=fault), honest("two"))
-    state = fleet.drive()
-    assert state.state is State.FINISHED
-    assert fleet.states() == {"one": HostState.FAILED, "two": HostState.DONE}
-    assert fleet.progress.hosts["one"].message == fault
-    assert f"one: {fault}" in state.message
 
 
 def test_a_host_is_probed_before_it_measures_the_rest(

@@ -42,6 +42,7 @@ from tests.models.onnx_models import (
 )
 from tests.models.symbols import content, node, small_network, variable
 from tests.models.table_framework import TableFramework
+from tests.runtime.onnx_cases import quantised_pairs
 
 SECRET = "topsecret"
 # Recognisable numbers: no made-up weight has them.
@@ -113,27 +114,6 @@ def with_secrets() -> ModelProto:
     for array in made.graph.initializer:
         array.doc_string = SECRET
     return made
-
-
-def quantised() -> ModelProto:
-    """Return a convolution between quantised tensors."""
-    nodes = [
-        make_node("QuantizeLinear", ["x", "sx", "zx"], ["qx"], "quantise"),
-        make_node("DequantizeLinear", ["qx", "sx", "zx"], ["dx"], "in"),
-        make_node("DequantizeLinear", ["w", "sw", "zw"], ["dw"], "weight", axis=0),
-        make_node("Conv", ["dx", "dw"], ["c"], "conv", pads=[1, 1, 1, 1]),
-        make_node("QuantizeLinear", ["c", "sc", "zx"], ["qc"], "out"),
-        make_node("DequantizeLinear", ["qc", "sc", "zx"], ["y"], "last"),
-    ]
-    stored = [
-        from_array(numpy.array(0.02, "float32"), "sx"),
-        from_array(numpy.array(0.05, "float32"), "sc"),
-        from_array(numpy.array(0, "uint8"), "zx"),
-        from_array(numpy.full((8, 8, 3, 3), 7, "int8"), "w"),
-        from_array(numpy.linspace(0.01, 0.02, 8, dtype="float32"), "sw"),
-        from_array(numpy.zeros(8, "int8"), "zw"),
-    ]
-    return model(nodes, {"x": (1, 8, 12, 12)}, ["y"], stored)
 
 
 def composite() -> ModelProto:
@@ -212,7 +192,7 @@ MODELS: Mapping[str, ModelProto] = {
     "small_of_version_7": small(7),
     "repeated": repeated(),
     "loop": with_a_loop(),
-    "quantised": quantised(),
+    "quantised": quantised_pairs(),
     "open": with_open_axes(),
     "setting": with_a_setting(),
     "composite": composite(),

@@ -4,9 +4,7 @@ import asyncio
 import re
 import socket
 import stat
-from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
 
 import asyncssh
 import pytest
@@ -16,22 +14,12 @@ from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.ssh import connecting
 from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, check_hosts, connected
 from dlbricks_tui.fleet.ssh.connection import Connect
-from tests.fleet.ssh_server import USER, Person, SshServer, served
-
-_T = TypeVar("_T")
-
-
-def _on(entry: HostEntry, do: Callable[[SshConnection], Awaitable[_T]]) -> _T:
-    async def whole() -> _T:
-        async with connected(entry) as connection:
-            return await do(connection)
-
-    return asyncio.run(whole())
+from tests.fleet.ssh_server import USER, Person, SshServer, on_host, served
 
 
 def _refused(entry: HostEntry, kind: type[FleetError] = HostRefusedError) -> str:
     with pytest.raises(kind) as caught:
-        _on(entry, lambda it: it.run("true", seconds=10))
+        on_host(entry, lambda it: it.run("true", seconds=10))
     assert str(caught.value).isprintable()
     return str(caught.value)
 
@@ -39,32 +27,32 @@ def _refused(entry: HostEntry, kind: type[FleetError] = HostRefusedError) -> str
 def test_a_command_gets_its_input_and_tells_its_output_and_status(server: SshServer) -> None:
     connect: Connect = connected
     assert connect is connected
-    found = _on(server.entry(), lambda it: it.run("cat; echo wrong >&2; exit 3", b"x" * 500_000, seconds=30))
+    found = on_host(server.entry(), lambda it: it.run("cat; echo wrong >&2; exit 3", b"x" * 500_000, seconds=30))
     assert (found.status, found.out, found.err) == (3, b"x" * 500_000, b"wrong\n")
 
 
 def test_a_connection_that_a_busy_server_ends_is_tried_once_more(server: SshServer) -> None:
     server.refusals = 1
-    assert _on(server.entry(), lambda it: it.run("exit 4", seconds=30)).status == 4
+    assert on_host(server.entry(), lambda it: it.run("exit 4", seconds=30)).status == 4
     server.refusals = 2
     assert re.search("ended the connection|Connection reset by peer", _refused(server.entry(), SshError))
 
 
 def test_a_command_that_reads_no_input_is_run_all_the_same(server: SshServer) -> None:
-    assert _on(server.entry(), lambda it: it.run("exit 4", b"x" * 5_000_000, seconds=30)).status == 4
+    assert on_host(server.entry(), lambda it: it.run("exit 4", b"x" * 5_000_000, seconds=30)).status == 4
 
 
 def test_a_command_that_takes_too_long_or_prints_too_much_is_an_error(server: SshServer) -> None:
     with pytest.raises(SshError, match="longer than 0 seconds there: sleep 60"):
-        _on(server.entry(), lambda it: it.run("sleep 60", seconds=0.1))
+        on_host(server.entry(), lambda it: it.run("sleep 60", seconds=0.1))
     with pytest.raises(SshError, match="prints more than"):
-        _on(server.entry(), lambda it: it.run("yes", seconds=30, most_bytes=100_000))
+        on_host(server.entry(), lambda it: it.run("yes", seconds=30, most_bytes=100_000))
 
 
 def test_a_file_is_sent_for_the_user_only(server: SshServer, tmp_path: Path) -> None:
     source, target = tmp_path / "source", server.home / "a target's name"
     source.write_bytes(bytes(range(256)) * 4000)
-    _on(server.entry(), lambda it: it.send(source, str(target)))
+    on_host(server.entry(), lambda it: it.send(source, str(target)))
     assert target.read_bytes() == source.read_bytes()
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
@@ -73,7 +61,7 @@ def test_a_file_that_cannot_be_written_there_is_an_error_with_the_reason(server:
     source = tmp_path / "source"
     source.write_bytes(b"x" * 3_000_000)
     with pytest.raises(SshError, match=r"source cannot be written to /dev/full: .*No space left on device"):
-        _on(server.entry(), lambda it: it.send(source, "/dev/full"))
+        on_host(server.entry(), lambda it: it.send(source, "/dev/full"))
 
 
 def test_a_connection_that_is_cut_ends_a_command_at_once(server: SshServer) -> None:
@@ -83,7 +71,7 @@ def test_a_connection_that_is_cut_ends_a_command_at_once(server: SshServer) -> N
         await it.run("sleep 60", seconds=60)
 
     with pytest.raises(SshError, match="the connection ended"):
-        _on(server.entry(), cut)
+        on_host(server.entry(), cut)
 
 
 @pytest.mark.parametrize("lax", ["", "Host *\n StrictHostKeyChecking no\n UserKnownHostsFile none\n"])
@@ -166,7 +154,7 @@ def test_a_host_is_reached_through_the_jump_host_of_the_hosts_file(
         told = _refused(entry)
         assert f"`ssh -p {unknown_server.port} -J {USER}@127.0.0.1:{jump.port} {USER}@127.0.0.1 true`" in told
         person.trusts(unknown_server)
-        assert _on(entry, lambda it: it.run("echo there", seconds=30)).out == b"there\n"
+        assert on_host(entry, lambda it: it.run("echo there", seconds=30)).out == b"there\n"
         assert jump.commands == []
         jump.forwards = False
         assert "cannot be reached from the jump host" in _refused(entry, SshError)
@@ -184,10 +172,10 @@ def test_a_host_is_reached_as_the_ssh_configuration_says(
             f"Host gate inner\n HostName 127.0.0.1\n User {USER}\n IdentityFile ~/.ssh/absent\n IdentityFile {key}\n"
             f"Host gate\n Port {jump.port}\nHost inner\n Port {unknown_server.port}\n ProxyJump gate\n"
         )
-        assert _on(HostEntry(name="inner"), lambda it: it.run("echo there", seconds=30)).out == b"there\n"
+        assert on_host(HostEntry(name="inner"), lambda it: it.run("echo there", seconds=30)).out == b"there\n"
         assert len(jump.connections) == 1
         # The hosts file goes first.
-        _on(HostEntry(name="inner", jump="none"), lambda it: it.run("true", seconds=30))
+        on_host(HostEntry(name="inner", jump="none"), lambda it: it.run("true", seconds=30))
         assert len(jump.connections) == 1
 
 
@@ -220,10 +208,10 @@ def test_ports_are_forwarded_both_ways_between_the_loopbacks(server: SshServer) 
         echo.close()
         return found
 
-    assert _on(server.entry(), both) == b"through\n"
+    assert on_host(server.entry(), both) == b"through\n"
 
 
 def test_a_server_that_forwards_no_ports_is_refused(server: SshServer) -> None:
     server.forwards = False
     with pytest.raises(HostRefusedError, match="set AllowTcpForwarding yes"):
-        _on(server.entry(), lambda it: it.forward_there(1))
+        on_host(server.entry(), lambda it: it.forward_there(1))

@@ -1,6 +1,5 @@
 """The cluster over real SSH servers of OpenSSH on the loopback, one of them as a jump host."""
 
-import asyncio
 import os
 import queue
 import signal
@@ -8,7 +7,7 @@ import stat
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,9 @@ import pytest
 from dlbricks_tui.fleet.certificates import Certificates
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.ssh.cluster import FleetCluster, LinkChanged
-from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError, connected
-from tests.fleet.ssh_server import Person, is_alive
+from dlbricks_tui.fleet.ssh.connecting import HostRefusedError, SshConnection, SshError
+from dlbricks_tui.fleet.ssh.connection import Finished
+from tests.fleet.ssh_server import Person, is_alive, on_host
 from tests.fleet.sshd import MISSING, Sshd, agent_with, sshd, sshd_program
 from tests.runs.killing import eventually
 
@@ -46,12 +46,8 @@ def _entry(server: Sshd, **options: str) -> HostEntry:
     return HostEntry(**{"name": "h", "address": "127.0.0.1", "port": server.port, **options})  # type: ignore[arg-type]
 
 
-def _on(entry: HostEntry, command: str) -> bytes:
-    async def whole() -> bytes:
-        async with connected(entry) as connection:
-            return (await connection.run(command, seconds=30)).out
-
-    return asyncio.run(whole())
+def _true(connection: SshConnection) -> Awaitable[Finished]:
+    return connection.run("true", seconds=30)
 
 
 def test_a_real_server_runs_commands_and_takes_files(person: Person, server: Sshd, tmp_path: Path) -> None:
@@ -59,15 +55,14 @@ def test_a_real_server_runs_commands_and_takes_files(person: Person, server: Ssh
     source = tmp_path / "source"
     source.write_bytes(bytes(range(256)) * 8000)
 
-    async def whole() -> tuple[bytes, int]:
-        async with connected(_entry(server)) as it:
-            await it.send(source, str(tmp_path / "target"))
-            with pytest.raises(SshError, match="No space left on device"):
-                await it.send(source, "/dev/full")
-            found = await it.run("cat; exit 3", b"x" * 300_000, seconds=30)
-            return found.out, found.status
+    async def send_and_run(it: SshConnection) -> Finished:
+        await it.send(source, str(tmp_path / "target"))
+        with pytest.raises(SshError, match="No space left on device"):
+            await it.send(source, "/dev/full")
+        return await it.run("cat; exit 3", b"x" * 300_000, seconds=30)
 
-    assert asyncio.run(whole()) == (b"x" * 300_000, 3)
+    found = on_host(_entry(server), send_and_run)
+    assert (found.out, found.status) == (b"x" * 300_000, 3)
     assert (tmp_path / "target").read_bytes() == source.read_bytes()
     assert stat.S_IMODE((tmp_path / "target").stat().st_mode) == 0o600
 
@@ -76,34 +71,27 @@ def test_what_a_real_server_refuses_is_told_in_one_line(
     person: Person, server: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(HostRefusedError, match=r"not in known_hosts with this key \(it shows SHA256:"):
-        _on(_entry(server), "true")
+        on_host(_entry(server), _true)
     _trust(person, server)
     with pytest.raises(HostRefusedError, match="accepts none of your keys"):
-        _on(_entry(server, key=str(Person(tmp_path / "other").key)), "true")
+        on_host(_entry(server, key=str(Person(tmp_path / "other").key)), _true)
     subprocess.run(["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", str(person.key)], check=True)
     entry = _entry(server, key=str(person.key))
     with pytest.raises(HostRefusedError, match="ssh-add"):
-        _on(entry, "true")
+        on_host(entry, _true)
     agent = agent_with(person.key, "secret", tmp_path)
     try:
         monkeypatch.setenv("SSH_AUTH_SOCK", agent["SSH_AUTH_SOCK"])
-        assert _on(entry, "echo there") == b"there\n"
+        assert on_host(entry, _true).status == 0
     finally:
         os.kill(int(agent["SSH_AGENT_PID"]), signal.SIGTERM)
 
 
 def test_a_real_server_without_forwarding_is_told_in_one_line(person: Person, tmp_path: Path) -> None:
-    async def forward(it: SshConnection) -> int:
-        return await it.forward_there(1)
-
-    async def whole(entry: HostEntry) -> int:
-        async with connected(entry) as it:
-            return await forward(it)
-
     with sshd(tmp_path / "closed", Path(f"{person.key}.pub"), "AllowTcpForwarding no") as server:
         _trust(person, server)
         with pytest.raises(HostRefusedError, match="set AllowTcpForwarding yes"):
-            asyncio.run(whole(_entry(server)))
+            on_host(_entry(server), lambda it: it.forward_there(1))
 
 
 def test_workers_behind_real_servers_come_back_and_nothing_stays_behind(
