@@ -201,18 +201,20 @@ MODELS: Mapping[str, ModelProto] = {
 }
 
 
-@pytest.mark.parametrize("level", [Level.FUSED, Level.WRITTEN])
-def test_a_parcel_that_is_read_back_has_the_bricks_of_its_model(tmp_path: Path, level: Level) -> None:
-    files = [saved(tmp_path, made, name) for name, made in MODELS.items()] + [with_external_data(tmp_path)]
+def test_a_parcel_that_is_read_back_has_the_bricks_of_its_model(tmp_path: Path) -> None:
+    files = {name: saved(tmp_path, made, name) for name, made in MODELS.items()}
+    beside = with_external_data(tmp_path)
+    # A model that has everything has an array in a file of its own.
     (tmp_path / "big").write_bytes(bytes(16))
     told: list[Event] = []
-    given = {"inputs": (InputShape("x", (2, 5, 8)),), "values": (InputValue("rate", (16000,)),)}
     # Given shapes and values are those of one model.
-    found = packed(tmp_path, [it for it in files if it.stem not in ("open", "setting")], told, level=level)
-    found += packed(tmp_path, [tmp_path / "open.onnx"], told, level=level, inputs=given["inputs"])
-    found += packed(tmp_path, [tmp_path / "setting.onnx"], told, level=level, values=given["values"])
-    assert [it.reason for it in told if isinstance(it, ModelLeftOut)] == []
+    found = packed(tmp_path, [*(path for name, path in files.items() if name not in ("open", "setting")), beside], told)
+    found += packed(tmp_path, [files["open"]], told, inputs=(InputShape("x", (2, 5, 8)),))
+    found += packed(tmp_path, [files["setting"]], told, values=(InputValue("rate", (16000,)),))
     assert {it.model.name for it in found} == {*MODELS, "beside"}
+    written = [files[name] for name in ("small", "loop", "composite", "everything")]
+    found += packed(tmp_path, written, told, level=Level.WRITTEN)
+    assert [it.reason for it in told if isinstance(it, ModelLeftOut)] == []
     for each in found:
         wanted = {key.brick for key in keys_of((each.model,), method=Method.INSIDE) if key.brick}
         assert each.parcel.bricks == wanted, each.model.name

@@ -3,6 +3,8 @@ import getpass
 import os
 import subprocess
 import sys
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -16,17 +18,18 @@ from tests.fleet.facts import hasty
 SENT = [Path(str(it.__file__)) for it in (host_check, host_install)]
 
 
-def facts(home: Path, packages: tuple[str, ...] = (), **variables: str) -> HostFacts:
+def facts(home: Path, packages: tuple[str, ...] = ()) -> HostFacts:
     """Return the facts about this machine with another home folder."""
-    environment = {**os.environ, "HOME": str(home), host_check.LOCK_VARIABLE: str(home / "lock"), **variables}
-    told = subprocess.run(
-        [sys.executable, "-I", "-"],
-        input=hasty(facts_script("~/there", packages)),
-        env=environment,
-        stdout=subprocess.PIPE,
-        check=True,
-    )
-    return facts_from(told.stdout)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(StringIO()) as told:
+        for name, value in variables_of(home).items():
+            patch.setenv(name, value)
+        patch.setattr(host_check, "_SECONDS_TO_WATCH", 0.02)
+        host_check.tell("~/there", list(packages))
+    return facts_from(told.getvalue().encode())
+
+
+def variables_of(home: Path) -> dict[str, str]:
+    return {"HOME": str(home), host_check.LOCK_VARIABLE: str(home / "lock")}
 
 
 @pytest.mark.parametrize("path", SENT, ids=lambda path: path.stem)
@@ -45,7 +48,14 @@ def test_both_scripts_and_the_lock_of_runs_agree_on_names() -> None:
 
 
 def test_a_bare_host_tells_its_facts_and_is_not_changed(tmp_path: Path) -> None:
-    found = facts(tmp_path)
+    told = subprocess.run(
+        [sys.executable, "-I", "-"],
+        input=hasty(facts_script("~/there", ())),
+        env={**os.environ, **variables_of(tmp_path)},
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    found = facts_from(told.stdout)
     assert found.python == ".".join(map(str, sys.version_info[:3]))
     assert (found.folder, found.obstacle, found.interpreter) == (str(tmp_path / "there"), "", "")
     assert found.cores >= 1 and found.free_disk > 0 and found.clock_last > found.clock_first
