@@ -11,8 +11,12 @@ import pytest
 from dlbricks_tui.models.mxnet.symbol_file import parse_symbol
 from dlbricks_tui.models.mxnet.variables import Role, variable_roles
 from sample_models.builders.__main__ import SAMPLES, main
+from sample_models.builders.architecture import Architecture
 from sample_models.builders.catalogue import ARCHITECTURES, MANIFEST, path_of, sample_files
-from sample_models.builders.delivered_types import NoFramework
+from sample_models.builders.delivered_types import NoFramework, infer, onnx_path, types_path
+from sample_models.builders.onnx.samples import SAMPLES as ONNX_SAMPLES
+from sample_models.builders.onnx.samples import OnnxSample
+from sample_models.builders.onnx.translation import translate_file
 
 Node = dict[str, Any]
 Shape = tuple[int, ...]
@@ -226,11 +230,6 @@ every_network = pytest.mark.parametrize("file", FACTS)
 
 
 @pytest.fixture(scope="module")
-def built() -> Mapping[str, bytes]:
-    return sample_files(SAMPLES, NoFramework())
-
-
-@pytest.fixture(scope="module")
 def networks() -> Mapping[str, dict[str, Any]]:
     # The committed files are those that are built, as another test proves.
     return {
@@ -244,11 +243,27 @@ def models() -> list[dict[str, Any]]:
     return [model for model in listed if "table1_id" in model]
 
 
-def test_building_again_gives_the_committed_bytes(built: Mapping[str, bytes]) -> None:
+@pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda it: it.file)
+def test_a_network_is_built_as_it_is_committed(architecture: Architecture) -> None:
+    assert architecture.build() == (SAMPLES / path_of(architecture)).read_bytes()
+
+
+@pytest.mark.parametrize("sample", ONNX_SAMPLES, ids=lambda it: it.name)
+def test_an_onnx_sample_is_built_as_it_is_committed(sample: OnnxSample) -> None:
+    assert sample.build() == (SAMPLES / sample.path).read_bytes()
+
+
+@pytest.mark.parametrize("path", ["table1/vdsr-symbol.json", "table1/capsnet-symbol.json", "gluon/alexnet-symbol.json"])
+def test_the_types_and_the_translation_of_a_network_are_made_as_committed(path: str) -> None:
+    network, types = ((SAMPLES / it).read_bytes() for it in (path, types_path(path)))
+    assert infer(path, network, SAMPLES / types_path(path), NoFramework()).types == types
+    assert translate_file(network, types, path) == (SAMPLES / onnx_path(path)).read_bytes()
+
+
+@pytest.mark.soak
+def test_building_all_again_gives_the_committed_files() -> None:
+    built = sample_files(SAMPLES, NoFramework())
     assert [path for path, content in built.items() if (SAMPLES / path).read_bytes() != content] == []
-
-
-def test_every_committed_file_is_built(built: Mapping[str, bytes]) -> None:
     committed = {
         path.relative_to(SAMPLES).as_posix() for path in SAMPLES.glob("*/*.*") if path.suffix in (".json", ".onnx")
     }
@@ -282,12 +297,10 @@ def test_the_manifest_counts_the_published_layers(file: str, models: list[dict[s
 
 
 @every_network
-def test_a_network_takes_its_published_inputs(
-    file: str, built: Mapping[str, bytes], models: list[dict[str, Any]]
-) -> None:
+def test_a_network_takes_its_published_inputs(file: str, models: list[dict[str, Any]]) -> None:
     for model in _rows(models, file):
         assert {name: tuple(shape) for name, shape in model["inputs"].items()} == FACTS[file].inputs
-    symbol = parse_symbol(built[f"table1/{file}-symbol.json"], file)
+    symbol = parse_symbol((SAMPLES / "table1" / f"{file}-symbol.json").read_bytes(), file)
     inputs = {symbol.nodes[number].name for number, role in variable_roles(symbol).items() if role is Role.INPUT}
     assert inputs == set(FACTS[file].inputs)
 

@@ -61,6 +61,7 @@ def test_learned_arrays_have_no_training_attributes(exported: dict[str, bytes]) 
         assert annotated == ["data"], name
 
 
+@pytest.mark.soak
 @pytest.mark.mxnet
 def test_exporting_again_gives_the_committed_bytes(exported: dict[str, bytes]) -> None:
     version = load_mxnet().__version__

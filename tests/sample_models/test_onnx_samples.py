@@ -17,6 +17,11 @@ from sample_models.builders.__main__ import SAMPLES as FOLDER
 from sample_models.builders.onnx.samples import SAMPLES, OnnxSample
 from tests.models.onnx_models import ORT_VERSION
 
+# The transformers and the detector take longer than all the others.
+LARGEST = ("gpt2_step", "minilm", "yolov8n")
+every_sample_but_the_largest = pytest.mark.parametrize(
+    "sample", [pytest.param(it, marks=pytest.mark.soak if it.name in LARGEST else (), id=it.name) for it in SAMPLES]
+)
 every_sample = pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
 
 
@@ -30,7 +35,7 @@ def test_a_sample_is_a_valid_file_of_less_than_200_kilobytes(sample: OnnxSample)
     assert (FOLDER / sample.path).stat().st_size < 200_000
 
 
-@every_sample
+@every_sample_but_the_largest
 def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -> None:
     session = ort.InferenceSession(
         FOLDER / sample.path, options(ort, optimised=True), providers=["CPUExecutionProvider"]
@@ -47,11 +52,7 @@ def test_onnx_runtime_runs_a_sample_as_it_stands(sample: OnnxSample, ort: Any) -
         assert all(numpy.isfinite(output).all() for output in outputs)
 
 
-# GPT-2 takes as long as all the others.
-@pytest.mark.parametrize(
-    "sample",
-    [pytest.param(it, marks=pytest.mark.soak if it.name == "gpt2_step" else (), id=it.name) for it in SAMPLES],
-)
+@every_sample_but_the_largest
 def test_onnx_runtime_fuses_a_sample_as_the_same_network_with_stored_weights(
     sample: OnnxSample, ort: Any, tmp_path: Path
 ) -> None:

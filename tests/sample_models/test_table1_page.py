@@ -1,28 +1,26 @@
 """The documentation's page on Table 1 says what the samples are."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 
 from dlbricks_tui.bricks.corpus import Corpus, compare, model_bricks
-from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.models.library import Library, ModelSource
-from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.bricks.decomposition import Decomposition
+from dlbricks_tui.models.library import ModelSource
 from sample_models.builders.__main__ import SAMPLES
-from sample_models.builders.delivered_types import NoFramework
 
 PAGE = SAMPLES.parent / "docs" / "reference" / "table1.md"
 
 
 @pytest.fixture(scope="module")
-def sources(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModelSource, ...]:
-    return Library(SAMPLES, tmp_path_factory.mktemp("data")).find("table1")
+def sources(samples: tuple[ModelSource, ...]) -> tuple[ModelSource, ...]:
+    return tuple(source for source in samples if source.table1_id)
 
 
 @pytest.fixture(scope="module")
-def corpus(sources: tuple[ModelSource, ...], tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    loader = Loader(tmp_path_factory.mktemp("cache"), NoFramework())
-    return compare([model_bricks(decompose(loader.load(source))) for source in sources])
+def corpus(sources: tuple[ModelSource, ...], decomposed: Callable[[ModelSource], Decomposition]) -> Corpus:
+    return compare([model_bricks(decomposed(source)) for source in sources])
 
 
 def rows(first: str) -> list[list[str]]:
