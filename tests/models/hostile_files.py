@@ -5,6 +5,7 @@ import gzip
 import json
 import random
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from typing import Any
 
 from google.protobuf.message import Message
@@ -23,20 +24,17 @@ MUTATED = 40
 OPERATORS = 100
 
 
-def hostile_onnx() -> dict[str, bytes]:
-    """Return at least two hundred ONNX files."""
-    found: dict[str, ModelProto | bytes] = {}
-    for make in _ONNX:
-        found.update(make())
-    return {it: made if isinstance(made, bytes) else made.SerializeToString() for it, made in found.items()}
+def hostile_onnx(step: int = 1) -> dict[str, bytes]:
+    """Return hundreds of ONNX files, or some of most kinds: files of one kind are next to each other."""
+    found = islice(chain.from_iterable(make() for make in _ONNX), 0, None, step)
+    return {it: made if isinstance(made, bytes) else made.SerializeToString() for it, made in found}
 
 
-def hostile_symbols() -> dict[str, bytes]:
-    """Return at least two hundred symbol files."""
-    found: dict[str, Document | bytes] = {}
-    for make in (_symbol_numbers, _symbol_graphs, _symbol_texts, _symbol_bytes):
-        found.update(make())
-    return {it: made if isinstance(made, bytes) else json.dumps(made).encode() for it, made in found.items()}
+def hostile_symbols(step: int = 1) -> dict[str, bytes]:
+    """Return hundreds of symbol files, or some of most kinds."""
+    makers = (_symbol_numbers, _symbol_graphs, _symbol_texts, _symbol_bytes)
+    found = islice(chain.from_iterable(make() for make in makers), 0, None, step)
+    return {it: made if isinstance(made, bytes) else json.dumps(made).encode() for it, made in found}
 
 
 Models = Iterator[tuple[str, ModelProto | bytes]]

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.models.hostile_files import hostile_onnx, hostile_symbols
+from tests.models.hostile_files import ESCAPES, hostile_onnx, hostile_symbols
+from tests.models.onnx_models import small
 
 ROOT = Path(__file__).parents[2]
 MOST_MIB = 500
@@ -23,31 +24,21 @@ MOST_SECONDS = 10
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def read_by_a_child(folder: Path, files: Mapping[str, bytes], suffix: str) -> list[Any]:
-    """Return the output of `dlbricks tree` for each file, and the resources that it took."""
-    models = folder / "models"
+# Some of most kinds; the soak reads them all.
+@pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.soak)])
+def test_hundreds_of_hostile_files_are_read_or_refused_in_one_line_each(step: int, tmp_path: Path) -> None:
+    models = tmp_path / "models"
     models.mkdir()
-    for number, content in enumerate(files.values()):
-        (models / f"{number:03}{suffix}").write_bytes(content)
-    command = [sys.executable, "-m", "tests.models.reading_child", str(models), str(folder / "data")]
+    names: list[str] = []
+    for files, suffix in ((hostile_onnx(step), ".onnx"), (hostile_symbols(step), "-symbol.json")):
+        for name, content in files.items():
+            (models / f"{len(names):03}{suffix}").write_bytes(content)
+            names.append(name)
+    assert len(names) >= 600 // step
+    command = [sys.executable, "-m", "tests.models.reading_child", str(models), str(tmp_path / "data")]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2_000:]
-    read = map(json.loads, done.stdout.splitlines())
-    return [{**it, "name": name} for it, name in zip(read, files, strict=True)]
-
-
-@pytest.mark.parametrize(
-    ("make", "suffix"), [(hostile_onnx, ".onnx"), (hostile_symbols, "-symbol.json")], ids=["onnx", "symbols"]
-)
-# Files of one kind are next to each other, so that every fourth has most kinds; the soak reads them all.
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.soak)])
-def test_hundreds_of_hostile_files_are_read_or_refused_in_one_line_each(
-    make: Callable[[], Mapping[str, bytes]], suffix: str, step: int, tmp_path: Path
-) -> None:
-    every = make()
-    assert len(every) >= 200
-    files = dict(list(every.items())[::step])
-    read = read_by_a_child(tmp_path, files, suffix)
+    read = [{**json.loads(it), "name": name} for it, name in zip(done.stdout.splitlines(), names, strict=True)]
     # One process reads them all, so the first file over the limit is the culprit.
     assert [(it["name"], it["peak_mib"]) for it in read if it["peak_mib"] > MOST_MIB][:1] == []
     assert [it["name"] for it in read if it["seconds"] > MOST_SECONDS] == []
@@ -64,10 +55,14 @@ def is_told_clearly(read: Mapping[str, Any]) -> bool:
     return read["status"] == 2 and one_line and not read["out"]
 
 
-def on_a_terminal(arguments: Sequence[str]) -> bytes:
-    """Return the output of the command with both streams on a terminal."""
+# Runs `dlbricks` once for each list of arguments.
+_COMMANDS = "import json, sys; from dlbricks_tui.cli.main import main; [main(it) for it in json.loads(sys.argv[1])]"
+
+
+def on_a_terminal(*commands: Sequence[str]) -> bytes:
+    """Return the output of the commands with both streams on a terminal."""
     above, below = pty.openpty()
-    command = [sys.executable, "-m", "dlbricks_tui", *arguments]
+    command = [sys.executable, "-c", _COMMANDS, json.dumps(commands)]
     with subprocess.Popen(command, cwd=ROOT, stdin=below, stdout=below, stderr=below) as running:
         os.close(below)
         written = bytearray()
@@ -87,19 +82,17 @@ OWN_CODES = re.compile(rb"\x1b\[[0-9;]*m|\r\n")
 def test_names_in_files_send_no_control_codes_to_the_terminal(tmp_path: Path) -> None:
     named = tmp_path / "\x1b]0;owned\x07\x1b[2J"
     named.mkdir()
-    chosen = {"model": "escapes wherever it says graph node0 name", "refusal": "escapes in graph node0 input0"}
-    files = hostile_onnx()
+    made = small()
+    made.graph.node[0].name = ESCAPES
+    (named / "\x1b[31mmodel.onnx").write_bytes(made.SerializeToString())
+    made.graph.node[0].input[0] = ESCAPES
+    (named / "\x1b[31mrefusal.onnx").write_bytes(made.SerializeToString())
     data = ["--data-dir", str(tmp_path / "data")]
-    for called, name in chosen.items():
-        path = named / f"\x1b[31m{called}.onnx"
-        path.write_bytes(files[name])
-        written = OWN_CODES.sub(b"", on_a_terminal([*data, "tree", str(path)]))
-        assert len(written) > 20
-        assert CONTROL.search(written.decode()) is None
-    on_a_terminal([*data, "models", "add", str(named)])
-    listed = OWN_CODES.sub(b"", on_a_terminal([*data, "models"]))
-    assert b"refusal" in listed
-    assert CONTROL.search(listed.decode()) is None
+    trees = [[*data, "tree", str(path)] for path in sorted(named.iterdir())]
+    written = OWN_CODES.sub(b"", on_a_terminal(*trees, [*data, "models", "add", str(named)], [*data, "models"]))
+    assert b"refusal: node 0" in written
+    assert written.count(b"owned") > 4
+    assert CONTROL.search(written.decode()) is None
 
 
 @pytest.mark.soak

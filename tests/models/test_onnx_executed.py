@@ -1,6 +1,7 @@
 """The graph that ONNX Runtime executes, with the shape of each tensor, asked from the real ONNX Runtime."""
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,10 +19,12 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.inside.ort_backend import OnnxRuntime
 from dlbricks_tui.runtime.inside.ort_session import options
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import ONNX_RUNTIME
 from tests.models.onnx_models import LIGHT, branch, floats, integers, model, saved
 from tests.models.table_framework import TableFramework
-from tests.runtime.test_onnxruntime import RUNTIME
 
+RUNTIME = Runtime("ort", sys.executable, ONNX_RUNTIME.framework, "", "")
 SAMPLES: Mapping[str, Mapping[str, Shape]] = {
     "crnn": {"image": (1, 1, 32, 64)},
     "gpt2_step": {"input_ids": (1, 1), "attention_mask": (1, 9), "past_key_values.0.key": (1, 6, 8, 64)},
@@ -34,13 +37,18 @@ NETWORKS = {
     **{name: (SAMPLE_MODELS / "onnx" / f"{name}.onnx", shapes) for name, shapes in SAMPLES.items()},
     **{name: (LIGHT / f"light_{name}.onnx", {}) for name in ("inception_v1", "shufflenet", "squeezenet")},
 }
+SMALLEST = ("mobilenetv2_int8", "squeezenet")
 
 
 @pytest.fixture(scope="module")
-def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
-    folder = tmp_path_factory.mktemp("loading")
-    with WorkerFramework(RUNTIME, folder / "log") as framework:
-        yield Loader(folder / "cache", TableFramework(), framework)
+def framework(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerFramework]:
+    with WorkerFramework(RUNTIME, tmp_path_factory.mktemp("loading") / "log") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def loader(framework: WorkerFramework, tmp_path_factory: pytest.TempPathFactory) -> Loader:
+    return Loader(tmp_path_factory.mktemp("cache"), TableFramework(), framework)
 
 
 @pytest.fixture
@@ -64,7 +72,9 @@ def operators(graph: LayerGraph) -> Counter[str]:
     return Counter(layer.operators[0].native.op.rpartition(".")[2] for layer in graph.layers)
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(it, marks=() if it in SMALLEST else pytest.mark.soak) for it in NETWORKS]
+)
 def test_the_fused_layers_are_the_nodes_that_an_end_to_end_run_of_the_file_executes(
     name: str, ort: Any, loader: Loader, tmp_path: Path
 ) -> None:
@@ -190,12 +200,13 @@ def test_the_weights_of_a_branch_that_does_not_run_are_left_out_of_the_recorded_
     assert [layer.name for layer in graph.layers if layer.unmeasurable is not None] == []
 
 
-def test_recorded_shapes_are_read_from_the_cache(tmp_path: Path) -> None:
+def test_recorded_shapes_are_read_from_the_cache(
+    framework: WorkerFramework, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = source_of(saved(tmp_path, sized_by_data()))
-    with WorkerFramework(RUNTIME, tmp_path / "log") as framework:
-        first = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
-        for path in (tmp_path / "cache" / "models").iterdir():
-            path.unlink()
-        framework.interrupt()
-        again = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
+    first = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
+    for path in (tmp_path / "cache" / "models").iterdir():
+        path.unlink()
+    monkeypatch.delattr(WorkerFramework, "recorded")
+    again = Loader(tmp_path / "cache", TableFramework(), framework).load(source, Level.WRITTEN, {"x": (2, 4)})
     assert again == first

@@ -25,7 +25,9 @@ LAYERS = {
 }
 
 
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(it, marks=() if LAYERS[it] < 150 else pytest.mark.soak) for it in LAYERS]
+)
 def test_a_published_network_has_as_many_layers_as_operators_that_depend_on_its_input(
     name: str, tmp_path: Path
 ) -> None:

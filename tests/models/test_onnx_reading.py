@@ -21,7 +21,12 @@ from dlbricks_tui.models.onnx.stored_arrays import onnx_weights
 from tests.models.onnx_models import kept_in, loaded, model, saved, small
 from tests.models.table_framework import TableFramework
 
-LARGE = 5 * 2**20
+LARGE = 2**19
+
+
+@pytest.fixture(autouse=True)
+def _files_of_megabytes_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_SMALL_FILE", 2**20)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ def main() -> None:
     manner = os.environ.get("FAKE_WORKER", "")
     say("the framework greets")
     if manner == "slow start":
-        time.sleep(0.3)
+        time.sleep(0.05)
     if manner == "deaf":
         time.sleep(600)
     with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:

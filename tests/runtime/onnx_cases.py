@@ -1,10 +1,11 @@
 """Small ONNX models of each sort that real files are made of. Each reads `x`, unless its sort needs other inputs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy
+import pytest
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from onnx.helper import (
     make_graph,
@@ -548,3 +549,8 @@ CASES: Cases = {
     "dynamic reshape": dynamic_reshape,
     **{f"opset {opset}": partial(classic, opset) for opset in (7, 8, 9, 11, 13, 15, 18, 20, 22, NEWEST_OPSET)},
 }
+
+
+def cases(usual: Collection[str], *without: str) -> list[Any]:
+    """Return what a test is tried with: the usual cases, and the others in the soak."""
+    return [pytest.param(it, marks=() if it in usual else pytest.mark.soak) for it in CASES if it not in without]

@@ -9,7 +9,6 @@ import pytest
 from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Fuse, Fused, Infer, Reason
-from dlbricks_tui.runtime.runtime import Runtime, Settings
 from tests.runtime.symbols import Network, node, symbol_of
 
 pytestmark = pytest.mark.mxnet
@@ -98,13 +97,11 @@ def test_equal_operators_are_merged_when_fusing(fusing_worker: Worker) -> None:
     assert sorted(sorted(names) for names in parts.values()) == [["left", "right"], ["left_exp", "right_exp"], ["sum"]]
 
 
-def test_settings_can_disable_fusion(our_runtime: Runtime, tmp_path: Path) -> None:
+def test_settings_can_disable_fusion(mxnet_worker_of_settings: Worker) -> None:
     net = Network()
     symbol = net.symbol(net.relu("relu", net.convolution("conv", "data")))
-    settings = Settings(environment=(("MXNET_SUBGRAPH_BACKEND", "NONE"),))
-    plain = Runtime("plain", our_runtime.python, "mxnet", "", "", settings)
-    with Worker(plain, tmp_path / "worker.log") as worker:
-        assert parts_by_name(symbol, fuse(worker, symbol, {"data": IMAGE})) == {"conv": ["conv"], "relu": ["relu"]}
+    parts = parts_by_name(symbol, fuse(mxnet_worker_of_settings, symbol, {"data": IMAGE}))
+    assert parts == {"conv": ["conv"], "relu": ["relu"]}
 
 
 def test_a_graph_with_an_unknown_operator_is_not_fused(mxnet_worker: Worker) -> None:

@@ -1,6 +1,5 @@
 """Models of the sorts that real files are made of, read, cut and run by the real ONNX Runtime at both levels."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,45 +16,39 @@ from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Profile
+from dlbricks_tui.runtime.runtime import Runtime
 from tests.models.onnx_models import saved
 from tests.models.table_framework import TableFramework
-from tests.runtime.onnx_cases import CASES, network
-from tests.runtime.test_onnxruntime import RUNTIME, SECONDS
+from tests.runtime.onnx_cases import CASES, cases, network
+from tests.runtime.test_onnxruntime import SECONDS
+from tests.runtime.workers import framework_of
 
+USUAL = (
+    *("LSTM with peepholes", "quantised pairs", "quantised operators", "blocks of four bits", "brain floats", "Scan"),
+    *("Loop with trips from an input", "If by data", "lookup and attention", "saved in blocks", "no batch axis"),
+    *("tree classifier of texts", "texts", "sequences", "scalars", "function", "NonZero", "dynamic reshape", "opset 7"),
+)
 # They read sequences, which only a whole model makes.
 READ_SEQUENCES = {"onnx.SequenceAt", "onnx.SequenceInsert", "onnx.ConcatFromSequence"}
 
 
-@pytest.fixture(scope="module")
-def worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worker]:
-    with Worker(RUNTIME, tmp_path_factory.mktemp("log") / "worker.log") as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def loader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loader]:
-    folder = tmp_path_factory.mktemp("loading")
-    with WorkerFramework(RUNTIME, folder / "log") as framework:
-        yield Loader(folder / "cache", TableFramework(), framework)
-
-
 @pytest.mark.parametrize("level", list(Level))
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(USUAL))
 def test_a_model_its_file_and_each_of_its_bricks_run(
-    case: str, level: Level, worker: Worker, loader: Loader, tmp_path: Path
+    case: str, level: Level, ort_worker: Worker, ort_loader: Loader, tmp_path: Path
 ) -> None:
     path = saved(tmp_path, CASES[case]())
-    graph = loader.load(source_of(path), level)
+    graph = ort_loader.load(source_of(path), level)
     assert {layer.op for layer in graph.layers if layer.unmeasurable} <= READ_SEQUENCES
     assert [layer.op for layer in graph.layers if layer.kind is Kind.OTHER] == []
-    worker.ask(Load("file", file_program(graph, path)), SECONDS)
-    worker.ask(Load("model", model_program(graph)), SECONDS)
-    (times,) = worker.ask(Profile("model", 1, 1), SECONDS).durations_ns
+    ort_worker.ask(Load("file", file_program(graph, path)), SECONDS)
+    ort_worker.ask(Load("model", model_program(graph)), SECONDS)
+    (times,) = ort_worker.ask(Profile("model", 1, 1), SECONDS).durations_ns
     assert len(times) >= len(graph.layers)
     for occurrence in decompose(graph).occurrences:
         layers = occurrence.sequence.layers
         if not any(graph.layers[index].unmeasurable for index in layers):
-            worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
+            ort_worker.ask(Load("brick", sequence_program(graph, layers)), SECONDS)
 
 
 def operators(graph: LayerGraph) -> list[str]:
@@ -64,18 +57,20 @@ def operators(graph: LayerGraph) -> list[str]:
 
 @pytest.mark.parametrize("level", list(Level))
 def test_the_branch_that_runs_on_synthetic_inputs_takes_the_place_of_an_if_by_data(
-    level: Level, loader: Loader, tmp_path: Path
+    level: Level, ort_loader: Loader, tmp_path: Path
 ) -> None:
-    graph = loader.load(source_of(saved(tmp_path, CASES["If by data"]())), level)
+    graph = ort_loader.load(source_of(saved(tmp_path, CASES["If by data"]())), level)
     # The condition compares the largest input, which is near one, with a hundred. Its layers stay.
     assert operators(graph) == ["reduce_max", "onnx.Greater", "onnx.MatMul", "relu"]
 
 
-def test_a_known_choice_of_branches_needs_no_framework(tmp_path: Path) -> None:
+def test_a_known_choice_of_branches_needs_no_framework(
+    ort_runtime: Runtime, ort_worker: Worker, tmp_path: Path
+) -> None:
     path = saved(tmp_path, CASES["If by data"]())
-    with WorkerFramework(RUNTIME, tmp_path / "log") as framework:
-        first = Loader(tmp_path / "cache", TableFramework(), framework).load(source_of(path))
-    nobody = WorkerFramework(replace(RUNTIME, python="/nowhere"), tmp_path / "log")
+    framework = framework_of(ort_runtime, ort_worker)
+    first = Loader(tmp_path / "cache", TableFramework(), framework).load(source_of(path))
+    nobody = WorkerFramework(replace(ort_runtime, python="/nowhere"), tmp_path / "log")
     # Under another name, the model itself is not in the cache, but its conditions are.
     other = source_of(path.rename(tmp_path / "other.onnx"))
     assert operators(Loader(tmp_path / "cache", TableFramework(), nobody).load(other)) == operators(first)
@@ -86,15 +81,17 @@ def test_without_a_framework_an_if_by_data_is_one_layer(tmp_path: Path) -> None:
     assert operators(loader.load(source_of(saved(tmp_path, CASES["If by data"]()))))[-1] == "onnx.If"
 
 
-def test_a_model_that_fails_without_a_value_advises_to_give_one(worker: Worker, loader: Loader, tmp_path: Path) -> None:
+def test_a_model_that_fails_without_a_value_advises_to_give_one(
+    ort_worker: Worker, ort_loader: Loader, tmp_path: Path
+) -> None:
     nodes = [make_node("Reshape", ["x", "columns"], ["r"]), make_node("Relu", ["r"], ["y"])]
     made = network(nodes, {"x": (TensorProto.FLOAT, [3, 4]), "columns": (TensorProto.INT64, [1])}, ["y"])
     source = source_of(saved(tmp_path, made))
     for level in Level:
-        reasons = {layer.unmeasurable or "" for layer in loader.load(source, level).layers}
+        reasons = {layer.unmeasurable or "" for layer in ort_loader.load(source, level).layers}
         assert any(
             it.endswith("if columns must have a certain value, give it: --value columns=NUMBER") for it in reasons
         )
-    graph = loader.load(source, Level.FUSED, values={"columns": (12,)})
+    graph = ort_loader.load(source, Level.FUSED, values={"columns": (12,)})
     assert [layer.unmeasurable for layer in graph.layers] == [None, None]
-    assert worker.ask(Load("file", file_program(graph, source.path)), SECONDS).outputs == ((12,),)
+    assert ort_worker.ask(Load("file", file_program(graph, source.path)), SECONDS).outputs == ((12,),)

@@ -36,11 +36,11 @@ class Case(NamedTuple):
     batch_size: int | None = None
 
 
-# Light networks of the onnx package, a transformer encoder, and a network at a batch size.
-QUICK = [Case("light_squeezenet"), Case("light_shufflenet"), Case("minilm"), Case("squeezenet1.1", 8)]
+# Light networks of the onnx package, small and large samples, and networks at a batch size.
+QUICK = [Case("squeezenet1.1", 2), Case("tabular_network")]
 LONG = [
-    *map(Case, sorted(path.stem for path in LIGHT.glob("light_*.onnx") if Case(path.stem) not in QUICK)),
-    *map(Case, ("crnn", "gpt2_step", "mobilenetv2_int8", "silero_vad", "tabular_network", "yolov8n")),
+    *map(Case, sorted(path.stem for path in LIGHT.glob("light_*.onnx"))),
+    *map(Case, ("crnn", "gpt2_step", "minilm", "mobilenetv2_int8", "silero_vad", "yolov8n")),
     *(Case(model, 8) for model in ("minilm", "mobilenetv2_int8", "resnet18_v1", "yolov8n")),
 ]
 CASES = [*QUICK, *(pytest.param(case, marks=pytest.mark.soak) for case in LONG)]

@@ -14,7 +14,7 @@ from dlbricks_tui.runtime.errors import WorkerRefusedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.runtime.protocol import Load, Profile
 from tests.models.onnx_models import saved
-from tests.runtime.onnx_cases import CASES
+from tests.runtime.onnx_cases import CASES, cases
 from tests.runtime.test_openvino import SECONDS
 
 pytestmark = pytest.mark.openvino
@@ -34,9 +34,10 @@ LACKED = {
 WHOLE_ONLY = "sequences"
 # A model whose file has functions, which OpenVINO does not know. Its layers are those of the functions.
 OF_FUNCTIONS = "function"
+USUAL = ("LSTM", "quantised pairs", "brain floats", "If by data", "no batch axis", OF_FUNCTIONS, "NonZero", "opset 7")
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in (*LACKED, WHOLE_ONLY)])
+@pytest.mark.parametrize("case", cases(USUAL, *LACKED, WHOLE_ONLY))
 def test_a_model_its_file_and_each_of_its_written_bricks_run(
     case: str, openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path
 ) -> None:
@@ -53,7 +54,7 @@ def test_a_model_its_file_and_each_of_its_written_bricks_run(
             openvino_worker.ask(Load("brick", sequence_program(graph, occurrence.sequence.layers)), SECONDS)
 
 
-@pytest.mark.parametrize("case", LACKED)
+@pytest.mark.parametrize("case", cases(["saved in blocks", "texts"], *(it for it in CASES if it not in LACKED)))
 def test_a_model_that_openvino_cannot_read_names_an_operator_in_one_line(
     case: str, openvino_worker: Worker, openvino_loader: Loader, tmp_path: Path
 ) -> None:
