@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, defs
 from onnx.helper import make_node, make_tensor
 
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.models.graph import Layer, LayerGraph, Shape
+from dlbricks_tui.models.kinds import Kind, kind_of
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
 from dlbricks_tui.models.mxnet.symbol_writer import SymbolWriter
 from dlbricks_tui.models.neutral import SHARED_OPS
-from dlbricks_tui.models.onnx.neutral import ONNX_TRANSLATIONS
+from dlbricks_tui.models.onnx.neutral import ONNX_PREFIX, ONNX_TRANSLATIONS
 from tests.models.onnx_models import floats, integers, loaded, model
 from tests.models.table_framework import Params, Rule, TableFramework
 
@@ -224,3 +225,9 @@ def test_each_operator_mapped_to_a_shared_one_is_compared() -> None:
     # It takes two axes, and is compared with the others of an image network.
     elsewhere = {"Gemm"}
     assert {pair.onnx for pair in PAIRS} == ONNX_TRANSLATIONS.keys() - elsewhere
+
+
+def test_every_operator_mapped_to_a_shared_one_is_an_onnx_operator_with_a_kind() -> None:
+    for op in ONNX_TRANSLATIONS:
+        assert defs.has(op), op
+        assert kind_of(f"{ONNX_PREFIX}{op}") is not Kind.OTHER

@@ -1,13 +1,12 @@
 """A worker with the real ONNX Runtime."""
 
 import platform
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto
-from onnx.helper import make_graph, make_node, make_tensor, make_tensor_value_info
+from onnx import GraphProto, TensorProto
+from onnx.helper import make_graph, make_node, make_tensor_value_info
 
 from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.bricks.programs import model_program, sequence_program
@@ -165,38 +164,6 @@ def test_branches_run_with_the_outer_tensors_of_their_subgraphs(
     graph = ort_loader.load(source_of(saved(tmp_path, made)))
     assert ort_worker.ask(Load("branches", model_program(graph)), SECONDS).outputs == ((1, 4),)
     assert ort_worker.ask(Load("branch", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
-
-
-def body(reads: Sequence[ValueInfoProto], more: Sequence[NodeProto], writes: Sequence[str]) -> GraphProto:
-    """Return the body of a loop, which adds `w` to its state."""
-    nodes = [make_node("Add", ["state", "w"], ["new"]), *more]
-    found = [make_tensor_value_info(name, TensorProto.FLOAT, (1, 4)) for name in writes]
-    if reads[0].name == "turn":
-        found.insert(0, make_tensor_value_info("go", TensorProto.BOOL, ()))
-    return make_graph(nodes, "body", list(reads), found)
-
-
-def test_loops_run_alone_and_in_a_model(ort_worker: Worker, ort_loader: Loader, tmp_path: Path) -> None:
-    state = make_tensor_value_info("state", TensorProto.FLOAT, (1, 4))
-    turn, going = (
-        make_tensor_value_info("turn", TensorProto.INT64, ()),
-        make_tensor_value_info("on", TensorProto.BOOL, ()),
-    )
-    looped = body([turn, going, state], [make_node("Identity", ["on"], ["go"])], ["new"])
-    item = make_tensor_value_info("item", TensorProto.FLOAT, (1, 4))
-    scanned = body([state, item], [make_node("Mul", ["new", "item"], ["row"])], ["new", "row"])
-    nodes = [
-        make_node("Relu", ["x"], ["r"]),
-        make_node("Loop", ["times", "", "r"], ["l"], body=looped),
-        make_node("Scan", ["r", "rows"], ["s", "y"], body=scanned, num_scan_inputs=1),
-    ]
-    made = model(nodes, {"x": (1, 4), "rows": (3, 1, 4)}, ["l", "s", "y"], [floats("w", (4,))])
-    made.graph.initializer.append(make_tensor("times", TensorProto.INT64, (), (3,)))
-    graph = ort_loader.load(source_of(saved(tmp_path, made)))
-    assert [layer.op for layer in graph.layers] == ["relu", "onnx.Loop", "onnx.Scan"]
-    assert ort_worker.ask(Load("loops", model_program(graph)), SECONDS).outputs == ((1, 4), (1, 4), (3, 1, 4))
-    assert ort_worker.ask(Load("loop", sequence_program(graph, (1,))), SECONDS).outputs[0] == (1, 4)
-    assert ort_worker.ask(Load("scan", sequence_program(graph, (2,))), SECONDS).outputs[:2] == ((1, 4), (3, 1, 4))
 
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="other processors have other blocks")

@@ -58,6 +58,25 @@ def test_every_tensor_of_other_samples_has_a_type_and_their_manifest_counts_the_
             typed_as_listed(source, decomposed(source))
 
 
+@pytest.mark.parametrize(
+    ("row", "sides"),
+    [
+        # Four hourglasses on images that the stem has halved twice, each four levels deep.
+        ("42", {32: 4, 16: 4, 8: 4, 4: 4}),
+        ("44", {120: 1, 60: 1, 30: 1, 15: 1}),
+        # Four levels nest in the branch of full resolution: none sees an image that another has halved.
+        # The head enlarges the volume to the size of the image.
+        (VOLUMETRIC_REGRESSION, {24: 8, 48: 1}),
+    ],
+)
+def test_an_hourglass_is_as_deep_as_the_architecture_says(
+    row: str, sides: dict[int, int], table1: tuple[Decomposition, ...]
+) -> None:
+    layers = table1[int(row) - 1].graph.layers
+    enlarged = [layer.data[0].shape for layer in layers if layer.kind is Kind.RESIZE]
+    assert Counter(shape[2] for shape in enlarged if shape) == sides
+
+
 def computed(graph: LayerGraph) -> set[tuple[object, ...]]:
     """Convolutions and linear layers by what they read, learn and make, without regard to a bias or what is fused."""
     return {

@@ -29,23 +29,6 @@ def rows(first: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
-def test_the_page_has_each_model_with_its_numbers(sources: tuple[ModelSource, ...]) -> None:
-    said = [
-        (number, name, file, layers, unique, share) for number, name, file, _, layers, _, unique, share in rows(r"\d+")
-    ]
-    assert said == [
-        (
-            str(source.table1_id),
-            source.name,
-            f"`{source.path.name.removesuffix('-symbol.json')}`",
-            f"{source.layers:,}",
-            str(source.unique_layers),
-            f"{100 * (source.unique_layers or 0) / (source.layers or 1):.1f} %",
-        )
-        for source in sources
-    ]
-
-
 def test_every_row_has_the_papers_number_of_layers() -> None:
     assert all(paper == here for _, _, _, paper, here, _, _, _ in rows(r"\d+"))
 
