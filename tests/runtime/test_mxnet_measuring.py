@@ -214,21 +214,24 @@ def abreast(count: int) -> Program:
     return Program(Network(net.symbol(total), arrays({"data": (1, 3, 256, 256)}), arrays(weights)), side_by_side=True)
 
 
-def computing_ns(worker: Worker) -> dict[str, int]:
-    """Return for how long each thread of the worker has computed."""
-    threads = Path(f"/proc/{worker.pid}/task").iterdir()
-    return {it.name: int((it / "schedstat").read_text().split()[0]) for it in threads}
+def busy_ns(worker: Worker) -> int:
+    """Return for how long threads of the worker have computed or waited for a core, added up."""
+    files = Path(f"/proc/{worker.pid}/task").glob("*/schedstat")
+    return sum(sum(map(int, it.read_text().split()[:2])) for it in files)
+
+
+def threads_abreast(worker: Worker, program: Program) -> float:
+    """Return how many threads were busy at once, on average."""
+    assert load(worker, program).outputs == ((1, 3, 256, 256),)
+    before = busy_ns(worker)
+    (durations,) = worker.ask(Sample(("it",), 0, 20), PATIENCE_SECONDS).durations_ns
+    return (busy_ns(worker) - before) / sum(durations)
 
 
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="nobody tells here what threads do")
 def test_operators_of_a_program_run_side_by_side_on_request(mxnet_worker_of_settings: Worker) -> None:
-    assert load(mxnet_worker_of_settings, abreast(8)).outputs == ((1, 3, 256, 256),)
-    before = computing_ns(mxnet_worker_of_settings)
-    mxnet_worker_of_settings.ask(Sample(("it",), 0, 20), PATIENCE_SECONDS)
-    after = computing_ns(mxnet_worker_of_settings)
-    busiest, second, *_ = sorted((taken - before.get(it, 0) for it, taken in after.items()), reverse=True)
-    # An executor computes in one thread.
-    assert second > 0.2 * busiest
+    # An executor reaches 1 on a quiet host, and more only where threads wait for a core to hand over their work.
+    assert threads_abreast(mxnet_worker_of_settings, abreast(8)) > 1.3
 
 
 # Timing.

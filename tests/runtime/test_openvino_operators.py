@@ -34,7 +34,7 @@ LACKED = {
 WHOLE_ONLY = "sequences"
 # A model whose file has functions, which OpenVINO does not know. Its layers are those of the functions.
 OF_FUNCTIONS = "function"
-USUAL = ("LSTM", "quantised pairs", "brain floats", "If by data", "no batch axis", OF_FUNCTIONS, "NonZero", "opset 7")
+USUAL = ("quantised pairs", "brain floats", "If by data", "no batch axis", OF_FUNCTIONS, "NonZero", "opset 7")
 
 
 @pytest.mark.parametrize("case", cases(USUAL, *LACKED, WHOLE_ONLY))
