@@ -4,7 +4,7 @@ import copy
 import gzip
 import json
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -27,18 +27,23 @@ OPERATORS = 100
 def hostile_onnx(step: int = 1) -> dict[str, bytes]:
     """Return hundreds of ONNX files, or some of most kinds: files of one kind are next to each other."""
     found = islice(chain.from_iterable(make() for make in _ONNX), 0, None, step)
-    return {it: made if isinstance(made, bytes) else made.SerializeToString() for it, made in found}
+    return {it: made.SerializeToString() if isinstance(made, Message) else _made(made) for it, made in found}
 
 
 def hostile_symbols(step: int = 1) -> dict[str, bytes]:
     """Return hundreds of symbol files, or some of most kinds."""
     makers = (_symbol_numbers, _symbol_graphs, _symbol_texts, _symbol_bytes)
     found = islice(chain.from_iterable(make() for make in makers), 0, None, step)
-    return {it: made if isinstance(made, bytes) else json.dumps(made).encode() for it, made in found}
+    return {it: json.dumps(made).encode() if isinstance(made, dict) else _made(made) for it, made in found}
 
 
-Models = Iterator[tuple[str, ModelProto | bytes]]
-Documents = Iterator[tuple[str, Document | bytes]]
+def _made(content: bytes | Callable[[], bytes]) -> bytes:
+    return content if isinstance(content, bytes) else content()
+
+
+# What takes long to make is made when it is needed.
+Models = Iterator[tuple[str, ModelProto | bytes | Callable[[], bytes]]]
+Documents = Iterator[tuple[str, Document | bytes | Callable[[], bytes]]]
 
 
 def _adding(weight: TensorProto) -> ModelProto:
@@ -382,7 +387,7 @@ def _bytes() -> Models:
     yield "zeros", bytes(1_000)
     yield "text", b"{}" * 500
     yield "escapes", ESCAPES.encode() * 50
-    yield "gzip of zeros", gzip.compress(bytes(70 * 2**20), 1)
+    yield "gzip of zeros", lambda: gzip.compress(bytes(70 * 2**20), 1)
     yield "half a gzip", gzip.compress(whole)[:-20]
     yield "groups without end", b"\x0b" * 10_000
     yield "a number without end", b"\xff" * 10_000
@@ -494,6 +499,11 @@ def _replaced(made: Document, path: Sequence[Any], text: str) -> Document:
     return changed
 
 
+def _million_texts() -> bytes:
+    texts = b",".join(b'"k%06d":"v%06d"' % (number, number) for number in range(990_000))
+    return b'{"nodes": [{"op": "null", "attrs": {' + texts + b'}}], "heads": [[0, 0]]}'
+
+
 def _symbol_bytes() -> Documents:
     whole = content(_with_everything())
     yield "nothing", b""
@@ -501,11 +511,10 @@ def _symbol_bytes() -> Documents:
     yield "escapes", ESCAPES.encode() * 50
     yield "a list", b"[]"
     yield "half", whole[: len(whole) // 2]
-    yield "gzip of blanks", gzip.compress(b" " * (70 * 2**20), 1)
+    yield "gzip of blanks", lambda: gzip.compress(b" " * (70 * 2**20), 1)
     yield "half a gzip", gzip.compress(whole)[:-20]
     yield "wide characters", b'{"nodes": ["' + "\U0001f600".encode() + b"n" * (31 * 2**20) + b'"]}'
-    texts = b",".join(b'"k%06d":"v%06d"' % (number, number) for number in range(990_000))
-    yield "a million texts", b'{"nodes": [{"op": "null", "attrs": {' + texts + b'}}], "heads": [[0, 0]]}'
+    yield "a million texts", _million_texts
     nodes = b",".join([b'{"op":"null"}'] * 490_000)
     yield "half a million nodes", b'{"nodes": [' + nodes + b'], "heads": [[0, 0]]}'
     for seed in range(MUTATED):
