@@ -30,6 +30,7 @@ def test_the_record_of_a_runtime_has_its_threads_or_none_where_they_are_not_know
 
 
 @pytest.mark.mxnet
+@pytest.mark.soak
 def test_mxnet_starts_as_many_threads_as_its_record_says(tmp_path: Path) -> None:
     our_runtime = Registry(tmp_path).default()
     asked = subprocess.run(

@@ -122,18 +122,13 @@ def test_the_time_left_keeps_changing_while_rounds_are_repeated(
 ) -> None:
     timed = Timed(site, monkeypatch, disturbed)
     timed.run(site.request(rule=FixedRuns(30)))
-    assert timed.count(RoundRepeated) >= 5
+    assert timed.count(RoundDone) == 30
+    # They cost little time on any host.
+    assert 5 <= timed.count(RoundRepeated) <= 5 + 30 / 2 + 1
     said_and_true = timed.said_and_true()
     told = [said for said, _ in said_and_true]
     assert all(before != after for before, after in pairwise(told))
     assert all(0.5 * true < said < 2 * true for said, true in said_and_true[8:-4])
-
-
-def test_repeated_rounds_cost_little_time_on_any_host(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    timed = Timed(site, monkeypatch, disturbed=10**6)
-    timed.run(site.request(rule=FixedRuns(30)))
-    assert timed.count(RoundDone) == 30
-    assert timed.count(RoundRepeated) <= 5 + 30 / 2 + 1
 
 
 def test_predicted_repeats_follow_the_repeats_so_far_up_to_the_limit() -> None:

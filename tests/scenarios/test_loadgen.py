@@ -3,11 +3,12 @@
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dlbricks_tui.scenarios.loadgen import LoadGenTest, LoadSettings, Search
-from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, Kind
+from dlbricks_tui.scenarios.scenario import SCHEDULE_SEED, Kind, ScenarioError
 
 
 def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp_path: Path) -> None:
@@ -15,7 +16,9 @@ def test_every_kind_has_settings_of_loadgen_with_the_schedule_of_predictions(tmp
     for kind in Kind:
         settings = LoadSettings(kind=kind, percentile=99.0, queries=4, seconds=0.0, expected_ms=2.5, rate=9.0)
         found = LoadGenTest(settings, tmp_path, lambda _: None, threading.Event()).settings
-        assert (found.min_query_count, found.schedule_rng_seed) == (4, SCHEDULE_SEED)
+        assert (found.min_query_count, found.min_duration_ms, found.schedule_rng_seed) == (4, 0, SCHEDULE_SEED)
+        longer = LoadGenTest(replace(settings, seconds=600.0), tmp_path, lambda _: None, threading.Event()).settings
+        assert longer.min_duration_ms == 600_000
 
 
 def test_a_long_test_needs_more_room_for_its_logs() -> None:
@@ -26,3 +29,14 @@ def test_a_long_test_needs_more_room_for_its_logs() -> None:
     server = replace(short, kind=Kind.SERVER, rate=50.0, seconds=600.0)
     assert server.samples == 30_000
     assert replace(server, search=Search(0.15, 1, 99.7)).samples > 5 * 30_000
+
+
+def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mlperf_loadgen")
+    usage: Any = type("Usage", (), {"free": 1 << 20})
+    monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.shutil.disk_usage", lambda _: usage)
+    asked = LoadSettings(kind=Kind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
+    with pytest.raises(ScenarioError, match="1 MiB are free there: make room, or choose another data folder"):
+        LoadGenTest(asked, tmp_path, lambda _: None, threading.Event()).start()

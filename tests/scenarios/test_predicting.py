@@ -11,6 +11,8 @@ from dlbricks_tui.scenarios.service import ServiceSource, ServiceTime, ServiceTi
 SAMPLES = tuple(9.9 + number / 100 for number in range(21))
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=40.0)
 
+pytestmark = pytest.mark.usefixtures("rough_predictions")
+
 
 def service(doubt: float = 0.02, per_request: float = 0.5, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> ServiceTimes:
     """A model that takes 10 ms for one request, and a part of that for each further one."""

@@ -3,7 +3,8 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.scenarios.messages import (
     LoadDone,
@@ -25,7 +27,7 @@ from dlbricks_tui.scenarios.messages import (
     encode,
 )
 from dlbricks_tui.scenarios.outcome import measured_load
-from dlbricks_tui.scenarios.process import scenario_command
+from dlbricks_tui.scenarios.process import main, scenario_command
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest
@@ -74,6 +76,27 @@ def test_a_message_arrives_as_it_was_written() -> None:
         assert decode(line) == message
 
 
+@pytest.mark.parametrize(("succeeds", "status"), [(True, 0), (False, 1)])
+def test_the_exit_status_says_whether_a_scenario_was_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, succeeds: bool, status: int
+) -> None:
+    lines: list[bytes] = []
+
+    def executed(order: object, place: Workplace, write: Callable[[object], None], *_: object) -> bool:
+        assert (order, place.data.path) == ("an order", tmp_path)
+        write(LoadFailed(reason="it was cancelled"))
+        return succeeds
+
+    monkeypatch.setattr("dlbricks_tui.scenarios.process.take_order", lambda: ("an order", lines.append))
+    monkeypatch.setattr("dlbricks_tui.scenarios.process.execute", executed)
+    # LoadGen may still wait in its thread.
+    monkeypatch.setattr("dlbricks_tui.scenarios.process.os._exit", sys.exit)
+    with pytest.raises(SystemExit) as ended:
+        main(str(tmp_path))
+    assert ended.value.code == status
+    assert [decode(it) for it in lines] == [LoadFailed(reason="it was cancelled")]
+
+
 def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) -> None:
     process = Process(tmp_path, scenario(Kind.SERVER, rate=500.0, bound_ms=500.0, batch_sizes=(1, 2), instances=2))
     *_, done = process.messages()
@@ -88,6 +111,8 @@ def test_a_real_model_is_measured_in_batches_on_two_instances(tmp_path: Path) ->
     assert verify(process.data.store).implausible == ()
 
 
+# In this process, `test_measuring.py` cancels scenarios of the fake worker at every moment.
+@pytest.mark.soak
 def test_a_cancelled_process_ends_at_once_with_its_workers_and_says_so(tmp_path: Path) -> None:
     # Its queries take hours.
     process = Process(tmp_path, scenario(Kind.SERVER, rate=0.001))
@@ -103,7 +128,7 @@ def test_a_cancelled_process_ends_at_once_with_its_workers_and_says_so(tmp_path:
 
 def test_a_killed_process_takes_its_workers_with_it(tmp_path: Path) -> None:
     process = Process(tmp_path, scenario(Kind.SERVER, rate=0.001))
-    next(it for it in process.messages() if isinstance(it, LoadTestStarted))
+    eventually(lambda: workers_of(process.process.pid))
     workers = workers_of(process.process.pid)
     process.process.kill()
     process.process.wait()

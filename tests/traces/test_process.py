@@ -3,9 +3,10 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pytest
 from onnx import ModelProto
 from onnx.helper import make_node
 
@@ -13,6 +14,7 @@ from dlbricks_tui.analysis.what_if import Execution
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import source_of
+from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.traces.file import read_trace
 from dlbricks_tui.traces.messages import (
@@ -27,7 +29,7 @@ from dlbricks_tui.traces.messages import (
     decode,
     encode,
 )
-from dlbricks_tui.traces.process import trace_command
+from dlbricks_tui.traces.process import main, trace_command
 from dlbricks_tui.traces.trace import TraceLevel
 from tests.models.onnx_models import floats, model, saved
 from tests.runs.killing import all_are_gone, eventually, workers_of
@@ -81,6 +83,25 @@ def test_a_message_arrives_as_it_was_written() -> None:
         assert decode(line) == message
 
 
+@pytest.mark.parametrize(("succeeds", "status"), [(True, 0), (False, 1)])
+def test_the_exit_status_says_whether_there_is_a_trace(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, succeeds: bool, status: int
+) -> None:
+    lines: list[bytes] = []
+
+    def executed(order: object, place: Workplace, write: Callable[[object], None], *_: object) -> bool:
+        assert (order, place.data.path) == ("an order", tmp_path)
+        write(TraceFailed(reason="it was cancelled"))
+        return succeeds
+
+    monkeypatch.setattr("dlbricks_tui.traces.process.take_order", lambda: ("an order", lines.append))
+    monkeypatch.setattr("dlbricks_tui.traces.process.execute", executed)
+    with pytest.raises(SystemExit) as ended:
+        main(str(tmp_path))
+    assert ended.value.code == status
+    assert [decode(it) for it in lines] == [TraceFailed(reason="it was cancelled")]
+
+
 def test_the_trace_is_in_its_file_when_the_process_ends(tmp_path: Path) -> None:
     process = Process(tmp_path, products(), 3)
     *told, done = process.messages()
@@ -91,6 +112,8 @@ def test_the_trace_is_in_its_file_when_the_process_ends(tmp_path: Path) -> None:
     assert [it.level for it in trace.levels] == [TraceLevel.MODEL, TraceLevel.LAYER]
 
 
+# In this process, `test_measuring.py` cancels a trace by the fake worker.
+@pytest.mark.soak
 def test_a_cancelled_process_ends_at_once_with_its_worker_and_says_so(tmp_path: Path) -> None:
     # Its inferences take hours.
     process = Process(tmp_path, products(), 1_000_000_000)

@@ -16,7 +16,7 @@ from dlbricks_tui.traces.threads import WAITS, ThreadsError
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc of Linux")
 
 # Computes for so much processor time whenever it reads a line, in a thread of its own beside one that sleeps.
-COMPUTE_SECONDS = 0.1
+COMPUTE_SECONDS = 0.06
 PROGRAM = f"""
 import sys, threading, time
 threading.Thread(target=time.sleep, args=(60,), daemon=True).start()

@@ -21,7 +21,8 @@ from tests.traces.perfetto_files import Read, values
 from tests.traces.tracing import Bench, assert_exactly_the_layers, level_of, track_of
 
 _RUNTIMES = [
-    pytest.param("mxnet", marks=pytest.mark.mxnet),
+    # Its start takes most of the time.
+    pytest.param("mxnet", marks=[pytest.mark.mxnet, pytest.mark.soak]),
     "onnxruntime",
     pytest.param("openvino", marks=pytest.mark.openvino),
 ]
