@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -53,7 +53,6 @@ def targets(jobs: Iterable[Job]) -> list[JobKey]:
     return [job.key for job in jobs]
 
 
-@settings(max_examples=40)
 @given(st.lists(graphs(), min_size=1, max_size=3), st.sampled_from(list(Cut)), st.booleans(), st.data())
 def test_every_key_is_measured_reused_or_known_to_fail_exactly_once(
     networks: list[LayerGraph], cut: Cut, end_to_end: bool, data: st.DataObject
@@ -205,7 +204,6 @@ def test_a_model_of_bricks_without_latency_is_planned() -> None:
     assert plan(models, known, RULE).jobs
 
 
-@settings(max_examples=40)
 @given(st.lists(graphs(), min_size=1, max_size=4), st.booleans(), st.integers(1, 5))
 def test_batches_hold_every_job_once_and_keep_within_the_limits(
     models: list[LayerGraph], end_to_end: bool, programs: int

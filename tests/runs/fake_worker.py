@@ -8,7 +8,6 @@ FAKE_DIARY is a file that gets a line for each program that is sampled: its oper
 and whether these operators may run side by side ("abreast").
 """
 
-import argparse
 import ctypes
 import json
 import math
@@ -62,8 +61,6 @@ NULL_CALL_NS = 12_500
 PROFILER_NS = 3_000
 # What printing a line takes.
 LINE_NS = 1_000
-# A pause after which FAKE_WAKE_UP, in seconds, counts.
-IDLE_SECONDS = 0.5
 
 
 class FakeWorker:
@@ -210,23 +207,15 @@ def latency_ns(program: Program) -> int:
 
 
 def main(kind: type[FakeWorker] = FakeWorker) -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--requests", type=int)
-    parser.add_argument("--replies", type=int)
-    parser.add_argument("--framework")
-    parser.add_argument("--die-with", type=int)
-    arguments, _ = parser.parse_known_args()
-    if arguments.die_with is not None:
+    options = sys.argv[1:]
+    given = dict(zip(options[::2], options[1::2], strict=False))
+    if "--die-with" in given:
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     worker = kind(json.loads(os.environ.get("FAKE_MANNERS", "{}")), float(os.environ.get("FAKE_NAP", "0")))
-    wake_up_seconds, answered = float(os.environ.get("FAKE_WAKE_UP", "0")), time.monotonic()
-    with os.fdopen(arguments.requests, "rb") as requests, os.fdopen(arguments.replies, "wb") as replies:
+    with os.fdopen(int(given["--requests"]), "rb") as requests, os.fdopen(int(given["--replies"]), "wb") as replies:
         for line in requests:
-            if time.monotonic() - answered > IDLE_SECONDS:
-                time.sleep(wake_up_seconds)
             replies.write(worker.answer(decode_request(line)))
             replies.flush()
-            answered = time.monotonic()
 
 
 if __name__ == "__main__":

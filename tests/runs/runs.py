@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import ModelChoice, RunRequest, RuntimeChoice, chosen, read_request
-from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runs.run import RunOutcome, execute
 from dlbricks_tui.runs.run_folder import RunFolder, RunState
 from dlbricks_tui.runs.work import Workplace
 from dlbricks_tui.runtime.runtime import Runtime, Settings
@@ -141,6 +142,24 @@ class Site:
     def events(self, folder: RunFolder) -> tuple[Event, ...]:
         """Return all events of a run."""
         return EventReader(folder.events_file).new()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A site with a finished run, its outcome and its events."""
+
+    site: Site
+    outcome: RunOutcome
+    events: tuple[Event, ...]
+
+    @property
+    def state(self) -> RunState:
+        return self.outcome.state
+
+    def copied(self, path: Path) -> Site:
+        """Return a copy of the site in another folder."""
+        shutil.copytree(self.site.path, path)
+        return Site(path)
 
 
 def main(data: str, worker_program: str, folder: str, detached: str) -> None:

@@ -8,30 +8,29 @@ from dlbricks_tui.measure import inside
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.measure.known import MOST_TRIES
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.runs.events import Planned
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.wording.events import note_of
-from tests.runs.runs import BRICKS, MODEL, Site
+from tests.runs.runs import BRICKS, MODEL, Measured, Site
 
 OTHER_MODEL = "table1:18"
+# Noisy programs take long enough with it.
+RULE = Adaptive(least=10, most=10, most_of_quick=10)
 
 
 @pytest.fixture(autouse=True)
 def no_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let runs end as soon as they have had their time: these hosts never become quiet within one."""
+    """Let runs end soon: these hosts never become quiet within one."""
+    monkeypatch.setattr(inside, "_MOST_PLAIN_RUNS", 10)
     monkeypatch.setattr(inside, "_PATIENCE_SECONDS", 0.0)
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "data")
 
 
 def planned_by(site: Site, model: str = MODEL, *, end_to_end: bool = True, again: bool = False) -> Planned:
     """Run a model, and return the plan of that."""
     events: list[Event] = []
-    request = site.request(model, method=Method.INSIDE, end_to_end=end_to_end, again=again)
+    request = site.request(model, method=Method.INSIDE, end_to_end=end_to_end, again=again, rule=RULE)
     assert site.run(request, events.append).state is State.FINISHED
     (found,) = [event for event in events if isinstance(event, Planned)]
     return found
@@ -71,18 +70,12 @@ def test_results_of_a_noisy_run_are_measured_again_by_the_next_run_until_they_ar
     assert told(third) == f"{BRICKS} bricks: {BRICKS} known, 0 to measure; 0 of 1 model to time end to end"
 
 
-def test_a_quiet_host_measures_nothing_again(site: Site) -> None:
-    planned_by(site)
-    before = site.contents()
-    assert planned_by(site).bricks_reused == BRICKS
-    assert site.contents() == before
-
-
 def test_a_host_that_is_always_noisy_is_not_measured_for_ever(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     noisy(monkeypatch)
-    to_measure = [BRICKS - planned_by(site).bricks_reused for _ in range(MOST_TRIES + 2)]
-    assert to_measure[0] == BRICKS
-    assert to_measure[-1] == 0
+    *tries, last = (BRICKS - planned_by(site).bricks_reused for _ in range(MOST_TRIES + 1))
+    assert tries[0] == BRICKS
+    assert all(tries)
+    assert last == 0
 
 
 def test_bricks_of_a_slower_host_are_measured_again_once_the_host_turns_out_to_be_quicker(
@@ -90,7 +83,9 @@ def test_bricks_of_a_slower_host_are_measured_again_once_the_host_turns_out_to_b
 ) -> None:
     monkeypatch.setenv("FAKE_FACTOR", "2")
     planned_by(site)
+    before = site.contents()
     assert planned_by(site).bricks_reused == BRICKS, "nothing says that the host was slow"
+    assert site.contents() == before
     monkeypatch.setenv("FAKE_FACTOR", "1")
     planned_by(site, OTHER_MODEL)
     found = planned_by(site)
@@ -100,17 +95,15 @@ def test_bricks_of_a_slower_host_are_measured_again_once_the_host_turns_out_to_b
 
 
 def test_samples_of_the_slower_host_are_not_mixed_into_the_new_ones(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site, measured_inside: Measured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    quick = Site(site.path.parent / "quick")
-    planned_by(quick)
     monkeypatch.setenv("FAKE_FACTOR", "3")
     noisy(monkeypatch)
     planned_by(site)
     monkeypatch.setenv("FAKE_FACTOR", "1")
     noisy(monkeypatch, 0.005)
     planned_by(site)
-    assert longest_ms(site) == pytest.approx(longest_ms(quick), rel=0.02)
+    assert longest_ms(site) == pytest.approx(longest_ms(measured_inside.site), rel=0.02)
 
 
 def longest_ms(site: Site) -> float:
@@ -121,9 +114,9 @@ def longest_ms(site: Site) -> float:
 
 
 def test_measuring_everything_again_counts_whatever_was_known_before(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    measured_inside: Measured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned_by(site)
+    site = measured_inside.copied(tmp_path / "data")
     monkeypatch.setenv("FAKE_FACTOR", "2")
     before_ms = longest_ms(site)
     assert planned_by(site, again=True).bricks_reused == 0

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from dlbricks_tui.measure.known import Conditions, Known
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.measure.noise import NULL_CALL_MS
 from dlbricks_tui.measure.plan import keys_of, plan
-from dlbricks_tui.measure.stopping import Adaptive, samples_of
+from dlbricks_tui.measure.stopping import Adaptive, FixedRuns, samples_of
 from dlbricks_tui.measure.supervised_worker import SupervisedWorker
 from dlbricks_tui.measure.time_left import SECONDS_PER_NETWORK
+from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.models.library import source_of
 from dlbricks_tui.models.loading import Loader
@@ -49,16 +50,31 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Calibration, utc_now
 from tests.bricks.graphs import chain, weighing
 from tests.models.table_framework import TableFramework
-from tests.runs.runs import BRICKS, FAKE, Site
+from tests.runs.runs import BRICKS, FAKE, Measured, Site
 from tests.store.samples import calibration
 
+Graphs = Mapping[str, LayerGraph]
 # The noise facts of a batch.
 NOISE = ((NULL_CALL_MS, 0.1),)
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "data")
+@pytest.fixture(scope="module")
+def nets() -> Mapping[Format, Mapping[str, bytes]]:
+    """The calibration networks as files."""
+    return {form: calibration_nets(form) for form in Format}
+
+
+@pytest.fixture(scope="module")
+def graphs(nets: Mapping[Format, Mapping[str, bytes]], tmp_path_factory: pytest.TempPathFactory) -> Graphs:
+    """The calibration networks as they are read from ONNX files."""
+    folder = tmp_path_factory.mktemp("networks")
+    return {name: read(folder, name, content) for name, content in nets[Format.ONNX].items()}
+
+
+def read(folder: Path, name: str, content: bytes) -> LayerGraph:
+    path = folder / f"{name}{SUFFIXES[Format.ONNX]}"
+    path.write_bytes(content)
+    return Loader(folder / "cache", TableFramework()).load(source_of(path))
 
 
 def calibrations(site: Site) -> Sequence[Calibration]:
@@ -66,38 +82,33 @@ def calibrations(site: Site) -> Sequence[Calibration]:
         return store.records(Calibration)
 
 
-def test_the_networks_are_always_the_same_and_no_two_are_alike() -> None:
-    for form in Format:
-        nets = calibration_nets(form)
-        assert nets == calibration_nets(form)
-        assert len(set(nets.values())) == len(nets) >= 6
-        assert tuple(nets) == NETWORKS
-    for content in calibration_nets(Format.MXNET).values():
+def test_the_networks_are_always_the_same_and_no_two_are_alike(nets: Mapping[Format, Mapping[str, bytes]]) -> None:
+    for form, known in nets.items():
+        assert calibration_nets(form) == known
+        assert len(set(known.values())) == len(known) >= 6
+        assert tuple(known) == NETWORKS
+    for content in nets[Format.MXNET].values():
         assert any(node["op"] == "Convolution" for node in json.loads(content)["nodes"])
 
 
-def test_the_networks_of_one_name_compute_the_same_in_each_format(tmp_path: Path) -> None:
-    onnx, mxnet = calibration_nets(Format.ONNX), calibration_nets(Format.MXNET)
-    assert onnx.keys() == mxnet.keys()
-    loader = Loader(tmp_path / "cache", TableFramework())
-    for name, content in onnx.items():
-        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
-        path.write_bytes(content)
-        layers = loader.load(source_of(path)).layers
+def test_the_networks_of_one_name_compute_the_same_in_each_format(
+    nets: Mapping[Format, Mapping[str, bytes]], graphs: Graphs
+) -> None:
+    mxnet = nets[Format.MXNET]
+    assert graphs.keys() == mxnet.keys()
+    for name, graph in graphs.items():
+        layers = graph.layers
         written = [node["op"] for node in json.loads(mxnet[name])["nodes"] if node["op"] != "null"]
         assert len(layers) == len(written), name
         assert Counter(layer.kind for layer in layers)[Kind.CONVOLUTION] == written.count("Convolution"), name
         assert all(layer.unmeasurable is None for layer in layers), name
 
 
-def test_warm_and_cold_bricks_each_have_enough_networks(tmp_path: Path) -> None:
-    loader = Loader(tmp_path / "cache", TableFramework())
-    cold: dict[str, int] = {}
-    for name, content in calibration_nets(Format.ONNX).items():
-        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
-        path.write_bytes(content)
-        graph = replace(loader.load(source_of(path)), traits=MXNET)
-        cold[name] = sum(is_cold_in(it.context) for it in decompose(graph).occurrences)
+def test_warm_and_cold_bricks_each_have_enough_networks(graphs: Graphs) -> None:
+    cold = {
+        name: sum(is_cold_in(it.context) for it in decompose(replace(graph, traits=MXNET)).occurrences)
+        for name, graph in graphs.items()
+    }
     telling = [name for name in NETWORKS if cold[name] >= 10]
     assert telling == [name for name in NETWORKS if name.startswith("cold")]
     # Where time is short, the first ones tell of both.
@@ -119,13 +130,20 @@ def test_the_terms_of_a_network_are_sums_over_its_bricks(cold: bool) -> None:
     assert example_of(model, statistics, ("warm_brick_ms",), 0.1).call_ms == 0.0
 
 
-def test_a_run_goes_on_if_its_calibration_fails(site: Site) -> None:
+def test_a_run_predicts_the_time_of_its_calibration_and_goes_on_if_it_fails(site: Site, measured: Measured) -> None:
     # The fake worker infers no types, so that no network can be read.
     events: list[Event] = []
-    ended = site.run(site.request(calibration=CalibrationPolicy.ONCE), events.append)
+    ended = site.run(site.request(end_to_end=True, calibration=CalibrationPolicy.ONCE), events.append)
     assert (ended.state, ended.bricks) == (State.FINISHED, Tally(BRICKS, measured=BRICKS))
     assert [event for event in events if isinstance(event, CalibrationFailed)]
     assert not calibrations(site)
+    # By default there is none.
+    assert not [event for event in measured.events if isinstance(event, Calibrating | Calibrated | CalibrationFailed)]
+    with_it, without = (
+        next(event.expected_seconds for event in told if isinstance(event, Planned))
+        for told in (events, measured.events)
+    )
+    assert with_it - without == pytest.approx(SECONDS_PER_NETWORK * len(NETWORKS))
 
 
 def test_a_calibration_follows_the_estimates_and_updates_them(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +155,7 @@ def test_a_calibration_follows_the_estimates_and_updates_them(site: Site, monkey
 
     monkeypatch.setattr("dlbricks_tui.runs.calibration.calibrate_level", found)
     events: list[Event] = []
-    site.run(site.request(calibration=CalibrationPolicy.ONCE), events.append)
+    site.run(site.request(calibration=CalibrationPolicy.ONCE, rule=FixedRuns(8)), events.append)
     last_measured = max(number for number, event in enumerate(events) if isinstance(event, ProgramMeasured))
     before, after = [event for event in events[last_measured:] if isinstance(event, EstimateChanged)]
     prior = prior_of(MXNET, Method.ALONE.id)
@@ -183,18 +201,6 @@ def test_a_calibration_with_large_errors_is_not_used() -> None:
     assert fit(examples(0.05), ("warm_brick_ms", "cold_brick_ms"), 60.0).residuals
     with pytest.raises(CalibrationError, match="run again on a quieter host"):
         fit(examples(0.4), ("warm_brick_ms", "cold_brick_ms"), 60.0)
-
-
-def test_the_predicted_time_includes_the_calibration_networks(site: Site) -> None:
-    predicted = []
-    for policy in (CalibrationPolicy.NEVER, CalibrationPolicy.ONCE):
-        events: list[Event] = []
-        other = Site(site.path / policy.value)
-        other.path.mkdir(parents=True)
-        other.run(other.request(calibration=policy), events.append)
-        predicted += [event.expected_seconds for event in events if isinstance(event, Planned)]
-    without, with_it = predicted
-    assert with_it - without == pytest.approx(SECONDS_PER_NETWORK * len(NETWORKS))
 
 
 def test_a_level_is_calibrated_once_unless_requested_again(site: Site) -> None:
@@ -250,13 +256,10 @@ def test_other_batch_sizes_share_a_calibration_until_they_are_calibrated_on_requ
 
 
 def test_the_networks_have_the_batch_size_that_is_calibrated(tmp_path: Path) -> None:
-    loader = Loader(tmp_path / "cache", TableFramework())
-    for name, content in calibration_nets(Format.ONNX, 8).items():
-        path = tmp_path / f"{name}{SUFFIXES[Format.ONNX]}"
-        path.write_bytes(content)
-        graph = loader.load(source_of(path))
-        assert graph.batch_size == 8
-        assert {(layer.outputs[0].shape or (0,))[0] for layer in graph.layers} == {8}, name
+    name, content = min(calibration_nets(Format.ONNX, 8).items(), key=lambda it: len(it[1]))
+    graph = read(tmp_path, name, content)
+    assert graph.batch_size == 8
+    assert {(layer.outputs[0].shape or (0,))[0] for layer in graph.layers} == {8}
     symbols = calibration_nets(Format.MXNET, 8)
     assert all(b"(8, " in content for content in symbols.values())
 
@@ -282,27 +285,18 @@ def test_a_long_run_adds_a_calibration_until_there_are_five(site: Site) -> None:
         assert not due(10 * calibrating)
 
 
-def test_a_request_calibrates_nothing_by_default(site: Site) -> None:
-    events: list[Event] = []
-    site.run(site.request(), events.append)
-    assert not [event for event in events if isinstance(event, Calibrating | Calibrated | CalibrationFailed)]
-
-
-@pytest.mark.parametrize(("policy", "calibrates"), [(CalibrationPolicy.ONCE, False), (CalibrationPolicy.ANEW, True)])
-def test_a_run_without_measurements_calibrates_only_on_request(
-    policy: CalibrationPolicy, calibrates: bool, site: Site
-) -> None:
-    site.run(site.request())
-    events: list[Event] = []
-    site.run(site.request(calibration=policy), events.append)
-    assert [event for event in events if isinstance(event, Planned)]
-    # That of the fake worker fails, as it infers no types.
-    assert bool([event for event in events if isinstance(event, CalibrationFailed)]) == calibrates
+def test_a_run_without_measurements_calibrates_only_on_request(known: Site) -> None:
+    for policy, calibrates in ((CalibrationPolicy.ONCE, False), (CalibrationPolicy.ANEW, True)):
+        events: list[Event] = []
+        known.run(known.request(calibration=policy), events.append)
+        assert [event for event in events if isinstance(event, Planned)]
+        # That of the fake worker fails, as it infers no types.
+        assert bool([event for event in events if isinstance(event, CalibrationFailed)]) == calibrates
 
 
 def test_a_round_disturbed_by_other_programs_is_repeated(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     # A shorter round tells nothing of others.
-    monkeypatch.setenv("FAKE_NAP", "0.06")
+    monkeypatch.setattr("dlbricks_tui.measure.noise._SHORTEST_SECONDS", 0.0)
     asked = 0
 
     def counted(_: SupervisedWorker) -> Contention:
@@ -328,7 +322,8 @@ def test_calibration_networks_run_their_operators_sequentially(site: Site, monke
     monkeypatch.setenv("FAKE_DIARY", str(diary))
     monkeypatch.setattr("dlbricks_tui.runs.calibration.networks", lambda *_: [network])
     runtime = replace(FAKE, framework="mxnet").side_by_side(2)
-    site.run(site.request(end_to_end=True, runtime=runtime, calibration=CalibrationPolicy.ANEW))
+    asked = {"bricks": False, "end_to_end": True, "runtime": runtime, "calibration": CalibrationPolicy.ANEW}
+    site.run(site.request(rule=FixedRuns(5), **asked))
     ways = {way for operators, *_, way in map(str.split, diary.read_text().splitlines()) if operators == "conv+relu"}
     assert ways == {"in-turn"}
     assert "abreast" in diary.read_text()

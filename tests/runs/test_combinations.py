@@ -62,9 +62,19 @@ def carried_out(site: Site, asked: RunRequest, listen: Callable[[Event], None] |
     return execute(create_run(asked, site.data), asked, site.place, site.queue, listen)
 
 
-def test_a_run_measures_each_model_in_each_combination(site: Site) -> None:
-    outcome = carried_out(site, request(site, *BATCHES))
-    assert outcome.state.state is State.FINISHED
+def test_a_run_tells_the_cost_of_each_combination_measures_each_and_adds_up_their_progress(site: Site) -> None:
+    events: list[Event] = []
+    progress, left = RunProgress(), list[float]()
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        progress.take(event)
+        if isinstance(event, PartStarted):
+            left.append(progress.later_seconds)
+
+    outcome = carried_out(site, request(site, *BATCHES), listen)
+    state = outcome.state
+    assert state.state is State.FINISHED
     assert outcome.estimates is not None
     variants = [(it.estimate.variant.batch_size, it.estimate.variant.threads) for it in outcome.estimates]
     assert variants == [(1, 1), (4, 1), (1, 2), (4, 2)]
@@ -79,17 +89,9 @@ def test_a_run_measures_each_model_in_each_combination(site: Site) -> None:
     folder = RunFolders(site.data.runs).find("last")
     assert read_outcome(folder, site.data).estimates == outcome.estimates
 
-
-def test_the_cost_of_each_combination_and_of_all_is_told_before_anything_runs(site: Site) -> None:
-    events: list[Event] = []
-    state = carried_out(site, request(site, *BATCHES), events.append).state
+    combinations = ["batch 1, 1 thread", "batch 4, 1 thread", "batch 1, 2 threads", "batch 4, 2 threads"]
     plans = [it for it in events if isinstance(it, Planned)]
-    assert [it.combination for it in plans] == [
-        "batch 1, 1 thread",
-        "batch 4, 1 thread",
-        "batch 1, 2 threads",
-        "batch 4, 2 threads",
-    ]
+    assert [it.combination for it in plans] == combinations
     assert [(it.number, it.of) for it in plans] == [(number, 4) for number in range(1, 5)]
     assert all(it.expected_seconds > 0 for it in plans)
     first = min(number for number, it in enumerate(events) if isinstance(it, ProgramLoaded))
@@ -97,32 +99,16 @@ def test_the_cost_of_each_combination_and_of_all_is_told_before_anything_runs(si
     assert sum(it.bricks for it in plans) == state.bricks.total == state.bricks.measured
     assert sum(it.models for it in plans) == state.whole_models.measured == 4
 
-
-def test_one_display_adds_up_all_combinations(site: Site) -> None:
-    progress, left = RunProgress(), []
-    asked = request(site, *BATCHES)
-
-    def listen(event: Event) -> None:
-        progress.take(event)
-        if isinstance(event, PartStarted):
-            left.append(progress.later_seconds)
-
-    state = carried_out(site, asked, listen).state
     assert progress.done == progress.total == state.bricks.total + state.whole_models.total
     assert len(progress.programs) == progress.total
-    assert list(progress.estimates) == [
-        "net (batch 1, 1 thread)",
-        "net (batch 4, 1 thread)",
-        "net (batch 1, 2 threads)",
-        "net (batch 4, 2 threads)",
-    ]
+    assert list(progress.estimates) == [f"net ({it})" for it in combinations]
     assert all(it.missing_layers == 0 for it in progress.estimates.values())
     # The second part still has to come while the first one measures.
     assert left[0] > left[1] == 0
 
 
 def test_a_resumed_run_goes_on_with_the_combinations_that_are_left(site: Site) -> None:
-    asked = request(site, *BATCHES)
+    asked = request(site, 1)
     folder = create_run(asked, site.data)
 
     def cancel(event: Event) -> None:
@@ -139,10 +125,10 @@ def test_a_resumed_run_goes_on_with_the_combinations_that_are_left(site: Site) -
 
 def test_a_batch_that_memory_cannot_hold_is_left_out_once_and_the_others_are_measured(site: Site) -> None:
     events: list[Event] = []
-    outcome = carried_out(site, request(site, 1, 10**9), events.append)
+    outcome = carried_out(site, request(site, 1, 10**9, threads=(1,)), events.append)
     (refused,) = [it for it in events if isinstance(it, ModelLeftOut)]
     assert "net at batch size 1,000,000,000 needs about" in refused.reason
-    assert [it.estimate.variant.batch_size for it in outcome.estimates or ()] == [1, 1]
+    assert [it.estimate.variant.batch_size for it in outcome.estimates or ()] == [1]
     assert outcome.state.bricks.measured == outcome.state.bricks.total > 0
 
 

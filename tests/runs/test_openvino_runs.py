@@ -31,6 +31,7 @@ def run(model: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tup
     return status, json.loads(out or "null"), told
 
 
+@pytest.mark.usefixtures("quick_inside")
 def test_fused_layers_are_timed_inside_of_a_network(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, found, told = run(model, capsys, "--target-ci", "0.9")
     assert status == 0, told
@@ -43,8 +44,9 @@ def test_fused_layers_are_timed_inside_of_a_network(model: Path, capsys: pytest.
     assert found["bricks"]["failed"] == 0
 
 
+@pytest.mark.soak
 def test_written_layers_are_timed_alone(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, found, told = run(model, capsys, "--level", "written", "--end-to-end", "--fixed-runs", "20")
+    status, found, told = run(model, capsys, "--level", "written", "--fixed-runs", "3")
     assert status == 0, told
     (estimate,) = found["models"]
     assert (estimate["level"], estimate["coverage"]["missing"]) == ("written", 0)

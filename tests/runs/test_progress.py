@@ -1,7 +1,3 @@
-from pathlib import Path
-
-import pytest
-
 from dlbricks_tui.measure.events import (
     BatchRestarted,
     BatchStarted,
@@ -13,26 +9,18 @@ from dlbricks_tui.measure.events import (
 )
 from dlbricks_tui.runs.events import Paused, ProgramLoaded, Resumed, RunStarted
 from dlbricks_tui.runs.progress import RunProgress
-from dlbricks_tui.runs.run_folder import RunFolders, State
+from dlbricks_tui.runs.run_folder import State
 from tests.runs.live_runs import at, ended, loaded, planned
-from tests.runs.runs import BRICKS, MODEL, Site
+from tests.runs.runs import BRICKS, MODEL, Measured
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "data")
-
-
-def test_events_give_the_progress_of_a_run_at_every_moment(site: Site) -> None:
+def test_events_give_the_progress_of_a_run_at_every_moment(measured: Measured) -> None:
     progress = RunProgress()
     shares: list[float] = []
-
-    def take(event: Event) -> None:
+    for event in measured.events:
         progress.take(event)
         if progress.total:
             shares.append(progress.done / progress.total)
-
-    state = site.run(site.request(end_to_end=True), take)
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert (progress.state, progress.total, progress.done) == (State.FINISHED, BRICKS + 1, BRICKS + 1)
@@ -42,22 +30,6 @@ def test_events_give_the_progress_of_a_run_at_every_moment(site: Site) -> None:
     for program in progress.programs.values():
         assert program.measured is not None
         assert len(program.samples_ms) == program.measured.samples + program.measured.warm_up
-    # A later reader of the file sees the same.
-    later = RunProgress()
-    for event in site.events(RunFolders(site.data.runs).find(state.run)):
-        later.take(event)
-    assert later == progress
-
-
-def test_the_progress_of_a_resumed_run_starts_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "unbuildable"}')
-    progress = RunProgress()
-    site.run(site.request(), progress.take)
-    assert [it.reason for it in progress.failed] == ["unbuildable"]
-    site.run(site.request(), progress.take)
-    assert progress.failed == []
-    assert [it.label.split()[0] for it in progress.failed_before] == ["flatten"]
-    assert (progress.total, progress.done) == (BRICKS, BRICKS)
 
 
 def test_rounds_of_a_calibration_are_not_counted_as_progress() -> None:
@@ -110,11 +82,9 @@ def test_events_without_progress_are_ignored() -> None:
     assert progress.started == started
 
 
-def test_torn_lines_do_not_stop_a_viewer(site: Site) -> None:
-    state = site.run(site.request())
-    events = site.events(RunFolders(site.data.runs).find(state.run))
+def test_torn_lines_do_not_stop_a_viewer(measured: Measured) -> None:
     progress = RunProgress()
-    for event in events:
+    for event in measured.events:
         if not isinstance(event, ProgramLoaded):
             progress.take(event)
-    assert progress.done == progress.total == BRICKS
+    assert progress.done == progress.total == BRICKS + 1

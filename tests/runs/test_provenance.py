@@ -10,6 +10,7 @@ from dlbricks_tui import __version__
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint, host_facts
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.runs.onednn import ONEDNN, version_told, with_known_onednn, with_onednn
 from dlbricks_tui.runs.provenance import keep_provenance, model_digests
@@ -18,13 +19,8 @@ from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Provenance
 from dlbricks_tui.store.verification import verify
-from tests.runs.runs import FAKE, MODEL, Site
+from tests.runs.runs import FAKE, MODEL, Measured, Site
 from tests.store.samples import provenance
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "data")
 
 
 def stored(site: Site) -> list[Provenance]:
@@ -32,12 +28,11 @@ def stored(site: Site) -> list[Provenance]:
         return store.records(Provenance)
 
 
-def test_a_run_records_versions_host_and_model_files_once(site: Site) -> None:
-    request = site.request(method=Method.INSIDE, end_to_end=True, evaluation="nightly", unmet=("turbo is on",))
-    state = site.run(request)
+def test_a_run_records_versions_host_and_model_files_once(measured_inside: Measured) -> None:
+    site = measured_inside.site
     (found,) = stored(site)
     result = site.contents().end_to_end[0]
-    assert (found.run, found.system, found.runtime) == (state.run, result.system, result.runtime)
+    assert (found.run, found.system, found.runtime) == (measured_inside.state.run, result.system, result.runtime)
     assert found.protocol == Method.INSIDE.id
     assert dict(found.packages) == {"dlbricks": __version__, "python": "3.11.0", "mxnet": "1.9.1", ONEDNN: "2.4.0"}
     assert found.host == host_facts(fingerprint())
@@ -48,18 +43,17 @@ def test_a_run_records_versions_host_and_model_files_once(site: Site) -> None:
 
 
 def test_each_part_of_a_run_has_its_own_provenance(site: Site) -> None:
-    request = site.request(end_to_end=True)
+    request = site.request(end_to_end=True, bricks=False, rule=FixedRuns(5))
     other = replace(FAKE, settings=replace(FAKE.settings, threads=1))
     site.run(replace(request, runtime=FAKE.with_threads(2), others=(site.choice(other, request.models),)))
     assert sorted(it.runtime for it in stored(site)) == sorted((FAKE.with_threads(2).identity, other.identity))
     assert len({it.run for it in stored(site)}) == 1
 
 
-def test_a_run_that_measures_nothing_adds_no_provenance(site: Site) -> None:
-    site.run(site.request())
-    before = stored(site)
-    site.run(site.request())
-    assert stored(site) == before
+def test_a_run_that_measures_nothing_adds_no_provenance(known: Site) -> None:
+    before = stored(known)
+    known.run(known.request())
+    assert stored(known) == before != []
 
 
 def test_the_same_provenance_is_kept_once_and_a_changed_host_beside_it(tmp_path: Path) -> None:
@@ -105,8 +99,13 @@ def test_a_worker_that_cannot_tell_leaves_the_version_out_and_is_asked_again(tmp
     assert list(tmp_path.rglob("onednn/*")) == []
 
 
-@pytest.mark.mxnet
-@pytest.mark.parametrize("name", ["default", pytest.param("default-openvino", marks=pytest.mark.openvino)])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("default", marks=[pytest.mark.mxnet, pytest.mark.soak]),
+        pytest.param("default-openvino", marks=pytest.mark.openvino),
+    ],
+)
 def test_the_frameworks_tell_their_onednn_once(name: str, tmp_path: Path) -> None:
     runtime = Registry(tmp_path).find(name)
     found = provenance(packages=((runtime.framework, runtime.version),))

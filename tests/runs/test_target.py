@@ -8,16 +8,12 @@ from dlbricks_tui.bricks.decomposition import decompose
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.estimate.prediction.nearest import NearestBricks
+from dlbricks_tui.measure.stopping import FixedRuns
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.request import read_request, write_request
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
 from tests.runs.runs import BRICKS, Site
-
-
-@pytest.fixture
-def site(tmp_path: Path) -> Site:
-    return Site(tmp_path / "data")
 
 
 class Sure(NearestBricks):
@@ -29,7 +25,7 @@ class Sure(NearestBricks):
 
 def test_a_run_measures_only_as_many_bricks_as_its_target_needs(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "prior_of", lambda *_: Sure({}, (), 1.0))
-    asked = site.request(target=0.3)
+    asked = site.request(target=0.3, rule=FixedRuns(5))
     outcome = execute(create_run(asked, site.data), asked, site.place, site.queue)
     assert outcome.state.state is State.FINISHED
     assert outcome.estimates is not None
@@ -44,16 +40,15 @@ def test_a_run_measures_only_as_many_bricks_as_its_target_needs(site: Site, monk
 
 
 def test_a_run_with_an_unreachable_target_measures_everything(site: Site) -> None:
-    state = site.run(site.request(target=1e-6))
+    state = site.run(site.request(target=1e-6, rule=FixedRuns(5)))
     assert (state.state, state.bricks.measured) == (State.FINISHED, BRICKS)
     assert len(site.contents().measurements) == BRICKS
 
 
-def test_a_run_within_its_target_measures_nothing_more(site: Site) -> None:
-    site.run(site.request())
-    before = site.contents().measurements
-    assert site.run(site.request(target=0.5)).state is State.FINISHED
-    assert site.contents().measurements == before
+def test_a_run_within_its_target_measures_nothing_more(known: Site) -> None:
+    before = known.contents().measurements
+    assert known.run(known.request(target=0.5)).state is State.FINISHED
+    assert known.contents().measurements == before
 
 
 def test_a_request_keeps_its_target(site: Site, tmp_path: Path) -> None:
