@@ -1,6 +1,7 @@
 """A data folder without results, and runs that are carried out once for all tests that look at them."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,29 @@ import pytest
 
 from dlbricks_tui.measure import inside
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.models.library import Library, ModelSource
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
+from dlbricks_tui.runtime.traits import Format
+from tests.runs.forking import fake_workers_are_forks
 from tests.runs.runs import Measured, Site
 
+__all__ = ["fake_workers_are_forks"]
+
 Make = Callable[..., Measured]
+
+
+_read = Library.samples
+
+
+@cache
+def _samples(folder: Path, preferred: Format) -> tuple[ModelSource, ...]:
+    return _read(Library(folder, folder, preferred))
+
+
+@pytest.fixture(autouse=True)
+def _samples_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Library, "samples", lambda library: _samples(library._samples, library._preferred))
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -206,8 +207,8 @@ def latency_ns(program: Program) -> int:
     return usual * int(os.environ.get("FAKE_FACTOR", "1")) * slower
 
 
-def main(kind: type[FakeWorker] = FakeWorker) -> None:
-    options = sys.argv[1:]
+def main(kind: type[FakeWorker] = FakeWorker, options: Sequence[str] | None = None) -> None:
+    options = sys.argv[1:] if options is None else options
     given = dict(zip(options[::2], options[1::2], strict=False))
     if "--die-with" in given:
         ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

@@ -69,24 +69,24 @@ def test_requests_that_wait_are_served_in_the_largest_batch_that_they_fill(answe
             assert instance.next_batch() == later
         # A smaller limit counts for the batches after it.
         serving.largest = 2
-        serving.issue(range(8, 11))
-        for later in (2, 1):
+        serving.issue(range(8, 13))
+        for later in (2, 2, 1):
             instance.gate.put(1.5)
             assert instance.next_batch() == later
         instance.gate.put(2.5)
-        assert [answers.next_count() for _ in range(6)] == [1, 4, 2, 1, 2, 1]
+        assert [answers.next_count() for _ in range(7)] == [1, 4, 2, 1, 2, 2, 1]
         # An answer arrives before it is noted.
         instance.gate.put(0.5)
-        serving.issue([11])
+        serving.issue([13])
         assert answers.next_count() == 1
         taken = serving.take_answered()
-        assert [it.inference_ms for it in taken][:11] == [1.5] * 10 + [2.5]
+        assert [it.inference_ms for it in taken][:13] == [1.5] * 12 + [2.5]
         assert all(it.latency_ns > 0 for it in taken)
-    assert answers.ids == list(range(12))
+    assert answers.ids == list(range(14))
 
 
 def test_fewer_requests_than_the_smallest_batch_are_answered_together(answers: Answers) -> None:
-    instance = Gated([4])
+    instance = Gated([4, 6])
     with Serving([instance], threading.Event()) as serving:
         serving.respond = answers
         serving.issue([0, 1])

@@ -1,0 +1,3 @@
+from tests.runs.forking import fake_workers_are_forks
+
+__all__ = ["fake_workers_are_forks"]
