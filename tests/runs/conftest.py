@@ -47,6 +47,12 @@ def quick_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "_PATIENCE_SECONDS", 0.0)
 
 
+@pytest.fixture
+def without_versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no further worker that tells the version of its oneDNN: `test_provenance.py` is about that."""
+    monkeypatch.setattr("dlbricks_tui.runs.run._find_versions", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def _runs() -> dict[str, Measured]:
     return {}

@@ -123,9 +123,9 @@ class Site:
         folder = create_run(request, self.data)
         return execute(folder, request, self.place, self.queue, listener).state
 
-    def start(self, folder: RunFolder, *, detached: bool = True) -> "subprocess.Popen[bytes]":
-        """Execute a run in a process of its own."""
-        where = (str(self.path), str(self.worker_program), str(folder.path), str(int(detached)))
+    def start(self, folder: RunFolder) -> "subprocess.Popen[bytes]":
+        """Execute a run in a process of its own, which outlives its terminal."""
+        where = (str(self.path), str(self.worker_program), str(folder.path))
         command = [sys.executable, str(Path(__file__)), *where]
         return subprocess.Popen(command, env={**os.environ, **self.environment}, stdin=subprocess.DEVNULL)
 
@@ -162,10 +162,10 @@ class Measured:
         return Site(path)
 
 
-def main(data: str, worker_program: str, folder: str, detached: str) -> None:
+def main(data: str, worker_program: str, folder: str) -> None:
     """The process that `Site.start` starts; its environment is told already."""
     site, run = Site(Path(data), Path(worker_program)), RunFolder(Path(folder))
-    execute(run, read_request(run.request_file), site.place, site.queue, detached=bool(int(detached)))
+    execute(run, read_request(run.request_file), site.place, site.queue, detached=True)
 
 
 if __name__ == "__main__":

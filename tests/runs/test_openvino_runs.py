@@ -31,7 +31,7 @@ def run(model: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tup
     return status, json.loads(out or "null"), told
 
 
-@pytest.mark.usefixtures("quick_inside")
+@pytest.mark.usefixtures("quick_inside", "without_versions")
 def test_fused_layers_are_timed_inside_of_a_network(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, found, told = run(model, capsys, "--target-ci", "0.9")
     assert status == 0, told

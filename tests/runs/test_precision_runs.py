@@ -193,13 +193,11 @@ def test_a_report_reads_models_as_the_runtime_of_the_results_has_them_in_their_p
     with open_loaders(DataFolder(tmp_path / "data")) as loader_of:
         for identity, expected in {
             "onnxruntime-1 threads-1": (ONNX_RUNTIME, False),
-            "openvino-1 threads-1": (OPENVINO, False),
             "openvino-1 threads-1 precision-int8": (OPENVINO, True),
         }.items():
             graph = loader_of(identity).load(source_of(path), Level.FUSED)
             assert (graph.traits, graph.is_quantised) == expected, identity
-            if graph.traits is OPENVINO:
-                assert ("i8" in kernels_of(graph).lower()) == graph.is_quantised
+            assert ("i8" in kernels_of(graph).lower()) == graph.is_quantised
 
 
 @pytest.mark.openvino

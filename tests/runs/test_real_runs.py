@@ -60,6 +60,7 @@ def request(model: Path, site: Site, rule: StoppingRule, **changes: Any) -> RunR
 
 
 # Faults, limits and crashes are tested at level written below.
+@pytest.mark.usefixtures("without_versions")
 @pytest.mark.parametrize("level", ["fused", pytest.param("written", marks=pytest.mark.soak)])
 def test_a_network_is_measured_end_to_end_and_by_its_bricks(
     model: Path, capsys: pytest.CaptureFixture[str], level: str

@@ -14,7 +14,6 @@ from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
 from dlbricks_tui.runs.control import only_process
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
-    EventReader,
     Paused,
     ProgramMeasured,
     Resumed,
@@ -232,7 +231,7 @@ def test_a_run_whose_process_was_killed_reads_as_interrupted_keeps_its_results_a
     assert [it.state for it in RunFolders(site.data.runs).states()] == [State.INTERRUPTED]
     assert workers
     eventually(lambda: all_are_gone(workers))
-    acknowledged = results_told(EventReader(folder.events_file).new())
+    acknowledged = results_told(site.events(folder))
     assert acknowledged and acknowledged <= results_kept(site)
     site.hurry()
     state = executed(site, folder, request)
