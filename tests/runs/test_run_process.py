@@ -4,6 +4,7 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.measure.events import Event, RoundDone
 from dlbricks_tui.measure.stopping import FEWEST_SAMPLES, FixedRuns
-from dlbricks_tui.runs.control import only_process
+from dlbricks_tui.runs.control import Control, only_process
 from dlbricks_tui.runs.errors import RunError
 from dlbricks_tui.runs.events import (
     Paused,
@@ -45,8 +46,15 @@ Act = Callable[[], None]
 
 @pytest.fixture(autouse=True)
 def _short_naps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let runs that wait look often."""
+    """Let runs that wait look often, and fail if nothing happens."""
+    nap, naps = Control._nap, count()
+
+    def short(control: Control) -> None:
+        assert next(naps) < 10_000, "it waits for ever"
+        nap(control)
+
     monkeypatch.setattr("dlbricks_tui.runs.control.NAP_SECONDS", 0.001)
+    monkeypatch.setattr(Control, "_nap", short)
 
 
 def executed(

@@ -37,6 +37,7 @@ def test_a_disk_without_room_for_the_logs_is_refused_before_the_test(
     pytest.importorskip("mlperf_loadgen")
     usage: Any = type("Usage", (), {"free": 1 << 20})
     monkeypatch.setattr("dlbricks_tui.scenarios.loadgen.shutil.disk_usage", lambda _: usage)
+    monkeypatch.setattr(LoadGenTest, "_run", lambda _: None)
     asked = LoadSettings(kind=Kind.SINGLE, percentile=90.0, queries=64, seconds=2.0, expected_ms=100.0)
     with pytest.raises(ScenarioError, match="1 MiB are free there: make room, or choose another data folder"):
         LoadGenTest(asked, tmp_path, lambda _: None, threading.Event()).start()
