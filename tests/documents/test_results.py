@@ -1,19 +1,20 @@
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.documents.layout import laid_out
 from dlbricks_tui.documents.lines import Span
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, history_columns, result_parts, short_cell
 from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.store.columns import COLUMNS, Summary
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Provenance, Result
+from dlbricks_tui.store.records import Result
 from dlbricks_tui.store.selections import OLDEST_FIRST
-from tests.store.samples import brick, end_to_end, measurement, provenance
-
-FLAGGED = measurement(8.0, flags=("drift",), noise=(("load", 0.25), ("turbo", True)))
+from dlbricks_tui.wording import ages
+from tests.documents.snapshots import check
+from tests.store.samples import WHEN, end_to_end, measurement, provenance
 
 
 def summaries(tmp_path: Path, *results: Result) -> list[Summary]:
@@ -22,45 +23,24 @@ def summaries(tmp_path: Path, *results: Result) -> list[Summary]:
         return store.results(order=OLDEST_FIRST).summaries()
 
 
-def texts(
-    it: Summary, result: Result | None, origin: Provenance | None = None, layers: tuple[tuple[str, float], ...] = ()
-) -> list[str]:
-    lines = laid_out(result_parts(it, result, origin, layers, "theirs.json"), 200)
-    return ["".join(span.text for span in line).rstrip() for line in lines]
-
-
-def test_a_result_has_its_samples_how_it_was_measured_and_its_layers(tmp_path: Path) -> None:
-    (it,) = summaries(tmp_path, FLAGGED)
-    found = texts(it, FLAGGED, layers=(("conv0", 1.0), ("conv1", 2.0)))
-    assert found[:3] == [brick(0), "doubtful: drift", ""] and found[3].startswith("10 samples, 20")
-    assert found[5].startswith("trimmed mean  8.160 ms (95 % between 8.")
-    assert any(line.startswith("8.000 ms") and line.endswith("█") for line in found)
-    for fact in ("level         fused, protocol hot", "noise         load 0.25, turbo on", "good          no: drift"):
-        assert fact in found
-    assert "origin        own, imported from theirs.json" in found
-    at = found.index("Mean of 2 layers")
-    assert found[at + 1 : at + 6] == [
-        "layer   latency",
-        "conv0  1.000 ms",
-        "conv1  2.000 ms",
-        "",
-        "How it was measured",
-    ]
-
-
-def test_a_result_of_a_model_has_where_it_comes_from(tmp_path: Path) -> None:
-    model = end_to_end()
-    (it,) = summaries(tmp_path, model)
-    found = texts(it, model, provenance(evaluation="nightly.toml", unmet=("turbo is on", "4 cores")))
-    assert found[-5:] == [
-        "versions      dlbricks 0.2.0, python 3.11.2, mxnet 1.9.1, onednn 2.4.0",
-        "host          cpu Xeon 8124M, kernel 6.1.0-13-cloud-amd64, governor performance, turbo on",
-        f"model file    SHA-256 {'0f' * 32}",
-        "evaluation    nightly.toml",
-        "not met       turbo is on; 4 cores",
-    ]
-    brick_found = texts(it, None, provenance())
-    assert any("Its samples can no longer be read" in line for line in brick_found)
+def test_a_result_has_its_samples_how_it_was_measured_and_where_it_comes_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
+    flagged = measurement(8.0, flags=("drift",), noise=(("load", 0.25), ("turbo", True), ("steal", None)))
+    one, whole = replace(flagged, uuid="1" * 32, occurrence=(("layer", "conv1"),)), end_to_end(uuid="2" * 32)
+    of_one, of_whole = summaries(tmp_path, one, whole)
+    origin = provenance(evaluation="nightly.toml", unmet=("turbo is on", "4 cores"))
+    check(
+        "results",
+        {
+            "a brick": result_parts(of_one, one, None, (), "theirs.json"),
+            "a mean": result_parts(of_one, one, provenance(), (("conv0", 1.0), ("conv1", 2.0))),
+            "a model": result_parts(of_whole, whole, origin),
+            "one whose samples are damaged": result_parts(of_whole, None, None),
+        },
+        width=140,
+    )
 
 
 def test_a_history_tells_changes_and_those_that_may_be_due_to_sampling(tmp_path: Path) -> None:
