@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from dlbricks_tui.bricks.decomposition import decompose
+from dlbricks_tui.bricks.cutting import Cut
+from dlbricks_tui.bricks.decomposition import Cutting, decompose
+from dlbricks_tui.bricks.ordering import LayerOrder
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.knowledge import Knowledge, Latency
 from dlbricks_tui.estimate.system_estimate import SystemEstimate
-from dlbricks_tui.runtime.variant import Precision, Variant
-from dlbricks_tui.wording.doubts import doubts_about, settling_command, slow_host
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Optimisation, Precision, Variant
+from dlbricks_tui.wording.doubts import doubts_about, options_of, settling_command, slow_host
 from tests.bricks.graphs import chain
 from tests.estimate.test_accuracy import WAY
 from tests.estimate.test_explanation import knowledge_by_op
@@ -51,8 +54,14 @@ COMMAND = "dlbricks run generated --runtime onnxruntime --threads 2 --batch 4 --
 @pytest.mark.parametrize(
     ("found", "reason"),
     [
-        (one(3.0, bricks_reference_ms=1.28), "Doubt the estimate: the host was 2.00 times as slow for its bricks"),
-        (one(9.0, bricks_reference_ms=0.40), "Doubt the measurement: the host was 1.60 times as slow for the model"),
+        (
+            one(3.0, bricks_reference_ms=1.28),
+            "the host was 2.00 times as slow for its bricks than for the model",
+        ),
+        (
+            one(9.0, bricks_reference_ms=0.40),
+            "the host was 1.60 times as slow for the model than for its bricks",
+        ),
         (one(samples=3), "Doubt the measurement: it has 3 samples only"),
         (one(doubt=0.2), "Doubt the estimate: its interval is wider than that of the measurement"),
         (one(half_ms=2.0), "Doubt the measurement: its interval is wider than that of the estimate"),
@@ -64,7 +73,7 @@ def test_a_measurement_outside_of_the_interval_says_which_of_the_two_to_doubt(
     found: SystemEstimate, reason: str
 ) -> None:
     (told,) = (it for it in doubts_about(found) if "outside" in it)
-    assert reason in told
+    assert f". {reason}. `" in told or f": {reason}. `" in told
     assert f"`{COMMAND}` measures both anew." in told
 
 
@@ -81,6 +90,13 @@ def test_the_command_repeats_the_variant() -> None:
     assert told == COMMAND.replace("generated", "table1:16").replace(
         "--threads 2 --batch 4", "--threads 1 --precision int8"
     )
+
+
+def test_the_command_repeats_kernels_and_cutting() -> None:
+    kernels, cutting = Kernels(InstructionSet.AVX2, Optimisation.BASIC), Cutting(3, Cut.OVERLAP, LayerOrder.PAPER)
+    told = options_of("", None, None, Precision.F32, kernels, Level.FUSED, cutting)
+    assert " ".join(told) == "--instructions avx2 --optimisation basic --granularity 3 --cut overlap --order paper"
+    assert options_of("", None, None, Precision.F32, Kernels(), Level.FUSED, cutting, cutting) == []
 
 
 def test_a_host_that_was_slower_than_usual_is_named_with_the_share() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.measure.events import (
+    BatchStarted,
     Calibrated,
     Calibrating,
     CalibrationFailed,
@@ -13,11 +14,13 @@ from dlbricks_tui.measure.events import (
     RoundRepeated,
 )
 from dlbricks_tui.runs.events import (
+    EstimateChanged,
     FailedBefore,
     LayerUnmeasurable,
     LevelLowered,
     ModelLeftOut,
     ModelLoading,
+    PartStarted,
     Paused,
     Planned,
     ProgramFailed,
@@ -31,9 +34,18 @@ from dlbricks_tui.runs.events import (
 )
 from dlbricks_tui.runs.progress import Disturbances, RunProgress
 from dlbricks_tui.runs.run_folder import State
-from dlbricks_tui.wording.events import doing_now, noise_note, note_of
-from dlbricks_tui.wording.runs import Tone
-from tests.runs.live_runs import at, estimate, in_the_middle
+from dlbricks_tui.wording.events import (
+    all_combinations,
+    counts_of,
+    doing_now,
+    estimate_so_far,
+    noise_counts,
+    noise_note,
+    note_of,
+)
+from dlbricks_tui.wording.events import measured as timed
+from dlbricks_tui.wording.runs import NONE_DONE, Done, Tone
+from tests.runs.live_runs import at, estimate, in_the_middle, loaded, measured, planned, round_done
 
 ABOUT: dict[str, Any] = {"program": 0, "brick": "b" * 64, "context": "plain", "model": "", "label": "conv"}
 COUNTS: dict[str, Any] = {
@@ -44,6 +56,7 @@ COUNTS: dict[str, Any] = {
     "models_reused": 1,
     "models_failed_before": 0,
 }
+NO_COUNTS: dict[str, Any] = dict.fromkeys(COUNTS, 0)
 ENDED: dict[str, Any] = {
     "bricks": 1,
     "bricks_measured": 0,
@@ -52,6 +65,25 @@ ENDED: dict[str, Any] = {
     "models_failed": 0,
     "seconds": 100.0,
 }
+
+PLANNED_AGAIN = Planned(
+    system="s",
+    runtime="x",
+    expected_seconds=200.0,
+    bricks=9,
+    bricks_reused=1,
+    bricks_failed_before=2,
+    models=5,
+    models_reused=1,
+    models_failed_before=2,
+    bricks_imprecise=2,
+    bricks_of_slow_host=3,
+    combination="two threads",
+)
+AGAIN = (
+    "9 bricks: 1 known, 6 to measure (2 again: too imprecise so far; 3 again: measured while the host was slower); "
+    "2 of 5 models to time end to end; about 3 min"
+)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +109,18 @@ ENDED: dict[str, Any] = {
             Tone.COURSE,
             "3 bricks: 1 known, 2 to measure; 1 of 2 models to time end to end; about 3 min",
         ),
+        (PLANNED_AGAIN, Tone.COURSE, f"two threads: {AGAIN}"),
+        (
+            Planned(system="s", runtime="x", expected_seconds=200.0, **{**COUNTS, "bricks_reused": 3}),
+            Tone.COURSE,
+            "3 bricks: 3 known, 0 to measure; 1 of 2 models to time end to end; about 3 min",
+        ),
+        (
+            Planned(system="s", runtime="x", expected_seconds=200.0, **NO_COUNTS),
+            Tone.COURSE,
+            "0 bricks: 0 known, 0 to measure",
+        ),
+        (PartStarted(part="two threads", number=1, of=2, later_seconds=9), Tone.COURSE, "part 1 of 2: two threads"),
         (Calibrating(network="net", number=3, of=11), Tone.COURSE, "calibrating on network 3 of 11: net"),
         (
             Calibrated(error=0.0123),
@@ -143,3 +187,40 @@ def test_a_run_does_one_thing_at_a_time() -> None:
     assert done[-1].endswith("samples so far")
     progress.take(RunEnded(state=State.FINISHED.value, message="", **ENDED))
     assert doing_now(progress) == ""
+
+
+def test_what_a_run_waits_for_has_words_of_its_own() -> None:
+    progress = RunProgress()
+    assert counts_of(progress) == (NONE_DONE, NONE_DONE) and doing_now(progress) == ""
+    progress.take(Calibrating(network="net", number=3, of=11))
+    assert doing_now(progress) == "calibrating, network 3 of 11"
+    progress.take(Calibrated(error=0.1))
+    progress.take(planned(bricks=2, reused=0))
+    assert counts_of(progress) == (Done(0, 2), Done(0, 2)) and doing_now(progress) == "starting a worker"
+    progress.take(BatchStarted(number=1, of=1, programs=2))
+    progress.take(loaded(1))
+    progress.take(round_done([1], 0))
+    assert doing_now(progress) == "Convolution 3x3 1x8x56x56, 1 sample so far"
+    progress.take(loaded(2))
+    progress.take(round_done([1, 2], 1))
+    assert doing_now(progress) == "Convolution 3x3 1x8x56x56 and 1 other, 2 samples so far"
+
+
+def test_an_estimate_so_far_has_its_gaps() -> None:
+    known: dict[str, Any] = {"model": "m", "parallel_ms": 1.0, "sequential_ms": 5.8, "low_ms": 5.6, "high_ms": 5.9}
+    counts: dict[str, Any] = {"measured_layers": 3, "missing_layers": 0, "unmeasurable_layers": 0}
+    assert estimate_so_far(EstimateChanged(**known, **counts)) == "5.800 ms (5.600 to 5.900)"
+    gaps = {**counts, "missing_layers": 1, "unmeasurable_layers": 2, "sampled_layers": 4}
+    told = "5.800 ms (5.600 to 5.900, without 3 of its layers, 4 still being sampled)"
+    assert estimate_so_far(EstimateChanged(**known, **gaps)) == told
+    for name in ("sequential_ms", "low_ms", "high_ms"):
+        assert estimate_so_far(EstimateChanged(**{**known, name: None}, **counts)) is None
+
+
+def test_the_whole_run_and_each_model_have_a_sentence() -> None:
+    assert all_combinations(2, PLANNED_AGAIN) == f"2 combinations together: {AGAIN}"
+    assert timed(measured(1)).startswith("measured: ") and timed(measured(1)).endswith(")")
+    noise = Disturbances(batches=1, slower=-0.1)
+    assert noise_counts(noise) == "1 batch restarted, host 10 % faster than at first"
+    noise.batches, noise.slower = 2, None
+    assert noise_counts(noise) == "2 batches restarted"

@@ -1,8 +1,8 @@
 """Fleet runs in words."""
 
-from dlbricks_tui.fleet.events import HostState
+from dlbricks_tui.fleet.events import HostBrickFailed, HostChanged, HostState, ModelLeftOut
 from dlbricks_tui.fleet.progress import FleetProgress, HostRow
-from dlbricks_tui.wording.fleets import fleet_line, host_line, settled_line
+from dlbricks_tui.wording.fleets import fleet_line, host_line, note_line, settled_line
 
 
 def test_the_orders_that_are_settled_are_counted() -> None:
@@ -20,3 +20,23 @@ def test_a_line_of_many_hosts_counts_the_others() -> None:
     assert fleet_line(progress) == "waiting for hosts"
     progress.hosts = {name: HostRow(name) for name in "abcdef"}
     assert fleet_line(progress).endswith("d connecting; and 2 more hosts")
+    progress.hosts = {name: HostRow(name) for name in "abcd"}
+    assert fleet_line(progress).endswith("; d connecting")
+
+
+def test_what_a_user_should_know_has_a_line_and_attempts_to_reach_a_host_have_one_together() -> None:
+    progress = FleetProgress()
+    assert note_line(ModelLeftOut(model="m", reason="why"), progress) == "m is left out: why"
+    failed = HostBrickFailed(host="a", brick="b", label="conv", reason="why")
+    assert note_line(failed, progress) == "a: conv failed: why"
+    lost = HostChanged(host="a", state="lost", message="no answer")
+    assert note_line(lost, progress) == "a lost: no answer"
+    for before, told in (
+        (HostRow("a", state=HostState.MEASURING, message="x"), "a lost: no answer"),
+        (HostRow("a", state=HostState.LOST), "a lost: no answer"),
+        (HostRow("a", state=HostState.LOST, message="x"), ""),
+    ):
+        progress.hosts = {"a": before}
+        assert note_line(lost, progress) == told
+    assert note_line(HostChanged(host="a", state="lost"), progress) == ""
+    assert note_line(HostChanged(host="a", state="measuring", message="x"), progress) == ""

@@ -10,6 +10,9 @@ from dlbricks_tui.wording.layers import common_beginning, usual_beginning
         (["/a/b/c", "/a/bc"], "/a/"),
         (["net_conv0"], ""),
         (["conv", "relu"], ""),
+        (["a.b", "a.c"], "a."),
+        (["_a", "_b"], "_"),
+        (["a_b", "a_b_c"], "a_"),
         ([], ""),
     ],
 )

@@ -1,14 +1,22 @@
 import pytest
 
 from dlbricks_tui.wording.numbers import (
+    age,
     capitalised,
     counted,
     duration,
+    gibibytes,
     milliseconds,
+    model_label,
     names_of,
+    p_words,
     part_of,
     percent,
+    price_per_hour,
+    rough_range,
     signed_percent,
+    speed,
+    too_many_threads,
     with_interval,
 )
 
@@ -23,6 +31,8 @@ from dlbricks_tui.wording.numbers import (
         (12.345, "12.35", "12.35"),
         (123.45, "123.5", "123.5"),
         (-12.34, "-12.34", "-12.34"),
+        (999.96, "1000.0", "1000.0"),
+        (1000.0, "1,000", "1000"),
         (12345.6, "12,346", "12346"),
     ],
 )
@@ -35,7 +45,10 @@ def test_a_latency_stands_with_its_interval_and_a_note() -> None:
     assert with_interval(5.8, 5.6, 5.9, ", without 2 layers") == "5.800 ms (5.600 to 5.900, without 2 layers)"
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(3.4, "3 s"), (89.4, "89 s"), (100, "2 min"), (7200, "2.0 h")])
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(3.4, "3 s"), (89.4, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h"), (7200, "2.0 h")],
+)
 def test_a_duration_is_in_the_unit_that_suits_it(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
@@ -64,3 +77,46 @@ def test_a_sentence_begins_with_a_capital_and_keeps_its_names() -> None:
 def test_only_the_first_of_many_models_are_named() -> None:
     assert names_of(("a", "b", "c")) == "a, b, c"
     assert names_of(("a", "b", "c", "d", "e")) == "a, b, c and 2 others"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-5, "0 min"),
+        (3599, "60 min"),
+        (3600, "1 h"),
+        (48 * 3600 - 1, "48 h"),
+        (48 * 3600, "2 d"),
+        (999 * 86400, "999 d"),
+        (1000 * 86400, "3 y"),
+    ],
+)
+def test_an_age_is_in_one_unit(seconds: float, text: str) -> None:
+    assert age(seconds) == text
+
+
+def test_ranges_have_two_digits_and_no_range_between_equal_ends() -> None:
+    assert [rough_range(*ends) for ends in ((8.14, 15.2), (0.0123, 0.0124), (0, 996), (99.6, 1234))] == [
+        "8.1-15",
+        "0.012",
+        "0-1,000",
+        "100-1,200",
+    ]
+
+
+def test_what_is_unknown_is_a_dash() -> None:
+    assert [gibibytes(it) for it in (0, 8 << 30)] == ["-", "8 GiB"]
+    assert [price_per_hour(it) for it in (None, 0.17)] == ["-", "$ 0.17/h"]
+    assert [speed(it) for it in (None, 98.54)] == ["-", "98.5"]
+    assert [p_words(it) for it in (None, 0.0009, 0.001)] == ["-", "<0.001", "0.001"]
+
+
+def test_a_long_label_of_a_model_is_shortened_and_has_no_data_set() -> None:
+    assert model_label("ResNet-50 Trained on ImageNet", "11", 12) == "11 ResNet-50"
+    assert model_label("ResNet-50\n", None, 10) == "ResNet-50…"
+    assert model_label("Res Net-50", "11", 8) == "11 Res…"
+
+
+def test_more_threads_than_cores_are_told() -> None:
+    assert too_many_threads([None, 1, 2], 2) == too_many_threads([], 0) == ""
+    assert too_many_threads([None, 3], 2) == "3 threads on 2 cores: they wait for one another, and latencies vary more"
