@@ -1,5 +1,4 @@
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,7 @@ from hypothesis import given
 from dlbricks_tui.bricks.cutting import Cut, cut
 from dlbricks_tui.bricks.programs import ProgramError, model_program, sequence_program
 from dlbricks_tui.models.graph import UNKNOWN_TYPE, Feed, LayerGraph, NativeNode, Origin, TensorType, Wire
-from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
+from dlbricks_tui.runtime.protocol import ArrayType, Network
 from tests.bricks.convolutions import named, with_layer
 from tests.bricks.graphs import DATA, Spec, after, built, chain, graphs
 
@@ -28,26 +27,33 @@ def heads_of(network: Network) -> list[str]:
     return [f"{nodes[node]['name']}:{output}" for node, output, _ in json.loads(network.symbol)["heads"]]
 
 
-def programs(graph: LayerGraph) -> Sequence[Program]:
-    return [sequence_program(graph, it.layers) for it in cut(graph, 3, Cut.RUNNABLE)] + [model_program(graph)]
-
-
 @given(graphs())
-def test_nodes_have_unique_names_and_read_only_earlier_ones(graph: LayerGraph) -> None:
-    for program in programs(graph):
+def test_nodes_have_unique_names_and_read_only_earlier_ones_and_a_model_runs_as_often_as_it_is_paid_for(
+    graph: LayerGraph,
+) -> None:
+    whole = model_program(graph)
+    assert ops_of(whole.network) == [layer.op for layer in graph.layers for _ in range(layer.times) if layer.operators]
+    assert whole.producer is None
+    of_sequences = {it.layers: sequence_program(graph, it.layers) for it in cut(graph, 3, Cut.RUNNABLE)}
+    for program in (whole, *of_sequences.values()):
         for network in filter(None, (program.network, program.producer, program.prelude)):
             nodes = nodes_of(network)
             assert all(source < place for place, node in enumerate(nodes) for source, _, _ in node["inputs"])
             assert len({node["name"] for node in nodes}) == len(nodes)
             variables = [node["name"] for node in nodes if node["op"] == "null"]
             assert sorted(variables) == sorted([*network.inputs, *network.weights])
-
-
-@given(graphs())
-def test_a_model_runs_every_layer_as_often_as_it_is_paid_for(graph: LayerGraph) -> None:
-    expected = [layer.op for layer in graph.layers for _ in range(layer.times) if layer.operators]
-    assert ops_of(model_program(graph).network) == expected
-    assert model_program(graph).producer is None
+        # A producer has one head for each input.
+        assert program.producer is None or len(heads_of(program.producer)) == len(program.network.inputs)
+    for layers, program in of_sequences.items():
+        # A sequence puts out what others read, and begins with its prelude.
+        outside = [layer for layer in graph.layers if layer.index not in layers]
+        read = {feed for layer in outside for feed in layer.feeds}.union(graph.heads)
+        assert len(heads_of(program.network)) >= sum(feed.layer in layers for feed in read)
+        assert program.prelude is not None
+        assert list(program.prelude.inputs.items()) == list(program.network.inputs.items())
+        copies = ops_of(program.prelude)
+        assert copies
+        assert ops_of(program.network)[: len(copies)] == copies
 
 
 def test_layers_that_share_an_array_read_the_same_one() -> None:
@@ -62,33 +68,6 @@ def test_layers_that_share_an_array_read_the_same_one() -> None:
     often = with_layer(graph, replace(graph.layers[2], times=3))
     # Its repetitions have arrays of their own.
     assert len(model_program(often).network.weights) == 4
-
-
-@given(graphs())
-def test_a_sequence_outputs_what_others_read(graph: LayerGraph) -> None:
-    for sequence in cut(graph, 3, Cut.RUNNABLE):
-        outside = [layer for layer in graph.layers if layer.index not in sequence.layers]
-        read = {feed for layer in outside for feed in layer.feeds}.union(graph.heads)
-        leaving = [feed for feed in read if feed.layer in sequence.layers]
-        assert len(heads_of(sequence_program(graph, sequence.layers).network)) >= len(leaving)
-
-
-@given(graphs())
-def test_a_producer_has_one_head_for_each_input(graph: LayerGraph) -> None:
-    for program in programs(graph):
-        if program.producer is not None:
-            assert len(heads_of(program.producer)) == len(program.network.inputs)
-
-
-@given(graphs())
-def test_a_prelude_is_the_beginning_of_its_program(graph: LayerGraph) -> None:
-    for sequence in cut(graph, 3, Cut.RUNNABLE):
-        program = sequence_program(graph, sequence.layers)
-        assert program.prelude is not None
-        assert list(program.prelude.inputs.items()) == list(program.network.inputs.items())
-        copies = ops_of(program.prelude)
-        assert copies
-        assert ops_of(program.network)[: len(copies)] == copies
 
 
 # What lets MXNet wake up before anything else runs.

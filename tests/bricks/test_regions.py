@@ -1,3 +1,4 @@
+from collections import Counter
 from collections.abc import Hashable, Iterator
 
 import networkx as nx
@@ -71,22 +72,23 @@ def parts_in_series(chain: Chain) -> Iterator[Region]:
 
 
 @given(graphs())
-def test_every_layer_is_one_leaf_after_its_inputs(graph: LayerGraph) -> None:
-    order = list(layers_in(tree_of(graph).root))
+def test_every_layer_is_one_leaf_after_its_inputs_and_counts_in_sizes_and_occurrences(graph: LayerGraph) -> None:
+    tree = tree_of(graph)
+    order = list(layers_in(tree.root))
     assert sorted(order) == list(range(len(graph.layers)))
     place = {layer: position for position, layer in enumerate(order)}
     assert all(place[writer] < place[reader] for writer, reader in graph.edges)
+    regions = [region for _, region in walk(tree.root)]
+    assert all(region.size == sum(1 for _ in layers_in(region)) for region in regions)
+    assert tree.occurrences == Counter(region.key for region in regions)
 
 
 @given(graphs())
-def test_a_size_is_the_number_of_layers_inside(graph: LayerGraph) -> None:
-    for _, region in walk(tree_of(graph).root):
-        assert region.size == sum(1 for _ in layers_in(region))
-
-
-@given(graphs())
-def test_parts_in_series_read_only_the_part_before_or_bypass_it(graph: LayerGraph) -> None:
-    for _, region in walk(tree_of(graph).root):
+def test_parts_in_series_read_only_the_part_before_or_bypass_it_and_branches_do_not_read_each_other(
+    graph: LayerGraph,
+) -> None:
+    regions = [region for _, region in walk(tree_of(graph).root)]
+    for region in regions:
         if isinstance(region, Chain):
             parts = list(parts_in_series(region))
             place = {layer: number for number, part in enumerate(parts) for layer in layers_in(part)}
@@ -97,16 +99,14 @@ def test_parts_in_series_read_only_the_part_before_or_bypass_it(graph: LayerGrap
                     assert distance in (0, 1) or (
                         isinstance(passed, Parallel) and any(not branch.parts for branch in passed.branches)
                     )
-
-
-@given(graphs())
-def test_branches_do_not_read_each_other(graph: LayerGraph) -> None:
-    for _, region in walk(tree_of(graph).root):
         if isinstance(region, Parallel):
             assert len(region.branches) > 1
             branch_of = {layer: number for number, it in enumerate(region.branches) for layer in layers_in(it)}
             for writer, reader in graph.edges:
                 assert branch_of.get(writer) == branch_of.get(reader) or not {writer, reader} <= branch_of.keys()
+    # What networkx cannot contract to one edge is irregular.
+    is_irregular = any(isinstance(region, Irregular) for region in regions)
+    assert is_irregular == (set(contracted(graph)) != {"entry", "exit"})
 
 
 @given(random_graphs(max_size=16))
@@ -123,13 +123,6 @@ def test_irregular_regions_are_connected_and_have_no_layer_on_all_paths(graph: L
                 if not layers.issuperset(graph.successors[layer]) or not graph.successors[layer]:
                     between.add_edge(layer, "exit")
             assert nx.immediate_dominators(between, "entry")["exit"] == "entry"
-
-
-@given(graphs())
-def test_a_model_has_something_irregular_if_networkx_cannot_contract_it_to_one_edge(graph: LayerGraph) -> None:
-    left = contracted(graph)
-    is_irregular = any(isinstance(region, Irregular) for _, region in walk(tree_of(graph).root))
-    assert is_irregular == (set(left) != {"entry", "exit"})
 
 
 def contracted(graph: LayerGraph) -> nx.DiGraph:
@@ -197,13 +190,6 @@ def test_consecutive_repeats_of_a_module_are_found(module: Branch, times: int) -
     assert repeat.size % times == 0
     assert repeat.size >= times
     assert len({instance.key for instance in repeat.instances}) == 1
-
-
-@given(graphs())
-def test_occurrences_count_every_region_by_its_key(graph: LayerGraph) -> None:
-    tree = tree_of(graph)
-    keys = [region.key for _, region in walk(tree.root)]
-    assert dict(tree.occurrences) == {key: keys.count(key) for key in keys}
 
 
 def test_residual_blocks_are_a_branch_beside_an_empty_one() -> None:
@@ -369,17 +355,15 @@ cuttings = st.builds(Cutting, st.integers(1, 5), st.sampled_from(Cut), st.sample
 
 
 @given(random_graphs(), cuttings)
-def test_every_sequence_occurs_once_in_the_regions(graph: LayerGraph, how: Cutting) -> None:
+def test_every_sequence_occurs_once_in_the_regions_and_those_of_one_layer_as_the_layers(
+    graph: LayerGraph, how: Cutting
+) -> None:
     decomposition = decompose(graph, how)
     leaves = sorted(layers_in(decomposition.regions.root))
     assert leaves == [occurrence.sequence.index for occurrence in decomposition.occurrences]
-
-
-@given(random_graphs())
-def test_at_granularity_1_regions_are_those_of_the_layers(graph: LayerGraph) -> None:
-    decomposition = decompose(graph, Cutting(1, order=LayerOrder.PAPER))
-    by_layer = region_tree(graph, [occurrence.brick.key for occurrence in decomposition.occurrences])
-    assert decomposition.regions.occurrences == by_layer.occurrences
+    alone = decompose(graph, Cutting(1, order=LayerOrder.PAPER))
+    by_layer = region_tree(graph, [occurrence.brick.key for occurrence in alone.occurrences])
+    assert alone.regions.occurrences == by_layer.occurrences
 
 
 def test_a_sequence_of_several_layers_is_one_leaf() -> None:
