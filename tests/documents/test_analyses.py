@@ -6,6 +6,7 @@ from dlbricks_tui.documents.analyses import analyses_parts
 from dlbricks_tui.documents.look import TEXT
 from dlbricks_tui.runtime.variant import Variant
 from tests.analysis.rows import analysed
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 
 EVERY_KIND = {kind: BestGain(f"{kind.value}-x", 0.25, -0.125, False) for kind in WhatIfKind}
@@ -27,36 +28,17 @@ def after(lines: list[str], title: str) -> list[str]:
 
 def test_each_table_has_a_row_for_each_model_their_mean_and_the_models_without_a_value() -> None:
     bad = analysed("bad", best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    lines = lines_of([analysed("one"), analysed("two", measured_ms=40.0), bad])
-    assert lines[0] == "here, mxnet-1.9.1, fused layers, batch 1, 1 thread, f32: 3 models"
-    assert row(lines, "one") == ["10.00", "6.000", "-", "1.67", "2.00", "-"]
-    assert row(lines, "geometric mean") == ["3.33", "4.00", "-"]
-    assert row(lines, "without value") == ["0", "1", "3", "1", "1", "3"]
-    assert "no best, as results of layers are missing: bad" in lines
-    gains = after(lines, "GAINS")
-    assert row(gains, "one") == ["+25/+24"]
-    assert row(gains, "without value") == ["1"]
-    gaps = after(lines, "GAP")
-    assert row(gaps, "one") == ["4.000", "60.0", "20.0", "0.0", "0.0", "20.0"]
-    assert row(gaps, "bad") == ["-"] * 6
-
-
-def test_signs_tell_bounds_predictions_and_estimates() -> None:
-    bound = {WhatIfKind.FUSION: BestGain("fusion", 0.03, None, True)}
-    lines = lines_of([analysed(measured_ms=None, predicted=True, gains=bound)])
-    assert row(lines, "net")[:2] == ["(~8.000)", "~6.000"]
-    assert any(line.startswith("( ) estimate") for line in lines)
-    assert any(line.startswith("~ ") for line in lines)
-    assert row(after(lines, "GAINS"), "net") == ["<+3"]
-    assert any("< a bound" in line for line in lines)
-    assert "no results of other executions for: parallel, kernels, runtime, precision," in lines
-
-
-def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
+    bound = {WhatIfKind.FUSION: BestGain("fusion", 0.03, None, True), WhatIfKind.BATCH: BestGain("x", 0.0, -0.1, False)}
     partial = analysed(measured_ms=None, partial=True, best_ms=None, best_parallel_ms=None, gap=None, gains={})
-    lines = lines_of([partial])
-    assert row(lines, "net")[:2] == ["(…8.000)", "-"]
-    assert "… partial: the estimate leaves layers out" in lines
+    check(
+        "analyses",
+        {
+            "several": analyses_parts([analysed("one"), analysed("two", measured_ms=40.0), bad]),
+            "not timed, predicted": analyses_parts([analysed(measured_ms=None, predicted=True, gains=bound)]),
+            "of a part": analyses_parts([partial]),
+            "every kind": analyses_parts([analysed(gains=EVERY_KIND)]),
+        },
+    )
 
 
 def test_all_kinds_fit_on_a_terminal_of_80_columns() -> None:

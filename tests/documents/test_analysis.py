@@ -2,7 +2,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.models.library import ModelSource
 from tests.analysis.executions import executed, some_executions, with_nodes
 from tests.bricks.graphs import chain
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
@@ -71,47 +71,25 @@ def without_a_layer(one: MeasuredExecution) -> MeasuredExecution:
     return replace(one, found=replace(one.found, estimate=replace(one.estimate, parts=tuple(parts))))
 
 
-def test_the_whole_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
-    document = analysed(BASELINE, FASTER, roofline_ms=3.5)
-    assert texts(80, *document.whole(), look=TEXT) == [
-        "model: 6.500 ms measured, 1.62 times the best measured (1.60 to 1.65)",
-        "here, mxnet-1.9.1, written layers, batch 1, 1 thread, f32",
-        "",
-        "measured end to end  6.500 ms",
-        "estimate             6.000 ms",
-        "best measured        4.000 ms  50 % mxnet written on 2, 50 % mxnet written on 1",
-        "best in parallel     4.000 ms  along the critical path, with cores to spare",
-        "roofline             3.500 ms  arithmetic and bytes over the peaks",
-        "",
-        "gap to the best: 2.500 ms of the end-to-end latency",
-        f"[{'.' * 25}{'#' * 12}???]",
-        "# slower layers  2.000 ms  +30.8 %",
-        "= conversions    0.000 ms   +0.0 %",
-        "c calls          0.000 ms   +0.0 %",
-        "? unexplained    0.500 ms   +7.7 %",
-        "",
-        "WHAT IF       GAIN        95 %     MS  PROVED",
-        "threads-2  +33.3 %  +32 to +34  4.000       -",
-        "    OMP_NUM_THREADS=2 MXNET_ENGINE_TYPE=NaiveEngine",
-        "    layer0",
-    ]
-
-
-def test_the_headline_without_an_end_to_end_latency_is_of_the_estimate() -> None:
-    one = executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})
-    document = analysed(one)
-    assert document.headline.startswith("model: 6.000 ms estimated, 1.00 times the best")
-    heading, *parts = texts(80, *document.gap())
-    assert heading.endswith(" of the estimate, as nothing is timed end to end")
-    assert parts[-1].split() == ["?", "unexplained", "-"]
-
-
-def test_an_estimate_that_leaves_layers_out_is_marked() -> None:
-    document = without_best(without_a_layer(executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0})))
-    assert document.headline == "model: …6.000 ms estimated"
-    assert texts(80, *document.latencies())[1:3] == ["estimate             …6.000 ms", "best measured                -"]
-    assert document.gap_sentence == "Not all layers were measured, so there is no best yet."
-    assert not texts(80, *document.gap()) and not document.groups
+def test_the_analysis_tells_latency_bounds_gap_and_what_ifs() -> None:
+    timed, one = analysed(BASELINE, FASTER, roofline_ms=3.5), analysed(executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}))
+    partial = without_best(without_a_layer(one.found.baseline))
+    check(
+        "analysis",
+        {
+            "timed": timed.whole(with_layers=True),
+            "the picture": timed.gap_picture,
+            "with an end-to-end latency below the best": analysed(
+                executed(GRAPH, {0: 4.0, 1: 1.0, 2: 1.0}, end_to_end=Latency(5.5, 5.4, 5.6)), FASTER
+            ).gap(with_bar=True),
+            "not timed": one.whole(),
+            "not timed, the picture": one.gap_picture,
+            "of a part": partial.whole(),
+            "of a part, the picture": partial.gap_picture,
+        },
+    )
+    assert partial.gap_sentence == "Not all layers were measured, so there is no best yet."
+    assert not partial.groups and timed.roofline is None
 
 
 def test_a_model_without_an_estimate_says_why() -> None:
@@ -128,16 +106,6 @@ def test_a_gap_is_told_in_a_sentence_also_where_there_is_none() -> None:
     told = analysed(BASELINE, FASTER).gap_sentence
     assert told == "The best measured takes 4.000 ms; above it are slower layers 2.000 ms, unexplained 0.500 ms."
     assert analysed(FASTER).gap_sentence == "The best measured takes 4.000 ms; there is no gap above it."
-
-
-def test_the_picture_of_the_gap_divides_the_highest_latency_into_the_best_and_the_gap() -> None:
-    picture = analysed(BASELINE, FASTER).gap_picture
-    assert picture is not None
-    assert [it.name for it in picture.legend] == ["best measured", "slower layers", "unexplained"]
-    assert [it.text for it in picture.rows] == ["6.500 ms", "6.000 ms", "4.000 ms", "4.000 ms"]
-    divided = sorted((it.low, it.high, it.block) for it in picture.rows[0].pieces)
-    assert divided == [(0.0, 4.0, "█"), (4.0, 6.0, "▓"), (6.0, pytest.approx(6.5), "▚")]
-    assert [it.block for row in picture.rows[1:] for it in row.pieces] == ["▄"] * 3
 
 
 def test_peaks_of_a_busy_host_are_a_doubt() -> None:

@@ -1,19 +1,23 @@
 from dataclasses import replace
 
-from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel, FleetResult, LeftOutModel, fleet_result
+from dlbricks_tui.answers.fleets.results import FleetEstimate, FleetModel, FleetResult, fleet_result
 from dlbricks_tui.documents.fleet import (
     dollars,
+    estimate_columns,
     fastest_sentence,
     fleet_parts,
+    fleet_question,
     host_columns,
     hosts_sentence,
     latency_on,
 )
+from dlbricks_tui.documents.fleet_picture import hosts_picture
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.fleet.events import HostState, ModelLeftOut
 from dlbricks_tui.fleet.progress import FleetProgress, HostRow
 from dlbricks_tui.host.queue import this_process
 from dlbricks_tui.runs.run_folder import RunState, State
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.fleet.sample_fleet import EVENTS, MODELS, RUN, STARTED
 
@@ -50,45 +54,30 @@ def sample() -> tuple[FleetResult, tuple[HostRow, ...]]:
 
 def test_a_fleet_run_has_its_hosts_the_estimates_on_them_and_their_order() -> None:
     found, hosts = sample()
-    assert found.left_out == (LeftOutModel(model="gpt", reason="it needs a text"),)
-    assert texts(100, *fleet_parts(found, hosts)) == [
-        "host  state      system    bricks  failed  disturbed  left",
-        "c7i   measuring  c7i     45 of 60       1   3 rounds  42 s",
-        "m8g   probing    m8g     12 of 60       1   3 rounds  42 s",
-        "old   refused    old",
-        "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed",
-        "gpt is left out: it needs a text",
-        "",
-        "model          host  latency   95 % interval  per second  price",
-        "resnet50_v1    m8g    ~31.00  29.45 to 32.55        32.3  $1.21",
-        "               c7i     40.00  38.00 to 42.00        25.0  $1.98",
-        "squeezenet1.1  c7i     9.000  8.550 to 9.450       111.1  $0.45",
-        "               m8g         -",
-        "by onnxruntime-1.32.0 threads-1; latencies in milliseconds; ~ is predicted in part; prices are of a",
-        "million inferences",
-        "resnet50_v1: m8g < c7i (settled with 95 % confidence)",
-        "squeezenet1.1: c7i < m8g (not settled)",
-        "a < b: a is faster; a = b: equally fast, within 2 %",
-    ]
-
-
-def test_models_by_several_runtimes_have_their_runtime() -> None:
-    found, hosts = sample()
     first, second = found.models
-    both = replace(found, models=(first, replace(second, runtime="mxnet-1.9.1")))
-    told = texts(120, *fleet_parts(both, hosts))
-    assert told[8].startswith("resnet50_v1    onnxruntime-1.32.0 threads-1  m8g ")
-    assert "squeezenet1.1 by mxnet-1.9.1: c7i < m8g (not settled)" in told
-    assert not any("; latencies in milliseconds" in line for line in told)
+    lacking = estimate(7.0, "m8g", missing=1)
+    mixed = replace(found, models=(first, replace(second, runtime="mxnet-1.9.1", estimates=(lacking,), settled=True)))
+    check(
+        "fleet",
+        {
+            "of one runtime": fleet_parts(found, hosts),
+            "of several runtimes": fleet_parts(mixed, hosts[1:]),
+            "without models": fleet_parts(replace(found, models=()), hosts[:1]),
+            "in a panel": [Table(host_columns(hosts, in_panel=True), hosts)],
+            "in a panel without reports": [Table(host_columns(hosts[:1], in_panel=True), hosts[:1])],
+            "estimates with bars": [Table(estimate_columns(40.0), first.estimates)],
+            "the picture": hosts_picture(first),
+            "the picture of a part": hosts_picture(replace(second, estimates=(lacking, estimate(8.0, price=2.0)))),
+            "no picture": hosts_picture(replace(first, estimates=(estimate(None),))),
+        },
+    )
+    narrow = texts(42, Table(estimate_columns(), first.estimates))
+    assert "per second" not in narrow[0] and "price" in narrow[0]
 
 
-def test_a_panel_tells_the_reasons_for_states_beside_the_hosts_and_draws_bars() -> None:
-    _, hosts = sample()
-    titles, first, _, last = texts(120, Table(host_columns(hosts, in_panel=True), hosts))
-    assert titles.endswith("left  reports") and "█" in first
-    assert last.endswith("it has dlbricks 0.1.0, and 0.2.0 is needed")
-    (styled,) = [it.style for it in host_columns(hosts) if it.title == "state"]
-    assert [styled(it) for it in hosts] == ["good", "good", "bad"] if callable(styled) else False
+def test_a_fleet_run_asks_a_question() -> None:
+    assert fleet_question("which-host", ["a", "b"], 2) == "Which host is fastest for a, b?"
+    assert fleet_question("how-fast", ["a"], 1) == "How fast are a on 1 host?"
 
 
 def test_only_a_host_at_work_has_time_left() -> None:
@@ -112,7 +101,7 @@ def test_hosts_are_fastest_so_far_until_that_is_final() -> None:
     told = fastest_sentence([model(("a", "b")), model()], is_final=True)
     assert told == "a and b are fastest for every model so far"
     told = fastest_sentence([model(("a",)), model(("b",))], is_final=False)
-    assert told.startswith("The fastest host so far differs: ")
+    assert told == "The fastest host so far differs: a for 1 model, b for 1 model"
 
 
 def test_a_model_is_fastest_on_the_first_host_while_there_is_no_order() -> None:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dlbricks_tui.documents.load_curve import LoadCurve, MeasuredRate, load_plot
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
 
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
@@ -27,28 +28,19 @@ def test_the_picture_of_load_has_the_size_that_was_asked_for(width: int, height:
 
 
 def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() -> None:
-    assert points_of(LOAD) == {
-        # The curve ends where it leaves the picture.
-        "~": tuple(it for it in CURVE if it[1] <= 125.0),
-        "x": ((70.0, 95.0),),
-        "o": ((50.0, 40.0),),
-        "?": ((57.0, 30.0),),
+    cases = {
+        "all": LOAD,
+        "no test in progress": replace(LOAD, running=None),
+        "no latency at the highest rate": replace(LOAD, highest_ms=None, tests=()),
+        "no highest rate": replace(LOAD, highest=None, highest_ms=None, bound_ms=None),
+        "tests alone": LoadCurve(tests=TESTS),
+        "a test in progress alone": LoadCurve(running=(57.0, 30.0), bound_ms=5.0),
     }
+    check("load-curve", {name: load_plot(curve, SERVER) for name, curve in cases.items()})
     text = "   ".join(line.strip() for line in text_of(load_plot(LOAD, SERVER), 80, 14)[:2])
     assert text == (
         "ms by requests per second   ~ predicted p99   x failed   o passed   ? now   ─ bound 50 ms   "
         "│ highest rate ~54.00"
-    )
-
-
-def test_the_bound_and_the_highest_rate_are_lines_and_the_sentence_says_them() -> None:
-    found = load_plot(replace(LOAD, running=None), SERVER)
-    assert [it.value for it in (*found.levels, *found.uprights)] == [50.0, 54.0]
-    assert found.says == (
-        "p99 is ~21.176 ms at 5.000/s and ~50.000 ms at the highest rate, ~54.00/s; 1 of 2 tests passed."
-    )
-    assert load_plot(replace(LOAD, highest_ms=None), SERVER).says.startswith(
-        "p99 is ~21.176 ms at 5.000/s and the highest rate is ~54.00/s; "
     )
 
 

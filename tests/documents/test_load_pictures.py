@@ -8,6 +8,7 @@ from dlbricks_tui.documents.load_pictures import (
 )
 from dlbricks_tui.scenarios.outcome import MeasuredLoad, PredictedLoad, Range
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
+from tests.documents.snapshots import check
 from tests.store.samples import load_test
 
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
@@ -26,29 +27,26 @@ PREDICTED = PredictedLoad(
 )
 
 
-def test_percentiles_are_predicted_beside_measured() -> None:
-    found = percentiles_plot(PREDICTED, MEASURED, 16.0)
-    assert found is not None
-    assert [(it.mark, [ms for _, ms in it.points]) for it in found.series] == [
-        ("~", [11.0, 12.0, 14.0, 18.0]),
-        ("o", [10.0, 12.0, 15.0, 20.0]),
-    ]
-    assert found.says.split("; ") == [
-        "predicted: p50 ~11.000 ms, p99 ~14.000 ms",
-        "measured: p50 10.000 ms, p99 15.000 ms",
-        "bound 16 ms.",
-    ]
-    assert percentiles_plot(None, None, 16.0) is None
-
-
-def test_a_measured_throughput_replaces_the_predicted_one_of_its_batch_size() -> None:
-    found = throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0})
-    assert found is not None
-    assert [(row.name, row.text, row.pieces[0].mark) for row in found.rows] == [
-        ("batch 1", "55.00", "="),
-        ("batch 4", "~90.00", "~"),
-    ]
-    assert throughput_rows((1, 2), {}, {}) is None
+def test_percentiles_and_throughputs_are_predicted_beside_measured() -> None:
+    check(
+        "load-pictures",
+        {
+            "percentiles": percentiles_plot(PREDICTED, MEASURED, 16.0),
+            "percentiles measured": percentiles_plot(None, MEASURED, None),
+            "percentiles predicted within a high bound": percentiles_plot(PREDICTED, None, 30.0),
+            "no percentiles": percentiles_plot(None, None, 16.0),
+            "throughput": throughput_rows((1, 2, 4), {1: 60.0, 4: 90.0}, {1: 55.0}),
+            "no throughput": throughput_rows((1, 2), {}, {}),
+            "histogram": histogram_plot(load_test(bound_ms=3.5), [1.0, 1.0, 2.0, 4.0], PREDICTED),
+            "histogram without a bound": histogram_plot(load_test(bound_ms=None), [1.0, 2.0], None),
+            "no histogram": histogram_plot(load_test(kind="offline"), [1.0], None),
+            "nothing in it": histogram_plot(load_test(), [], None),
+            "in progress": progress_plot([1.0, 2.0, 2.0, 9.0], [1.0, 2.0, 2.0, 9.0], 8, SERVER),
+            "in progress without a bound": progress_plot(
+                [1.0] * 3, [1.0] * 3, 1, Scenario(kind=Kind.SINGLE, percentile=90.0)
+            ),
+        },
+    )
 
 
 def test_a_histogram_counts_every_request_and_shows_bound_and_percentiles() -> None:

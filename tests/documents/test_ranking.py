@@ -2,6 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.parts import Sentence
 from dlbricks_tui.documents.ranking import (
     bar_name,
     combination_name,
@@ -9,9 +10,11 @@ from dlbricks_tui.documents.ranking import (
     ranking_heading,
     ranking_parts,
     ranking_picture,
+    ranking_sentence,
 )
 from dlbricks_tui.estimate.ranking import Comparable, Ranked, Ranking, ranked
 from dlbricks_tui.runtime.variant import USUAL_KERNELS, InstructionSet, Kernels, Optimisation, Precision
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.estimate.test_curve import point
 from tests.estimate.test_ranking import estimated, predicted, timed
@@ -71,25 +74,27 @@ def test_combinations_in_precisions_that_change_a_model_say_that_accuracy_was_no
 
 
 def test_the_rows_tell_latencies_throughput_and_significance() -> None:
-    titles, best, alike, *others = rows(MIXED)
-    assert titles[2:] == ["ESTIMATE", "95", "%", "MEASURED", "PER", "SECOND", "AGAINST", "BEST"]
-    assert best == ["onnxruntime", "8", "-", "-", "70.00", "ms", "114.3", "best"]
-    assert alike[:2] + alike[-3:] == ["openvino", "8", "+0.3", "%", "alike"]
-    assert others[0][:2] + others[0][-3:] == ["onnxruntime", "1", "+14", "%", "slower"]
-    assert others[1][:2] + others[1][-3:] == ["mxnet", "8", "+29", "%", "?"]
-    assert others[2] == ["mxnet", "16", "not", "measured:", "dlbricks", "run", "net"]
+    narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
+    uncertain = Ranking("net", "c5.xlarge", ranked([narrow, wide, timed(1, 10.0)]))
+    estimates = Ranking("net", "c5.xlarge", ranked([estimated(1.0), estimated(2.0)]))
+    alone = replace(MIXED, combinations=MIXED.combinations[:1])
+    cases = {"mixed": MIXED, "predicted": uncertain, "estimated": estimates, "alone": alone}
+    check("ranking", {name: ranking_parts(each) for name, each in cases.items()})
+    check("ranking-pictures", {name: ranking_picture(each) for name, each in cases.items()})
+    told = {name: [Sentence(ranking_heading(it)), Sentence(ranking_answer(it))] for name, it in cases.items()}
+    check("ranking-words", told)
+    nothing = Ranking("net", "c5.xlarge", (Ranked(Comparable(point(1, None)), None),))
+    assert ranking_answer(nothing) == "net was not measured in any combination." and ranking_picture(nothing) is None
+    assert ranking_sentence(MIXED, by_rate=True) == "4 combinations: 88.89 to 114.3 per second."
+    assert ranking_sentence(MIXED, by_rate=False) == "4 combinations: 10.00 to 90.00 ms."
+    assert ranking_sentence(alone, by_rate=False) == "1 combination: 70.00 ms."
     assert lines_of(MIXED, 80)[-1] == ("alike: not significantly slower than the best; ?: too few samples to compare")
 
 
-def test_predictions_are_marked_and_an_uncertain_one_is_not_called_the_best() -> None:
-    narrow, wide = predicted(5.0, 4.5, 5.5), predicted(5.0, 2.0, 20.0)
-    lines = lines_of(Ranking("net", "c5.xlarge", ranked([narrow, wide, timed(1, 10.0)])))
-    _, best, predicted_best, uncertain, *_ = lines
-    assert "~" not in best and best.endswith("best")
-    assert "~" in predicted_best and predicted_best.endswith("-50 % faster")
-    assert "~" in uncertain and uncertain.endswith("alike")
-    assert lines[-1] == "~ not all measured: the latency of some layers is predicted"
-    assert lines_of(Ranking("net", "c5.xlarge", ranked([wide])))[1].endswith("uncertain")
+def test_an_uncertain_prediction_is_not_called_the_best() -> None:
+    only = Ranking("net", "c5.xlarge", ranked([predicted(5.0, 2.0, 20.0)]))
+    assert lines_of(only)[1].endswith("uncertain")
+    assert ranking_answer(only).startswith(" may be best, but it is predicted too uncertainly: ~5.000 ms, ~200.0 per")
 
 
 def test_the_interval_of_estimates_is_left_out_where_the_width_is_short() -> None:

@@ -9,6 +9,7 @@ from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.roofline import roofline_plot
 from dlbricks_tui.models.kinds import Kind
 from tests.bricks.graphs import chain
+from tests.documents.snapshots import check
 from tests.documents.test_drawing import text_of
 
 ROOF = Roof(2, {"avx512": 230.0, "avx2": 130.0}, 16.5, 22.7, 32 << 20, 4 << 20)
@@ -36,31 +37,17 @@ def test_any_layers_fit_on_a_screen_of_80_columns_and_24_lines(points: list[Laye
     assert max(map(len, lines)) <= 80
 
 
-def test_layers_stand_by_their_intensity_and_speed() -> None:
-    assert letters(roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF)) == {
-        "C": ((250.0, 200.0),),
-        "E": ((0.03125, 0.4),),
-    }
-
-
-def test_a_small_letter_takes_little_of_the_time() -> None:
-    assert letters(roofline_plot([CONVOLUTION, replace(RELU, latency_ms=0.2)], GRAPH, ROOF)).keys() == {"C", "e"}
-
-
-def test_the_signs_are_explained() -> None:
-    plot = roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF)
-    assert plot.legend == ("c convolution", "e elementwise", "capital: 5 % of the time or more")
-    assert [(it.mark, it.name) for it in plot.series if it.name] == [
-        (".", "memory 16 GB/s"),
-        (":", "shared cache 23 GB/s"),
-        ("-", "avx512 230 GFLOP/s"),
-        ("-", "avx2 130 GFLOP/s"),
-    ]
-
-
-def test_the_sentence_tells_which_layers_traffic_bounds() -> None:
-    assert roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF).says == (
-        "33 % of the time is in layers bound by memory or caches; 100 % in layers that take at most twice their bound."
+def test_layers_stand_by_their_intensity_and_speed_under_the_roofs() -> None:
+    small, slow, intense = replace(RELU, latency_ms=0.2), point(2, 2e2, 64e6, 500.0), point(3, 2e12, 8.0, 9.0)
+    check(
+        "roofline",
+        {
+            "two layers": roofline_plot([CONVOLUTION, RELU], GRAPH, ROOF),
+            "a small one": roofline_plot([CONVOLUTION, small], GRAPH, ROOF),
+            "beyond the edges": roofline_plot([CONVOLUTION, slow, intense], GRAPH, ROOF),
+            "without a shared cache": roofline_plot([replace(RELU, times=2)], GRAPH, replace(ROOF, shared_cache=None)),
+            "nothing": roofline_plot([], GRAPH, ROOF),
+        },
     )
 
 

@@ -1,14 +1,31 @@
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
 
+import pytest
+
+from dlbricks_tui.answers.scenarios.predicting import ScenarioAnswer
 from dlbricks_tui.documents.look import TEXT
-from dlbricks_tui.documents.parts import Table
-from dlbricks_tui.documents.scenario import load_test_columns, outcome_table, prediction_sentence, verdict_parts
+from dlbricks_tui.documents.parts import Part, Sentence, Table
+from dlbricks_tui.documents.scenario import (
+    load_question,
+    load_test_columns,
+    load_test_parts,
+    outcome_table,
+    scenario_parts,
+    stored_parts,
+    verdict_parts,
+)
+from dlbricks_tui.models.library import ModelSource
 from dlbricks_tui.scenarios.outcome import PredictedLoad, Range
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
+from dlbricks_tui.wording import ages
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
-from tests.store.samples import load_test
+from tests.store.samples import WHEN, load_test
 
 SERVER = Scenario(kind=Kind.SERVER, percentile=99.0, bound_ms=50.0)
 P99 = Range(12.5, 12.0, 13.0)
@@ -28,14 +45,56 @@ def verdict_of_test(test: LoadTest) -> list[str]:
     return [it.text for it in verdict_parts(test)]
 
 
-def test_predicted_and_measured_figures_stand_beside_one_another() -> None:
-    assert texts(80, outcome_table(SERVER, PREDICTED, load_test()), look=TEXT)[:5] == [
-        "                  PREDICTED                    95 %   MEASURED  DIFFERENCE",
-        "highest rate       ~44.00/s          40.00 to 48.00    40.00/s     +10.0 %",
-        "p50              ~10.000 ms         9.900 to 10.100  10.000 ms      +0.0 %",
-        "p90              ~11.000 ms        10.900 to 11.100  11.601 ms      -5.2 %",
-        "p99              ~12.500 ms        12.000 to 13.000  12.000 ms      +4.2 %",
-    ]
+def test_a_scenario_has_its_answer_figures_and_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ages, "now", lambda: datetime.fromisoformat(WHEN).timestamp() + 3600)
+    test, other = load_test(uuid="1d" * 16), load_test(uuid="2d" * 16, sought=False, wake_up_ms=0.4, instances=2)
+    offline = load_test(kind="offline", rate=None, sought=False, batch_size=4, bound_ms=None, per_second=300.0)
+    single = load_test(kind="single", rate=None, sought=False, bound_ms=9.0)
+
+    def answer(scenario: Scenario, *stored: LoadTest, at_rates: bool = False) -> ScenarioAnswer:
+        return ScenarioAnswer(
+            source=ModelSource("net", Path("net.onnx")),
+            system="c5",
+            execution=None,
+            scenario=scenario,
+            prediction=None,
+            service=None,
+            refusal="",
+            cure="",
+            order=None,
+            load_tests=() if at_rates else stored,
+            load_tests_of_model=(),
+            load_tests_at_rates=stored if at_rates else (),
+            notes=(),
+        )
+
+    def told(scenario: Scenario, test: LoadTest | None, predicted: PredictedLoad | None = PREDICTED) -> Iterator[Part]:
+        return scenario_parts(answer(scenario), predicted, test, is_new=test is not other, logs="/logs" * bool(test))
+
+    at_rate = replace(SERVER, rate=40.0)
+    batches = replace(PREDICTED, batch_size=4)
+    check(
+        "scenario",
+        {
+            "server": told(SERVER, test),
+            "server at a rate, measured before": told(at_rate, other),
+            "server predicted": told(SERVER, None),
+            "server at a rate, the bound not met": told(at_rate, None, replace(PREDICTED, valid=False)),
+            "nothing": told(SERVER, None, None),
+            "single stream": told(Scenario(kind=Kind.SINGLE, percentile=90.0, bound_ms=9.0), single, None),
+            "offline": told(Scenario(kind=Kind.OFFLINE, percentile=99.0), offline, batches),
+            "offline at another batch size": told(Scenario(kind=Kind.OFFLINE, percentile=99.0), offline),
+            "offline predicted": told(Scenario(kind=Kind.OFFLINE, percentile=99.0), None),
+            "a percentile that is not predicted": told(Scenario(kind=Kind.SINGLE, percentile=95.0), None),
+            "stored": stored_parts(answer(SERVER, test, other)),
+            "one stored": stored_parts(answer(SERVER, test)),
+            "one stored at a rate": stored_parts(answer(SERVER, test, at_rates=True)),
+            "one test": load_test_parts(test),
+        },
+    )
+    many = [it.text for it in stored_parts(answer(SERVER, *[test] * 21)) if isinstance(it, Sentence)]
+    assert many[1] == "21 stored tests of this scenario, the newest 20:"
+    assert load_question("net") == "How much load can net serve?"
 
 
 def test_a_percentile_of_its_own_has_a_row() -> None:
@@ -49,24 +108,6 @@ def test_streams_count_samples() -> None:
     multi = Scenario(kind=Kind.MULTI, percentile=99.0)
     test = load_test(kind="multi", sought=False, per_second=80.0)
     assert texts(80, outcome_table(multi, None, test))[1] == "samples/s    80.00/s"
-
-
-def test_a_prediction_says_whether_the_bound_is_met() -> None:
-    def told(predicted: PredictedLoad, scenario: Scenario = SERVER) -> str:
-        return prediction_sentence(scenario, predicted).text
-
-    assert told(PREDICTED).startswith("predicted: the bound is met; from 132,400 simulated requests")
-    assert "is not met" in told(replace(PREDICTED, valid=False))
-    assert told(PREDICTED, replace(SERVER, bound_ms=None, rate=1.0)).startswith("predicted from")
-
-
-def test_a_verdict_has_its_confidence_the_bound_and_the_cost_of_passing() -> None:
-    assert verdict_of_test(load_test()) == [
-        "LoadGen: VALID, 700 requests in 18 s, enough for 99 % confidence in p99",
-        "the bound of 20 ms is met: p99 is 12.000 ms",
-        "40.00/s were sent, 39.60/s answered",
-        "batch 1; passing a request to the worker and back costs 0.150 ms",
-    ]
 
 
 def test_too_few_requests_are_said_to_be_too_few() -> None:

@@ -18,6 +18,7 @@ from dlbricks_tui.traces.file import TraceHeader
 from dlbricks_tui.traces.layer_times import LayerTime, layer_times, slowest_first
 from dlbricks_tui.traces.stored import StoredTrace
 from dlbricks_tui.traces.trace import Counter, TrackKind
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.traces.sample_traces import sample_trace
 
@@ -113,6 +114,25 @@ def test_a_level_that_is_faster_than_the_one_below_has_a_negative_overhead() -> 
 def test_a_level_without_inferences_says_so() -> None:
     level = replace(sample_trace().levels[1], inference_ms=())
     assert level_answer(level) == "no inference was timed" and overhead_of(level) == ""
+
+
+def test_a_trace_its_levels_spans_and_counters_are_told_whole() -> None:
+    trace = sample_trace()
+    (faults,), level, (conv, pool, _) = trace.levels[2].counters, trace.levels[1], trace.layers
+    span, added = level.tracks[1].spans[3], level.tracks[2].spans[0]
+    check(
+        "trace",
+        {
+            "the trace": trace_parts(trace),
+            **{f"{it.level.value} level": level_parts(it, trace.missing) for it in trace.levels},
+            "a layer": span_parts(span, TrackKind.LAYERS, level, conv, layer_times(trace)[0]),
+            "a layer without a brick": span_parts(span, TrackKind.LAYERS, level, pool, None),
+            "an added operator": span_parts(added, TrackKind.ADDED, level, None, None),
+            "an inference": span_parts(level.tracks[0].spans[0], TrackKind.INFERENCES, level, None, None),
+            "a counter": counter_parts(faults, 1),
+            "its first reading": counter_parts(faults, 0),
+        },
+    )
 
 
 def test_a_layer_is_compared_with_its_brick() -> None:

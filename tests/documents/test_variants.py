@@ -3,12 +3,21 @@ from dataclasses import replace
 
 from dlbricks_tui.documents.drawing import drawn_beside
 from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import Plot
-from dlbricks_tui.documents.variants import best_line, curve_pictures, curve_sentences, variants_parts
+from dlbricks_tui.documents.variants import (
+    best_line,
+    curve_pictures,
+    curve_sentences,
+    variant_columns,
+    variants_parts,
+)
 from dlbricks_tui.estimate.curve import Point
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 from tests.estimate.test_curve import point
+from tests.estimate.test_ranking import estimated, predicted
 
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]
 THREADS = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
@@ -29,10 +38,26 @@ def lines_of(points: Sequence[Point], width: int = 80) -> list[str]:
 
 
 def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -> None:
-    lines = lines_of(BATCHES)
-    assert lines[0].split() == ["BATCH", "ESTIMATE", "95", "%", "MEASURED", "PER", "SECOND"]
-    assert lines[4].split() == ["8", "-", "-", "55.00", "ms", "145.5"]
-    assert lines[5].strip() == "16  not measured: dlbricks run net"
+    int8 = [of_variant(it, replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
+    check(
+        "variants",
+        {
+            "batches": variants_parts(BATCHES),
+            "threads": variants_parts(THREADS),
+            "precisions": variants_parts([*BATCHES[:2], *int8]),
+            "estimated": variants_parts([estimated(1.0).point, predicted(5.0, 4.5, 5.5).point]),
+            "marked": [Table(variant_columns(THREADS, marked=True), THREADS)],
+            "marked, of one series": [Table(variant_columns(BATCHES, marked=True), BATCHES)],
+        },
+    )
+    latencies, throughputs = plots_of(BATCHES, 50.0)
+    by_threads = plots_of(THREADS)
+    check(
+        "variants-pictures",
+        {"ms": latencies, "per second": throughputs, "threads": by_threads[0], "per second by threads": by_threads[1]},
+    )
+    several = plots_of([*BATCHES[:2], *int8])
+    assert [it.style for it in several[0].series] == ["accent", "good"]
 
 
 def test_a_long_command_has_a_line_of_its_own() -> None:

@@ -7,6 +7,7 @@ from dlbricks_tui.analysis.what_if import Gain, WhatIf, WhatIfKind
 from dlbricks_tui.analysis.what_ifs import what_ifs_of
 from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.documents.look import TEXT
+from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.what_ifs import (
     Change,
     change_facts,
@@ -22,6 +23,7 @@ from dlbricks_tui.documents.what_ifs import (
 from dlbricks_tui.estimate.knowledge import Latency
 from tests.analysis.executions import executed, with_nodes
 from tests.bricks.graphs import chain
+from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
 
 GRAPH = with_nodes(chain("conv", "relu", "pool"))
@@ -46,12 +48,22 @@ def remarks(found: WhatIf = FOUND, proof: Gain | None = None) -> list[str]:
 
 
 def test_what_ifs_show_gain_proof_setting_and_layers() -> None:
-    how = ["    OMP_NUM_THREADS=2 MXNET_ENGINE_TYPE=NaiveEngine", "    layer0"]
-    assert lines_of([change(proof=NOISY)]) == [
-        "WHAT IF       GAIN        95 %     MS   PROVED       95 %",
-        "threads-2  +33.3 %  +32 to +34  4.000  +26.0 %  +5 to +47",
-        *how,
-    ]
+    loss, bound = Gain(-1.2, -3.0, -0.9), replace(FOUND, change=None)
+    both = [change(PARALLEL, loss), change(bound)]
+    check(
+        "what-ifs",
+        {
+            "none": what_ifs_parts([]),
+            "proved": what_ifs_parts([change(proof=NOISY)]),
+            "not proved": what_ifs_parts([change()]),
+            "under way": [Table(what_if_columns(both, {"parallel-2": "running"}), both)],
+            "the picture": gains_picture(both),
+            "the picture of small gains": gains_picture([change(), change(replace(FOUND, gain=Gain(0.0, -0.05, 0.9)))]),
+            "no picture": gains_picture([]),
+            "facts": [*change_facts(both[0]), *change_reasons(both[0])],
+            "facts of a bound": [*change_facts(both[1]), *change_reasons(both[1])],
+        },
+    )
     titles, row, *_ = lines_of([change(proof=NOISY)], 55)
     assert titles.endswith("PROVED") and row.endswith("+26.0 %")
 
@@ -67,10 +79,6 @@ def test_one_line_says_which_unproved_what_ifs_are_not_to_be_trusted() -> None:
     assert len(lines_of([change(it, NOISY) for it in (loss, small, found, parallel)])) == 9
     # Nobody can prove a bound.
     assert len(lines_of([change(found), change(replace(parallel, change=None))])) == 5
-
-
-def test_without_what_ifs_a_line_says_why() -> None:
-    assert lines_of([]) == ["what-ifs: none, as no other execution has results of all layers"]
 
 
 @pytest.mark.parametrize(
@@ -103,41 +111,6 @@ def test_a_sentence_counts_the_changes_that_save_time() -> None:
     assert gains_sentence([change(), unsure]).startswith("1 of 2 changes saves time; largest gain: threads-2, +33.3 %")
     assert gains_sentence([unsure]) == "None of 1 change saves time for certain."
     assert gains_sentence([]).startswith("There are no what-ifs")
-
-
-def test_the_picture_of_gains_has_predictions_proofs_and_their_intervals() -> None:
-    loss = Gain(-1.2, -3.0, -0.9)
-    picture = gains_picture([change(PARALLEL, loss), change(replace(FOUND, change=None))])
-    assert picture is not None
-    assert [(it.name, it.text, it.style) for it in picture.rows] == [
-        ("threads-2 (bound)", "+33.3 %", "good"),
-        ("parallel-2", "-120.0 % proved", "bad"),
-    ]
-    proved = picture.rows[1]
-    # Larger losses stand at the left edge.
-    assert [(it.sign, round(it.value)) for it in proved.marks] == [("o", 33), ("#", -100)]
-    assert [(it.low, it.high) for it in proved.pieces] == [(-100.0, -90.0)]
-    assert [it.name for it in picture.legend] == ["predicted", "proved", "95 % interval"]
-    assert gains_picture([]) is None
-
-
-def test_a_change_says_how_it_is_made_what_it_gains_and_how_far_to_trust_it() -> None:
-    found = change(PARALLEL, NOISY)
-    assert texts(80, *change_facts(found), *change_reasons(found)) == [
-        f"how        {FOUND.how}",
-        "predicted  +33.3 % (+32 to +34)",
-        "           4.000 ms after the change",
-        "proved     +26.0 % (+5 to +47), on 2026-11-27",
-        "           6.500 ms before and 4.810 ms after the change",
-        "",
-        "How far to trust it",
-        "  The proof is noisy: its interval is +5 to +47. Repeat it on a quiet host.",
-        "  The layers were timed one at a time: side by side they compete for caches and",
-        "  bandwidth.",
-        "",
-        "Layers responsible",
-        "  layer0",
-    ]
 
 
 def test_a_what_if_that_is_not_to_be_trusted_says_so_until_it_is_proved() -> None:
