@@ -56,7 +56,7 @@ def test_a_graph_that_was_changed_after_reading_is_cut_anew(tmp_path: Path) -> N
 def test_regions_nested_deeper_than_python_recurses_become_rows_and_back() -> None:
     # Each join ends a module that holds all of the modules before it.
     specs = [Spec("conv", DATA)]
-    for index in range(1, 4_000, 2):
+    for index in range(1, 1_600, 2):
         specs += [Spec("relu", after(index - 1)), Spec("add", (*after(index), *DATA))]
     tree: RegionTree = decompose(built(specs)).regions
     assert rows_of(tree_of(rows_of(tree))) == rows_of(tree)

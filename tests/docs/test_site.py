@@ -9,6 +9,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from mkdocs.config import load_config
+from mkdocs.structure.files import get_files
+from mkdocs.structure.nav import get_navigation
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.command import Command
@@ -41,6 +44,13 @@ def file_of(page: Path) -> Path:
     return page.with_name("index.html") if page.name == "README.md" else page.with_suffix(".html")
 
 
+def test_every_page_has_its_place_in_the_menu() -> None:
+    config = load_config(str(ROOT / "mkdocs.yml"), strict=True)
+    menu = get_navigation(get_files(config), config)
+    assert sorted(Path(it.file.src_uri) for it in menu.pages) == PAGES
+
+
+@pytest.mark.soak
 def test_every_page_is_on_the_site_and_no_script_or_picture_comes_from_the_network(site: Path) -> None:
     for page in PAGES:
         html = (site / file_of(page)).read_text(encoding="utf-8")

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -62,29 +63,31 @@ UNMEASURED: dict[str, Any] = {
 }
 
 
+OUTCOME = MeasuredScenario(
+    p50_ms=8.0,
+    p90_ms=9.0,
+    p99_ms=12.0,
+    p999_ms=13.0,
+    per_second=39.6,
+    valid=True,
+    reasons=(),
+    queries=700,
+    batch_size=1,
+    percentile_ms=12.0,
+    bound_met=True,
+    rate=40.0,
+    sought=True,
+    confidence=0.99,
+    passing_ms=0.1,
+    wake_up_ms=0.0,
+    seconds=17.5,
+    when=WHEN,
+    id="u",
+    logs=None,
+)
+
+
 def load(**changed: Any) -> EvaluatedLoad:
-    outcome = MeasuredScenario(
-        p50_ms=8.0,
-        p90_ms=9.0,
-        p99_ms=12.0,
-        p999_ms=13.0,
-        per_second=39.6,
-        valid=True,
-        reasons=(),
-        queries=700,
-        batch_size=1,
-        percentile_ms=12.0,
-        bound_met=True,
-        rate=40.0,
-        sought=True,
-        confidence=0.99,
-        passing_ms=0.1,
-        wake_up_ms=0.0,
-        seconds=17.5,
-        when=WHEN,
-        id="u",
-        logs=None,
-    )
     values: dict[str, Any] = {
         "model": "resnet18_v1",
         "runtime": "onnxruntime-1.20.0 threads-2",
@@ -95,7 +98,7 @@ def load(**changed: Any) -> EvaluatedLoad:
         "rate": None,
         "batch_sizes": (1,),
         "instances": 1,
-        "measured": outcome,
+        "measured": OUTCOME,
         "failure": None,
         "unmet": (),
     }
@@ -140,14 +143,18 @@ def test_results_and_scenarios_have_a_row_each_with_marks_of_what_they_did_not_m
         **UNMEASURED,
     )
     offline = load(kind=Kind.OFFLINE, percentile=99.9, bound_ms=None, measured=None, unmet=(TURBO, "one more"))
+    invalid = load(measured=replace(OUTCOME, valid=False))
     check(
         "evaluation",
         {
             "nothing": results_parts(evaluated()),
-            "results": results_parts(evaluated(result(), limited, result(unmet=(TURBO,)), loads=(load(), offline))),
+            "results": results_parts(
+                evaluated(result(), limited, result(unmet=(TURBO,)), loads=(load(), offline, invalid))
+            ),
         },
         width=140,
     )
+    check("evaluation-narrow", {"results": results_parts(evaluated(result(), loads=(load(),)))}, width=72)
 
 
 def test_a_comparison_has_both_latencies_and_the_differences_of_each_result() -> None:

@@ -1,8 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dlbricks_tui.documents.load_curve import LoadCurve, MeasuredRate, load_plot
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
@@ -18,13 +16,6 @@ LOAD = LoadCurve(predicted=CURVE, bound_ms=50.0, highest=54.0, highest_ms=50.0, 
 
 def points_of(curve: LoadCurve) -> dict[str, tuple[tuple[float, float], ...]]:
     return {it.mark: it.points for it in load_plot(curve, SERVER).series}
-
-
-@given(st.integers(60, 120), st.integers(12, 40))
-def test_the_picture_of_load_has_the_size_that_was_asked_for(width: int, height: int) -> None:
-    lines = text_of(load_plot(LOAD, SERVER), width, height)
-    assert len(lines) == height
-    assert max(map(len, lines)) <= width
 
 
 def test_tests_that_passed_and_failed_and_the_one_in_progress_differ_by_shape() -> None:

@@ -21,14 +21,23 @@ def of_all(latencies: PartLatencies) -> PartLatency:
 
 
 @given(graphs(), st.integers(1, 3), st.sampled_from(Cut), st.booleans())
-def test_the_latency_of_the_model_is_that_of_the_estimate(
+def test_the_latency_and_the_coverage_of_the_model_are_those_of_the_estimate_and_the_parts_add_up(
     graph: LayerGraph, granularity: int, cut: Cut, in_part: bool
 ) -> None:
     outline = outline_of(graph, Cutting(granularity, cut))
     suite = sorted(outline.decomposition.suite)
-    known = measured(outline.decomposition, suite[::2] if in_part else ())
-    found = estimate(outline.decomposition, known)
-    tally = of_all(estimated(outline, known))
+    found = estimate(outline.decomposition, measured(outline.decomposition, suite[::2] if in_part else ()))
+    latencies = PartLatencies(outline, found)
+    tally, coverage = of_all(latencies), found.coverage
+    if cut is not Cut.OVERLAP:
+        counts = coverage.measured, coverage.missing, coverage.unmeasurable
+        assert (tally.known, tally.missing, tally.unmeasurable) == counts
+        for node in nodes_of(outline):
+            inside = [each for each in node.inside if each.layer is None]
+            # Layers that cannot be measured may outweigh the others: the model has no figure, its parts have.
+            if inside and (node.parent is not None or found.composed is not None):
+                together = sum(latencies.of(each.region).latency_ms for each in inside)
+                assert together == pytest.approx(latencies.of(node.region).latency_ms)
     if found.obstacle:
         # The parts have latencies, but no share of an unknown total.
         assert tally.share == 0.0
@@ -48,36 +57,6 @@ def test_the_call_overhead_counts_for_the_model_and_for_no_part() -> None:
     for node in parts:
         of_part = estimated(outline, plain).of(node.region).latency_ms
         assert estimated(outline, called).of(node.region).latency_ms == pytest.approx(of_part)
-
-
-@given(graphs(), st.integers(1, 3), st.sampled_from([Cut.CHAIN, Cut.RUNNABLE]))
-def test_the_coverage_of_the_model_is_that_of_the_estimate(graph: LayerGraph, granularity: int, cut: Cut) -> None:
-    outline = outline_of(graph, Cutting(granularity, cut))
-    known = measured(outline.decomposition, sorted(outline.decomposition.suite)[::2])
-    coverage = estimate(outline.decomposition, known).coverage
-    tally = of_all(estimated(outline, known))
-    assert (tally.known, tally.missing, tally.unmeasurable) == (
-        coverage.measured,
-        coverage.missing,
-        coverage.unmeasurable,
-    )
-
-
-@given(graphs(), st.integers(1, 3))
-def test_the_latencies_of_parts_add_up(graph: LayerGraph, granularity: int) -> None:
-    outline = outline_of(graph, Cutting(granularity))
-    known = measured(outline.decomposition)
-    latencies = estimated(outline, known)
-    has_estimate = estimate(outline.decomposition, known).composed is not None
-    for node in nodes_of(outline):
-        if node.parent is None and not has_estimate:
-            # Layers that cannot be measured may outweigh the others: the model has no figure, its parts have.
-            assert latencies.of(node.region).latency_ms == 0.0
-            continue
-        inside = [each for each in node.inside if each.layer is None]
-        if inside:
-            together = sum(latencies.of(each.region).latency_ms for each in inside)
-            assert together == pytest.approx(latencies.of(node.region).latency_ms)
 
 
 def test_unmeasured_sequences_are_missing_and_can_be_visited() -> None:

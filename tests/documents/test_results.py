@@ -4,10 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.documents.lines import Span
 from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.results import RESULT_COLUMNS, cell, history_columns, result_parts, short_cell
-from dlbricks_tui.documents.table_layout import TableLayout
 from dlbricks_tui.store.columns import COLUMNS, Summary
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Result
@@ -49,15 +47,10 @@ def test_a_history_tells_changes_and_those_that_may_be_due_to_sampling(tmp_path:
         for day, ms in ((1, 2.0), (2, 1.0), (3, 1.001), (4, 2.0))
     ]
     found = summaries(tmp_path, *days)[::-1]
-    layout = TableLayout(Table(history_columns(found), found), 60)
-    rows = [layout.row(at) for at in range(4)]
-    assert [(row[4].text.strip(), row[4].style) for row in rows] == [
-        ("+99.8 %", "bad"),
-        ("(+0.1 %)", "muted"),
-        ("-50.0 %", "good"),
-        ("", "muted"),
-    ]
-    assert rows[0][0] == Span("2026-11-04 08:00", "muted")
+    alike = measurement(1.0, uuid="9" * 32, when="2026-11-05T08:00:00.000000+00:00", run="r9", flags=("drift",))
+    (doubtful,) = summaries(tmp_path / "other", alike)
+    cases = {"four days": found, "one day": found[:1], "a doubtful day": [doubtful], "no day": []}
+    check("history", {name: [Table(history_columns(each), each)] for name, each in cases.items()}, width=60)
 
 
 def test_every_column_is_declared() -> None:
@@ -78,6 +71,7 @@ def test_every_column_is_declared() -> None:
             "onnxruntime-1.23",
         ),
         ("threads", 0, "0", "0", "default"),
+        ("good", True, "yes", "yes", "yes"),
     ],
 )
 def test_a_value_has_a_text_a_precise_one_and_a_short_one(

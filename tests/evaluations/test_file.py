@@ -111,7 +111,7 @@ def test_a_file_of_another_kind_is_refused_in_one_line(content: bytes, words: st
 
 def huge_files(scale: int) -> dict[str, tuple[str, str]]:
     """Return huge and deeply nested files by name, each with the beginning of its message."""
-    many = 10_000 * scale
+    many = 2_000 * scale
     shortest = MINIMAL.removesuffix("\n")
     return {
         "lists in lists": (f"x = {'[' * many}", ", line 1, column 21: the values nest more than 16 levels deep"),
@@ -143,7 +143,7 @@ def test_a_huge_or_deeply_nested_file_is_refused_in_one_line(name: str, tmp_path
 @pytest.mark.soak
 @pytest.mark.parametrize("name", huge_files(1))
 def test_a_file_near_the_limits_is_refused_in_one_line(name: str, tmp_path: Path) -> None:
-    text, words = huge_files(6)[name]
+    text, words = huge_files(30)[name]
     assert fault_of(text.encode(), tmp_path).startswith(words)
 
 
@@ -162,9 +162,9 @@ def test_a_file_beyond_the_limits_is_not_parsed(text: str, words: str, tmp_path:
 def test_a_long_list_of_samples_is_read_and_a_fault_in_it_found(tmp_path: Path) -> None:
     file = tmp_path / "samples.toml"
     head, _, rest = FULL.partition("samples_ms = [")
-    file.write_text(f"{head}samples_ms = [{'1.25, 2, ' * 4_000}\n{rest}")
-    assert len(read_evaluation(file).results[0].samples_ms) == 8_003
-    message = fault_of(f"{head}samples_ms = [{'1.25, 2, ' * 4_000}\n 3, -1.5, {rest}".encode(), tmp_path)
+    file.write_text(f"{head}samples_ms = [{'1.25, 2, ' * 200}\n{rest}")
+    assert len(read_evaluation(file).results[0].samples_ms) == 403
+    message = fault_of(f"{head}samples_ms = [{'1.25, 2, ' * 200}\n 3, -1.5, {rest}".encode(), tmp_path)
     assert message.startswith(", line 77, column 5: samples_ms has the item -1.5: it has to be a number above 0")
     message = fault_of(f"{head}samples_ms = [{'1, ' * 100_000}{rest}".encode(), tmp_path)
     assert message.startswith(", line 76, column 1: samples_ms has 100,003 items: the limit is 100,000")
@@ -174,7 +174,7 @@ def test_no_change_of_single_characters_gives_anything_but_one_line(tmp_path: Pa
     chance = random.Random(0)
     file = tmp_path / "evaluation.toml"
     refused = 0
-    for _ in range(150):
+    for _ in range(60):
         place = chance.randrange(len(FULL))
         changed = (
             FULL[:place] + chance.choice("[]{}\"'=.,#\n\r\x00\x1b\u202e0a ") + FULL[place + chance.randint(0, 3) :]
@@ -187,7 +187,7 @@ def test_no_change_of_single_characters_gives_anything_but_one_line(tmp_path: Pa
             message = str(error)
             assert message.isprintable()
             assert ", line " in message and ", column " in message
-    assert refused > 100
+    assert refused > 40
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:

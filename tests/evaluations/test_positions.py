@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.evaluations.positions import (
@@ -119,7 +119,6 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.dictionaries(KEYS, VALUES | st.lists(st.dictionaries(KEYS, VALUES, max_size=2), max_size=3), max_size=4))
 def test_positions_agree_with_the_parser_in_any_document(document: dict[str, Any]) -> None:
     import tomlkit

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dlbricks_tui.bricks.cutting import Cut
@@ -140,7 +140,6 @@ def text_of_runtime(runtime: EvaluatedRuntime) -> str:
     return text_of(replace(EVALUATION, runtimes=(runtime,)))
 
 
-@settings(max_examples=25, deadline=None)
 @given(evaluations())
 def test_what_is_written_is_read_again(evaluation: Evaluation) -> None:
     assert evaluation_of(text_of(evaluation), "", "file") == evaluation

@@ -1,10 +1,13 @@
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.host.peak_program import _together, _Window
+from dlbricks_tui.host import peak_program
+from dlbricks_tui.host.peak_program import _copying, _multiplying, _reading, _together, _Window
 from dlbricks_tui.host.peaks import MEMORY, SHARED_CACHE, PeaksError, measure_peaks
 from dlbricks_tui.host.processor import DataCache, caches
 from tests.host.hosts import CPU, c5_large
@@ -67,11 +70,29 @@ def test_a_host_that_hides_its_caches_has_no_peak_of_a_shared_cache(tmp_path: Pa
     assert [level for level, _ in found.bandwidth] == [MEMORY]
 
 
-def test_this_host_reaches_some_arithmetic_and_bandwidth() -> None:
-    found = measure_peaks("here", 1)
+def in_this_process(arguments: list[str], _: Mapping[str, str]) -> str:
+    with redirect_stdout(StringIO()) as printed:
+        peak_program.main(int(arguments[0]), 0.02, *(min(1 << 20, int(size)) for size in arguments[2:]))
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("program", [in_this_process, pytest.param(None, marks=pytest.mark.soak)])
+def test_this_host_reaches_some_arithmetic_and_bandwidth(
+    program: Callable[[list[str], Mapping[str, str]], str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peak_program, "_TRIES", 5)
+    monkeypatch.setattr(peak_program, "_PRODUCTS", ((2, 16, 8, 4),))
+    found = measure_peaks("here", 2, run=program)
     assert found.arithmetic
     assert all(value > 0 for _, value in (*found.arithmetic, *found.bandwidth))
     assert dict(found.bandwidth).keys() >= {MEMORY}
+
+
+def test_the_work_of_a_step_is_counted_in_operations_and_bytes() -> None:
+    assert _multiplying(2, 16, 8, 4)()() == 2 * 2 * 16 * 8 * 4
+    # Two arrays of half the size each are moved, large ones in parts.
+    assert [work(1 << 20)()() for work in (_reading, _copying)] == [1 << 20] * 2
+    assert _reading(10 << 20)()() == 5 << 20
 
 
 def test_a_program_that_fails_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
