@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,13 +18,16 @@ from dlbricks_tui.documents.parts import (
     Kind,
     Names,
     Part,
+    Plots,
     Point,
     Sentence,
+    SideBySide,
     Table,
     bar_column,
     each_fit,
     name_column,
 )
+from dlbricks_tui.documents.pictures import Axis, Plot, Series
 from dlbricks_tui.documents.table_layout import TableLayout
 
 FIGURES = Figures(
@@ -183,3 +187,19 @@ def test_sentences_of_a_table_wrap_before_names_are_shortened() -> None:
     assert texts(34, table)[1:] == ["workbench.theme  The theme of the", "                 workbench."]
     assert texts(26, table)[1:] == ["workben…  The theme of the", "          workbench."]
     assert texts(60, table)[1].endswith("█")
+
+
+def test_plots_are_drawn_beside_each_other_with_their_sentence_below() -> None:
+    axis = Axis(0.0, 10.0)
+    plot = Plot("Title", "It rises.", axis, axis, (Series("one", "o", "accent", ((1.0, 2.0), (9.0, 8.0))),))
+    lines = texts(70, Plots((plot,), 8, "What it says."))
+    assert len(lines) == 8 and lines[0] == "Title   o one" and lines[-1] == "What it says."
+    lines = texts(70, Plots((plot, replace(plot, title="Other")), 9))
+    assert lines[0].split() == ["Title", "Other"] and lines[-1] == "o one" and len(lines) == 10
+    assert max(map(len, texts(20, Plots((plot, plot), 9)))) > 50
+
+
+def test_names_with_two_values_stand_beside_each_other_where_there_is_room() -> None:
+    both = SideBySide((("cores", "4", "2"), ("processor", "x" * 12, "y" * 10)))
+    assert texts(37, both) == ["cores      4             2", f"processor  {'x' * 12}  {'y' * 10}"]
+    assert texts(34, both)[1:] == [f"processor  A {'x' * 12}", f"           B {'y' * 10}"]

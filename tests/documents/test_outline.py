@@ -84,3 +84,25 @@ def test_the_output_of_a_sequence_is_that_of_its_last_layer_with_the_number_of_o
     more = replace(graph, layers=(graph.layers[0], replace(graph.layers[1], outputs=outputs)))
     assert leaf_of(outline_of(more), 1).output == f"{shape} +2"
     assert outline_of(graph).root.output == ""
+
+
+def test_sequences_are_found_by_their_operators_kinds_and_names() -> None:
+    outline = sample("resnet18_v1")
+    convolutions = outline.found(["conv"])
+    assert convolutions == outline.found(["convolution"]) == sorted(convolutions) and len(convolutions) == 20
+    (first,) = outline.found(["conv", "resnet18_v1_conv0"])
+    assert outline.sequence_text(first) == "conv 7x7/2 64"
+    assert outline.found(["nothing of the kind"]) == [] and len(outline.found([])) == len(outline.sequences)
+
+
+def test_a_part_has_the_regions_around_it_and_its_equals() -> None:
+    outline = sample("resnet18_v1")
+    module = titled(outline.root.inside, "module").inside[0]
+    leaf = next(it for it in nodes_of(outline) if it.sequence is not None and it.depth == 5)
+    path = outline.path_to(leaf.region)
+    assert len(path) == 5 and path[-1] is leaf.region and path[2] is not leaf.region
+    assert path[:2] == [titled(outline.root.inside, "module").region, module.region]
+    assert outline.path_to(outline.root.region) == []
+    equals = outline.equal(module.region)
+    assert len(equals) == 2 and module.region in equals and equals == outline.equal(path[0])
+    assert [outline.span_of(it).start for it in equals] == [4, 11] and len(outline.numbers(module.region)) == 7

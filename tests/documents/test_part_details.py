@@ -1,4 +1,5 @@
 from dataclasses import replace
+from datetime import datetime, timezone
 
 import pytest
 
@@ -12,8 +13,10 @@ from dlbricks_tui.estimate.calibration import CALL_MS, Correction
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.records import Measurement
 from dlbricks_tui.store.statistics import summarise
+from dlbricks_tui.wording import ages
 from tests.bricks.graphs import DATA, Spec, after, built, chain
 from tests.documents.outlines import estimated, leaf_of, outline_of, sample, unable
+from tests.documents.snapshots import check
 from tests.estimate.knowledge_of import measured, with_predictions
 
 WIDTH = 60
@@ -100,11 +103,6 @@ def test_other_models_are_not_mentioned_before_the_index_is_complete() -> None:
     assert "elsewhere" not in told(sample("alexnet"), 0)
 
 
-def test_an_unmeasured_sequence_says_so() -> None:
-    outline = sample("alexnet")
-    assert "takes      not measured yet" in told(outline, 0, estimated(outline))
-
-
 def test_a_layer_that_cannot_run_shows_the_reason_and_the_model_counts_such_layers() -> None:
     outline = outline_of(unable(chain("conv", "relu"), 1, "the operator is not in this build"))
     latencies = estimated(outline, measured(outline.decomposition))
@@ -126,29 +124,11 @@ def test_the_model_shows_the_given_value_of_an_input() -> None:
     assert f"{given.name} = 16000" in told(outline_of(replace(graph, inputs=(given._replace(value=(16000,)),))), None)
 
 
-def test_a_predicted_latency_is_marked() -> None:
-    outline = sample("resnet18_v1")
-    wanting = outline.decomposition.occurrences[10]
-    known = measured(outline.decomposition, [(wanting.brick.key, wanting.context)])
-    assert "predicted, not measured" in told(outline, 10, estimated(outline, with_predictions(known)))
-
-
-def test_a_stored_array_takes_no_time() -> None:
-    outline = outline_of(built([Spec("constant"), Spec("conv", DATA), Spec("add", after(0, 1))]))
-    assert "no time: it is stored" in told(outline, 0, estimated(outline, measured(outline.decomposition)))
-
-
 def test_a_sequence_that_the_cover_leaves_out_says_why() -> None:
     outline = outline_of(chain("conv", "relu", "pool"), Cutting(3, Cut.OVERLAP))
     assert "sequences that overlap it are quicker" in told(
         outline, 1, estimated(outline, measured(outline.decomposition))
     )
-
-
-def test_a_repeated_layer_shows_how_often_it_is_paid() -> None:
-    outline = outline_of(built([Spec("conv", DATA, times=3)]))
-    text = told(outline, 0, estimated(outline, measured(outline.decomposition)))
-    assert "ms, each time" in text and "paid       3 times" in text and "runs       3 times, counted once" in text
 
 
 def test_a_sequence_describes_each_of_its_layers() -> None:
@@ -188,7 +168,29 @@ def test_samples_are_drawn_as_a_histogram_with_one_bar_for_outliers() -> None:
     assert "history" not in text
 
 
-def test_the_history_and_the_flags_are_shown() -> None:
-    newest = timed(1.0, 1.0, 1.0, flags=("slower than before",))
-    text = told(sample("alexnet"), 0, samples=Measurements(newest, (1.5, 1.25, 1.0)))
-    assert "3 runs: 1.500, 1.250, 1.000 ms" in text and "flagged       slower than before" in text
+def test_the_details_of_parts_are_told_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ages, "now", lambda: datetime(2026, 11, 21, 9, tzinfo=timezone.utc).timestamp())
+    specs = [Spec("conv", DATA), Spec("relu", after(0), times=2), Spec("constant"), Spec("add", after(1, 2))]
+    graph = unable(built([*specs, Spec("split", after(3)), Spec("relu", after(4)), Spec("relu", after(5))]), 5)
+    outline = outline_of(graph)
+    some = [(it.brick.key, it.context) for it in outline.decomposition.occurrences[3:4]]
+    doubtful = estimated(outline, measured(outline.decomposition, some, doubt=0.2))
+    predicted = estimated(outline, with_predictions(measured(outline.decomposition, some)))
+    long = outline_of(chain(*["conv", "relu"] * 7), Cutting(14))
+    newest = timed(1.0, 1.0, 1.5, flags=("slower than before",))
+    history = Measurements(newest, (1.5, 1.0))
+    cases = {f"layer {number}": (outline, number, doubtful) for number in range(7)}
+    check(
+        "part-details",
+        {
+            "the model": PartDetails(outline.root, doubtful).whole(None, None),
+            "the model predicted": PartDetails(outline.root, predicted).facts(),
+            "the model without latencies": PartDetails(outline.root).facts(),
+            **{name: PartDetails(leaf_of(of, it), known).facts() for name, (of, it, known) in cases.items()},
+            "a predicted layer": PartDetails(leaf_of(outline, 3), predicted).facts(tuple("abcdef")),
+            "a layer with a history": PartDetails(leaf_of(outline, 0), doubtful).whole(history, ()),
+            "a long sequence": PartDetails(leaf_of(long, 0)).layers(),
+            "a row of layers": PartDetails(outline_of(chain("conv", *["relu"] * 3)).root.inside[1]).facts(),
+        },
+        width=80,
+    )

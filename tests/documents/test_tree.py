@@ -18,6 +18,7 @@ from dlbricks_tui.models.graph import LayerGraph
 from tests.bricks.graphs import DATA, Branch, Spec, after, built, chain, random_graphs
 from tests.bricks.graphs import laid_out as model_of
 from tests.documents.outlines import outline_of, unable
+from tests.documents.snapshots import check
 
 cuttings = st.builds(Cutting, st.integers(1, 4), st.sampled_from(Cut))
 
@@ -96,9 +97,19 @@ def test_equal_modules_in_a_row_may_have_their_branches_in_another_order() -> No
     assert (times_of(lines, "relu"), times_of(lines, "branch 2: pool")) == (["66.00"], ["40.00"])
 
 
-def test_guides_and_what_cannot_run_have_styles_of_their_own() -> None:
-    graph = unable(chain("conv", "relu"), 1)
-    styles = {span.text.strip(): span.style for line in lines_of(graph) for span in line}
-    assert (styles["├─"], styles["└─"]) == ("muted", "muted")
-    assert (styles["conv 8"], styles["! relu, unmeasurable"]) == ("text", "bad")
-    assert any(line.startswith("! unmeasurable: ") for line in drawn(graph))
+def test_a_tree_has_its_totals_its_parts_and_the_meaning_of_its_signs() -> None:
+    branches: Branch = (("add", (("conv", "relu"), ())), "pool")
+    graph = unable(model_of((*branches * 3, "relu", ("concat", (("conv",), ("pool", "pool"))))), 13)
+    often = built([Spec("conv", DATA, times=2), Spec("relu", after(0))])
+    times = [SequenceTime(float(it + 1), by_roofline=it == 3) for it in range(len(graph.layers))]
+    check(
+        "tree",
+        {
+            "a model": tree(decompose(graph), 80),
+            "with times": tree(decompose(graph), 80, times),
+            "in sequences": tree(decompose(graph, Cutting(3)), 80),
+            "a layer that runs twice": tree(decompose(often), 80),
+        },
+        width=80,
+    )
+    check("tree-wide", {"with names": tree(decompose(graph), 120)}, width=120)

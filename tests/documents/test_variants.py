@@ -7,12 +7,18 @@ from dlbricks_tui.documents.parts import Table
 from dlbricks_tui.documents.pictures import Plot
 from dlbricks_tui.documents.variants import (
     best_line,
+    curve_answer,
     curve_pictures,
     curve_sentences,
+    missing_figures,
     variant_columns,
+    variant_name,
     variants_parts,
+    variants_question,
 )
 from dlbricks_tui.estimate.curve import Point
+from dlbricks_tui.estimate.estimate import Coverage
+from dlbricks_tui.estimate.parts import Standing
 from dlbricks_tui.runtime.variant import InstructionSet, Kernels, Precision, Variant
 from tests.documents.snapshots import check
 from tests.documents.test_layout import texts
@@ -21,6 +27,8 @@ from tests.estimate.test_ranking import estimated, predicted
 
 BATCHES = [point(1, 10.0), point(2, 15.0), point(4, 26.0), point(8, 55.0), point(16, None), point(32, 230.0)]
 THREADS = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
+
+LACKING = replace(estimated(1.0).point.found.estimate.parts[0], standing=Standing.MISSING)
 
 
 def plots_of(points: list[Point], bound_ms: float | None = None) -> tuple[Plot, Plot]:
@@ -139,3 +147,35 @@ def test_several_series_have_letters_and_names_that_tell_what_varies() -> None:
         latencies, _ = plots_of(points)
         assert [(it.mark, it.name) for it in latencies.series] == list(zip("AB", names, strict=True))
         assert latencies.legend == ("capitals: measured",)
+
+
+def test_the_answer_names_the_quickest_and_the_busiest_variant() -> None:
+    assert curve_answer([point(1, None)]) == "Nothing was measured in any of these variants."
+    assert curve_answer(BATCHES) == (
+        "Least latency: batch 1, 10.00 ms, 100.0 per second. Highest throughput: batch 4, 26.00 ms, 153.8 per second."
+    )
+    assert curve_answer(BATCHES, 50.0) == "Best under 50 ms: batch 4, 26.00 ms, 153.8 per second."
+    threads = [point(1, 10.0, 2), point(1, 25.0, 1)]
+    assert curve_answer(threads) == "2 threads: 10.00 ms, 100.0 per second, 2.50 times as fast as 1 thread."
+    assert curve_answer(threads[:1]) == "Batch 1: 10.00 ms, 100.0 per second."
+    assert best_line([point(1, None)], 5) == "nothing is known about latencies under 5 ms"
+    doubtful = [predicted(5.0, 4.5, 5.5).point]
+    assert best_line(doubtful, 5.2) == (
+        "best under 5.2 ms: batch 1, ~5.000 ms, 200.0 per second, but its interval reaches 5.500 ms"
+    )
+    assert variants_question("net") == "Which runtime, batch size and number of threads suit net?"
+    assert variant_name(threads[0]) == "onnxruntime, 2 threads, written"
+
+
+def test_a_variant_without_figures_says_why() -> None:
+    (composed,) = [replace(estimated(1.0).point, cure="run it")]
+    some = replace(composed.found.estimate, coverage=Coverage(1, 1, 0, predicted=1))
+    for found, told in (
+        (composed.found.estimate, None),
+        (replace(some, obstacle="of an operator"), ("no estimate is possible: of an operator", "")),
+        (replace(some, composed=None), ("not measured: ", "run it")),
+        (some, ("some layers are neither measured nor predicted: ", "run it")),
+        (replace(some, coverage=Coverage(1, 1, 0)), ("only 1 of 2 layers measured: ", "run it")),
+    ):
+        lacking = found if told is None else replace(found, parts=(*found.parts, LACKING))
+        assert missing_figures(replace(composed, found=replace(composed.found, estimate=lacking))) == told
