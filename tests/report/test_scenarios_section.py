@@ -33,23 +33,15 @@ def test_a_store_without_load_tests_gets_one_line() -> None:
     assert "`dlbricks scenario MODEL --kind server --bound-ms 50`" in found.missing[0]
 
 
-def test_the_table_has_bound_percentiles_and_verdict() -> None:
-    (row,) = cells(section(load_test()))
-    assert (row["table1_id"], row["model"], row["kind"], row["percentile"]) == ("14", "resnet50_v1", "server", "p99")
-    assert (row["bound_ms"], row["bound_met"], row["rate"], row["valid"]) == (20.0, "yes", 40.0, "yes")
-    assert (row["p50_ms"], row["p99_ms"]) == (10.000307, 12.00045)
-
-
-def test_the_last_test_of_a_scenario_counts_which_the_store_has_by_precedence() -> None:
+def test_the_last_test_of_each_scenario_has_a_row_and_each_system_has_histograms_of_all_but_offline_latencies() -> None:
     newer = load_test(when="2026-11-22T08:00:00+00:00", rate=44.0)
-    other = load_test(kind="single", rate=None, sought=False, bound_ms=None, percentile=90.0)
-    found = cells(section(load_test(), newer, other))
-    assert [(it["kind"], it["rate"]) for it in found] == [("server", 44.0), ("single", None)]
-
-
-def test_each_system_has_histograms_of_all_but_offline_latencies() -> None:
     offline = load_test(kind="offline", rate=None, sought=False, bound_ms=None)
-    found = section(load_test(), offline, replace(load_test(), system="m5.large"))
+    found = section(load_test(), newer, offline, replace(newer, system="m5.large"))
+    other, row, there = cells(found)
+    assert (row["table1_id"], row["model"], row["kind"], row["percentile"]) == ("14", "resnet50_v1", "server", "p99")
+    assert (row["bound_ms"], row["bound_met"], row["rate"], row["valid"]) == (20.0, "yes", 44.0, "yes")
+    assert (row["p50_ms"], row["p99_ms"]) == (10.000307, 12.00045)
+    assert [(it["kind"], it["rate"]) for it in (other, there)] == [("offline", None), ("server", 44.0)]
     assert [it.name for it in found.exhibits] == [
         "table-scenarios",
         "figure-scenarios-c5.xlarge",
@@ -60,11 +52,7 @@ def test_each_system_has_histograms_of_all_but_offline_latencies() -> None:
     assert "bound" in found.exhibits[1].svg
 
 
-def test_histograms_of_several_runtimes_name_them() -> None:
+def test_histograms_of_several_runtimes_name_them_and_requests_of_equal_latency_are_drawn_too() -> None:
     one, two = load_test(runtime="mxnet-1.9.1 threads-1"), load_test(runtime="onnxruntime-1.32.0 python-3.11 threads-2")
-    assert "mxnet" not in section(one).exhibits[1].svg
+    assert "mxnet" not in section(replace(one, latencies=pack_latencies([10_000_000] * 700))).exhibits[1].svg
     assert "(onnxruntime-1.32.0, 2 threads)" in section(one, two).exhibits[1].svg
-
-
-def test_requests_of_equal_latency_are_drawn_too() -> None:
-    assert section(load_test(latencies=pack_latencies([10_000_000] * 700))).exhibits[1].svg
