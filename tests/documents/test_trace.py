@@ -23,35 +23,6 @@ from tests.documents.test_layout import texts
 from tests.traces.sample_traces import sample_trace
 
 
-def test_a_trace_has_its_levels_and_the_slowest_layers_beside_their_bricks() -> None:
-    assert texts(100, *trace_parts(sample_trace())) == [
-        "three layers",
-        "onnxruntime-1.32.0 python-3.11 threads-1, fused, batch size 1, trace 20261127-071",
-        "",
-        "level      inference              overhead  spans",
-        "model       1.000 ms                     -      2",
-        "layer       1.200 ms  +0.2000 ms (+20.0 %)      9",
-        "primitive   1.300 ms   +0.1000 ms (+8.3 %)      4",
-        "thread level: not traced: /proc is not readable here",
-        "layer level: the runtime does not tell when layers start",
-        "primitive level: cycles 3,000,000, instructions None",
-        "",
-        "kind of layer      layers   in model   share     bricks  difference",
-        "convolution             1  0.6000 ms  50.0 %  0.6000 ms      +0.0 %",
-        "dense                   1  0.2000 ms  16.7 %  0.2000 ms      +0.0 %",
-        "pooling                 1  0.1500 ms  12.5 %          -           -",
-        "all layers              3  0.9500 ms  79.2 %  0.8000 ms      +0.0 %",
-        "outside of layers       -  0.2500 ms  20.8 %          -           -",
-        "IN MODEL includes what the profiler adds to each layer; BRICKS is the layers measured alone; 1 layer",
-        "without a stored brick left out",
-        "",
-        "slowest layers  kind          in model   share      brick  difference",
-        "conv0           convolution  0.6000 ms  50.0 %  0.6000 ms      +0.0 %",
-        "dense0          dense        0.2000 ms  16.7 %  0.2000 ms      +0.0 %",
-        "pool0           pooling      0.1500 ms  12.5 %          -           -",
-    ]
-
-
 def test_what_holds_for_several_levels_is_told_once() -> None:
     trace = sample_trace()
     levels = tuple(replace(it, notes=("the host is busy",), totals=()) for it in trace.levels)
@@ -119,6 +90,7 @@ def test_a_level_without_inferences_says_so() -> None:
 def test_a_trace_its_levels_spans_and_counters_are_told_whole() -> None:
     trace = sample_trace()
     (faults,), level, (conv, pool, _) = trace.levels[2].counters, trace.levels[1], trace.layers
+    (first, second), unread = trace.levels[2].tracks[1].spans, Counter(name="c", unit="", times_ns=(), values=())
     span, added = level.tracks[1].spans[3], level.tracks[2].spans[0]
     check(
         "trace",
@@ -129,10 +101,16 @@ def test_a_trace_its_levels_spans_and_counters_are_told_whole() -> None:
             "a layer without a brick": span_parts(span, TrackKind.LAYERS, level, pool, None),
             "an added operator": span_parts(added, TrackKind.ADDED, level, None, None),
             "an inference": span_parts(level.tracks[0].spans[0], TrackKind.INFERENCES, level, None, None),
+            "without an inference": span_parts(second, TrackKind.PRIMITIVES, trace.levels[2], None, None),
+            "with details of other types": span_parts(first, TrackKind.PRIMITIVES, trace.levels[2], None, None),
+            "a level with a range": level_parts(replace(level, inference_ms=(1.2, 1.1, 1.3)), ()),
             "a counter": counter_parts(faults, 1),
             "its first reading": counter_parts(faults, 0),
+            "a counter that was never read": counter_parts(unread, None),
         },
     )
+    told = "600.0 µs, 50.0 % of the inference, brick alone 0.6000 ms (+0.0 %)"
+    assert span_words(span, level, layer_times(trace)[0]) == told
 
 
 def test_a_layer_is_compared_with_its_brick() -> None:
@@ -149,72 +127,3 @@ def test_a_span_has_a_share_of_its_own_inference() -> None:
     assert share_of_inference(layers.spans[0], level) == "50.0 %"
     assert share_of_inference(added.spans[0], level) == "2.5 %"
     assert share_of_inference(replace(added.spans[0], inference=None), level) == ""
-
-
-def test_the_parts_of_a_span_tell_its_time_its_layer_and_its_details() -> None:
-    trace = sample_trace()
-    level, (conv, _, _) = trace.levels[1], trace.layers
-    span, time = level.tracks[1].spans[3], layer_times(trace)[0]
-    assert texts(60, *span_parts(span, TrackKind.LAYERS, level, conv, time)) == [
-        "conv0",
-        "a layer, layer level",
-        "took        600.0 µs, 50.0 % of its inference",
-        "began       0 ns after the start of inference 2",
-        "layer       conv0, convolution",
-        "in model    0.6000 ms (median at the layer level)",
-        "brick time  0.6000 ms (stored, alone)",
-        "difference  +0 ms, +0.0 %",
-        "brick       000000000000",
-        "context     warm",
-        "",
-        "kernel      jit:avx2",
-        "calls       1",
-    ]
-    assert span_words(span, level, time) == "600.0 µs, 50.0 % of the inference, brick alone 0.6000 ms (+0.0 %)"
-
-
-def test_a_span_without_an_inference_counts_from_the_first_one() -> None:
-    level = sample_trace().levels[2]
-    first, second = level.tracks[1].spans
-    told = texts(60, *span_parts(second, TrackKind.PRIMITIVES, level, None, None))
-    assert told[1:] == [
-        "a primitive of oneDNN, primitive level",
-        "took       0 ns",
-        "began      590.0 µs after the start of the first inference",
-    ]
-    assert texts(60, *span_parts(first, TrackKind.PRIMITIVES, level, None, None))[5:] == [
-        "implementation  jit:avx2",
-        "threads         1",
-        "share           1.0",
-        "blocked         yes",
-    ]
-
-
-def test_a_counter_tells_a_reading_and_its_change() -> None:
-    (faults,) = sample_trace().levels[2].counters
-    assert texts(60, *counter_parts(faults, 1)) == [
-        "page faults",
-        "reading     2 of 2",
-        "value       12 faults",
-        "since last  +12 faults",
-        "read        1.000 ms after the start of the first inference",
-        "range       0 to 12 faults",
-    ]
-    assert texts(60, *counter_parts(Counter(name="c", unit="", times_ns=(), values=()), None)) == [
-        "c",
-        "It was never read.",
-    ]
-
-
-def test_a_level_tells_its_range_its_remarks_and_the_levels_that_are_missing() -> None:
-    trace = sample_trace()
-    told = texts(60, *level_parts(replace(trace.levels[1], inference_ms=(1.2, 1.1, 1.3)), trace.missing))
-    assert told == [
-        "layer level",
-        "inference  1.200 ms (median of 3)",
-        "range      1.100 ms to 1.300 ms, 16.7 % of it",
-        "adds       +0.2000 ms (+20.0 %) by the profiler",
-        "! the runtime does not tell when layers start",
-        "! thread level: not traced: /proc is not readable here",
-    ]
-    assert "adds       nothing is below it to compare with" in texts(60, *level_parts(trace.levels[0], ()))

@@ -47,12 +47,14 @@ def lines_of(points: Sequence[Point], width: int = 80) -> list[str]:
 
 def test_each_variant_has_a_row_and_a_missing_one_says_which_run_measures_it() -> None:
     int8 = [of_variant(it, replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
+    avx2 = [of_variant(it, replace(it.found.variant, kernels=Kernels(InstructionSet.AVX2))) for it in BATCHES[:2]]
     check(
         "variants",
         {
             "batches": variants_parts(BATCHES),
             "threads": variants_parts(THREADS),
             "precisions": variants_parts([*BATCHES[:2], *int8]),
+            "kernels": variants_parts([*BATCHES[:2], *avx2]),
             "estimated": variants_parts([estimated(1.0).point, predicted(5.0, 4.5, 5.5).point]),
             "marked": [Table(variant_columns(THREADS, marked=True), THREADS)],
             "marked, of one series": [Table(variant_columns(BATCHES, marked=True), BATCHES)],
@@ -77,32 +79,6 @@ def test_a_long_command_has_a_line_of_its_own() -> None:
 def test_the_best_batch_under_a_bound_is_named_with_its_figures() -> None:
     assert best_line(BATCHES, 50) == "best under 50 ms: batch 4, 26.00 ms, 153.8 per second"
     assert best_line(BATCHES, 5) == "none stays under 5 ms; the quickest is batch 1, 10.00 ms, 100.0 per second"
-
-
-def test_several_numbers_of_threads_have_an_efficiency() -> None:
-    points = [point(size, 10.0 * size / threads**0.5, threads) for threads in (1, 4) for size in (1, 8)]
-    lines = lines_of(points)
-    assert lines[0].split()[:2] == ["THREADS", "BATCH"]
-    assert [line.split()[-2:] for line in lines[1:5]] == [["100", "%"]] * 2 + [["50", "%"]] * 2
-
-
-def test_precisions_are_beside_each_other_and_those_that_change_a_model_have_a_remark() -> None:
-    reduced = [replace(it.found, variant=replace(it.found.variant, precision=Precision.INT8)) for it in BATCHES[:2]]
-    points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, reduced, strict=False))]
-    lines = lines_of(points)
-    assert lines[0].split()[:2] == ["PRECISION", "BATCH"]
-    assert [line.split()[:2] for line in lines[1:5]] == [["f32", "1"], ["f32", "2"], ["int8", "1"], ["int8", "2"]]
-    assert lines[5].startswith("int8: accuracy was not checked")
-    assert "accuracy" not in "".join(lines_of(BATCHES))
-
-
-def test_limits_on_kernels_are_beside_each_other() -> None:
-    kernels = Kernels(InstructionSet.AVX2)
-    limited = [replace(it.found, variant=replace(it.found.variant, kernels=kernels)) for it in BATCHES[:2]]
-    points = [*BATCHES[:2], *(replace(it, found=one) for it, one in zip(BATCHES, limited, strict=False))]
-    lines = lines_of(points)
-    assert lines[0].split()[:2] == ["INSTRUCTIONS", "BATCH"]
-    assert [line.split()[:2] for line in lines[1:5]] == [["all", "1"], ["all", "2"], ["avx2", "1"], ["avx2", "2"]]
 
 
 def test_a_series_of_one_point_has_one_figure() -> None:
