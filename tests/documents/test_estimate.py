@@ -172,3 +172,10 @@ def test_what_is_usual_of_a_way_is_not_told() -> None:
     assert way_words(found.one) == "c5.xlarge, mxnet, written layers, G=1"
     overlapping = with_estimate(found, cutting=Cutting(3, Cut.OVERLAP))
     assert way_words(overlapping.one).endswith("G=3, overlap cut")
+
+
+def test_repeated_modules_are_counted_and_narrow_compositions_have_shorter_remarks() -> None:
+    rows = document(chain(*["conv", "relu"] * 3, "pool"))
+    parts = {"measured": document(end_to_end=Latency(11.5, 11.4, 11.6)), "of a part": document(known=lacking(2))}
+    narrow = {name: found.compositions() for name, found in parts.items()}
+    check("estimate-narrow", {"repeats": rows.regions(), **narrow}, width=42)
