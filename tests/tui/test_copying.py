@@ -45,7 +45,7 @@ from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.documents.test_ranking import MIXED
 from tests.fleet.sample_fleet import sample_fleet
 from tests.runs.live_runs import in_the_middle, put_run
-from tests.tui.application import LIBRARY, NARROW, app_on, press, running, screen_text, showing
+from tests.tui.application import LIBRARY, MEASURED_ONLY, NARROW, app_on, press, running, screen_text, showing
 from tests.tui.results import OTHER_SYSTEM, graph_of, store_run
 from tests.tui.snapshots import check_all
 from tests.tui.stored_results import RESULTS
@@ -138,11 +138,26 @@ async def test_copies_of_the_workbench_have_all_models_parts_and_facts(measured:
         assert any("." in cell for cell in column_of(parts, "ms")) and "█" not in str(parts)
         assert any(name.lower().startswith("sequential") for name in column_of(table(pilot, EstimatePanel), "fact"))
         assert len(table(pilot, DetailsPanel)[1]) > 1
+        # The systems estimate the open model.
+        await press(pilot, "8")
+        systems = table(pilot, SystemsPanel)
+        assert systems[0] == ("system", "processor", "cores", "memory", "price", "bricks", "models")
+        assert column_of(systems, "system")[0].startswith("this host ")
+        assert column_of(systems, "system")[1:] == [OTHER_SYSTEM.id]
+        machines = table(pilot, MachinesPanel)
+        assert machines[0] == ("system", "latency", "$/million", "by", "remarks") and len(machines[1]) == 2
+        await press(pilot, "4")
+        doctor = pilot.app.screen.query_one(DoctorPanel)
+        findings = table(pilot, DoctorPanel)
+        cures = [told for told in column_of(findings, "value") if told.startswith("cure: ")]
+        assert cures == [f"cure: {it.cure}" for it in doctor._found if it.cure]
+        # The keys of the panel still find the lines that are shown.
+        assert len(doctor._owners) == doctor.rows.row_count
 
 
 async def test_copies_of_the_corpus_have_all_models_kinds_and_pairs(measured: DataFolder) -> None:
     expected = compare([model_bricks(decompose(graph_of(name))) for name in LIBRARY])
-    async with running(app_on(measured), NARROW) as pilot:
+    async with running(app_on(measured, MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "7")
         unique = table(pilot, UniquenessPanel)
         assert unique[0] == ("model", "layers", "unique", "share")
@@ -159,24 +174,6 @@ async def test_copies_of_the_corpus_have_all_models_kinds_and_pairs(measured: Da
         accuracy = table(pilot, GranularitiesPanel)
         assert accuracy[0] == ("G", "speed-up", "error", "worst", "models", "on")
         assert all(cell.endswith("x") for cell in column_of(accuracy, "speed-up")) and accuracy[1]
-
-
-async def test_copies_of_the_systems_have_all_systems_machines_and_findings(measured: DataFolder) -> None:
-    async with running(app_on(measured), NARROW) as pilot:
-        await press(pilot, "slash", '"resnet18"', "enter", "enter", "1", "slash", "escape", "8")
-        systems = table(pilot, SystemsPanel)
-        assert systems[0] == ("system", "processor", "cores", "memory", "price", "bricks", "models")
-        assert column_of(systems, "system")[0].startswith("this host ")
-        assert column_of(systems, "system")[1:] == [OTHER_SYSTEM.id]
-        machines = table(pilot, MachinesPanel)
-        assert machines[0] == ("system", "latency", "$/million", "by", "remarks") and len(machines[1]) == 2
-        await press(pilot, "4")
-        doctor = pilot.app.screen.query_one(DoctorPanel)
-        findings = table(pilot, DoctorPanel)
-        cures = [told for told in column_of(findings, "value") if told.startswith("cure: ")]
-        assert cures == [f"cure: {it.cure}" for it in doctor._found if it.cure]
-        # The keys of the panel still find the lines that are shown.
-        assert len(doctor._owners) == doctor.rows.row_count
 
 
 async def test_copies_of_the_analysis_have_all_what_ifs_and_layers(new: DataFolder) -> None:
@@ -262,34 +259,26 @@ async def test_copies_of_a_fleet_have_all_hosts_and_models(new: DataFolder) -> N
 # The key
 
 
-async def test_the_box_matches_its_snapshot(stored: DataFolder) -> None:
-    async with showing(stored, ResultsScreen) as pilot:
-        await press(pilot, "Y")
-        await check_all(pilot, "copy")
-
-
-@pytest.mark.parametrize(("steps", "ending"), [(0, "md"), (1, "csv"), (2, "json")])
-async def test_a_key_copies_the_focused_panel_to_the_clipboard_and_a_file(
-    steps: int, ending: str, stored: DataFolder
-) -> None:
+async def test_a_key_copies_the_focused_panel_to_the_clipboard_and_a_file(stored: DataFolder) -> None:
+    readers: dict[str, Callable[[str], list[Any]]] = {"md": _markdown_rows, "csv": _csv_rows, "json": json.loads}
     async with showing(stored, ResultsScreen, NARROW) as pilot:
-        await press(pilot, "slash", '"kind=convolution"', "enter", "Y")
-        assert isinstance(pilot.app.screen, CopyScreen) and "Copy: Results" in screen_text(pilot)
-        await press(pilot, *["j"] * steps, "enter")
-        file = stored.path / f"copied.{ending}"
-        assert pilot.app.clipboard == file.read_text()
-        assert told(pilot.app).startswith("Copied: 12 rows as ") and str(file) in told(pilot.app)
-        readers: dict[str, Callable[[str], list[Any]]] = {"md": _markdown_rows, "csv": _csv_rows, "json": json.loads}
-        assert len(readers[ending](file.read_text())) == 12
-        # The last choice is the default of the next copy, also by the same key again.
-        file.unlink()
-        await press(pilot, "3", "Y", "Y")
-        assert file.exists() and told(pilot.app).startswith("Copied: 2 rows as ")
-
-
-async def test_a_picture_of_the_panel_and_of_the_screen_is_copied(stored: DataFolder) -> None:
-    async with showing(stored, ResultsScreen, NARROW) as pilot:
-        await press(pilot, "Y", "j", "j", "j", "enter")
+        await press(pilot, "slash", '"kind=convolution"', "enter", "Y", "escape")
+        assert isinstance(pilot.app.screen, ResultsScreen) and pilot.app.clipboard == ""
+        assert not stored.pictures.exists()
+        for steps, (ending, read) in zip(("", "j", "j"), readers.items(), strict=True):
+            # The last choice is the default of the next copy.
+            await press(pilot, "1", "Y", *steps)
+            assert isinstance(pilot.app.screen, CopyScreen) and "Copy: Results" in screen_text(pilot)
+            await press(pilot, "enter")
+            file = stored.path / f"copied.{ending}"
+            assert pilot.app.clipboard == file.read_text()
+            assert told(pilot.app).startswith("Copied: 12 rows as ") and str(file) in told(pilot.app)
+            assert len(read(file.read_text())) == 12
+            # The same key again copies, too.
+            file.unlink()
+            await press(pilot, "3", "Y", "Y")
+            assert file.exists() and told(pilot.app).startswith("Copied: 2 rows as ")
+        await press(pilot, "1", "Y", "j", "enter")
         (panel,) = stored.pictures.iterdir()
         assert str(panel) in told(pilot.app) and panel.read_text().startswith("<svg")
         assert "Results" in panel.read_text() and "quit" not in panel.read_text()
@@ -299,37 +288,25 @@ async def test_a_picture_of_the_panel_and_of_the_screen_is_copied(stored: DataFo
         assert "Results" in whole.read_text() and "quit" in whole.read_text()
 
 
-async def test_the_box_closes_without_a_copy(stored: DataFolder) -> None:
-    async with showing(stored, ResultsScreen, NARROW) as pilot:
-        await press(pilot, "Y", "escape")
-        assert isinstance(pilot.app.screen, ResultsScreen) and pilot.app.clipboard == ""
-        assert not stored.pictures.exists()
-
-
-async def test_the_current_folder_takes_the_copy_if_the_data_folder_does_not(
-    stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (stored.path / "copied.md").mkdir()
-    async with showing(stored, ResultsScreen, NARROW) as pilot:
-        await press(pilot, "Y", "enter")
-        assert (tmp_path / "dlbricks-copied.md").read_text() == pilot.app.clipboard
-        assert str(tmp_path / "dlbricks-copied.md") in told(pilot.app)
-
-
 async def test_a_copy_too_long_for_terminals_is_only_in_the_file(
     stored: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(saving, "_MOST_IN_CLIPBOARD", 1000)
-    async with showing(stored, ResultsScreen, NARROW) as pilot:
-        await press(pilot, "Y", "enter")
+    async with showing(stored, ResultsScreen) as pilot:
+        await press(pilot, "Y")
+        await check_all(pilot, "copy")
+        await press(pilot, "enter")
         assert pilot.app.clipboard == "" and (stored.path / "copied.md").stat().st_size > 1000
         assert told(pilot.app).startswith(f"The copy is in {stored.path / 'copied.md'}: {RESULTS} rows as Markdown.")
         # Nothing is lost silently.
         (stored.path / "copied.md").unlink()
-        for blocked in (stored.path / "copied.md", tmp_path / "dlbricks-copied.md"):
-            blocked.mkdir()
+        (stored.path / "copied.md").mkdir()
+        await press(pilot, "Y", "enter")
+        assert (tmp_path / "dlbricks-copied.md").stat().st_size > 1000
+        assert str(tmp_path / "dlbricks-copied.md") in told(pilot.app)
+        (tmp_path / "dlbricks-copied.md").unlink()
+        (tmp_path / "dlbricks-copied.md").mkdir()
         await press(pilot, "Y", "enter")
         assert isinstance(pilot.app.screen, ErrorScreen) and "cannot be written" in screen_text(pilot)
 

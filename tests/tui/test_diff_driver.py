@@ -12,7 +12,7 @@ from textual.drivers.headless_driver import HeadlessDriver
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.diff_driver import ScreenDiff, look_of
-from tests.tui.application import app_on, press, running
+from tests.tui.application import MEASURED_ONLY, app_on, press, running
 
 WIDTH, HEIGHT = 20, 6
 
@@ -137,7 +137,7 @@ def test_switching_the_screen_buffer_redraws_everything() -> None:
 async def test_the_workbench_is_drawn_the_same_with_an_eighth_of_the_bytes(measured: DataFolder) -> None:
     diff, expected, found = ScreenDiff(), Paper(), Paper()
     sizes: list[tuple[int, int]] = []
-    async with running(app_on(measured), (120, 40)) as pilot:
+    async with running(app_on(measured, MEASURED_ONLY), (120, 40)) as pilot:
         for key in ("j", "2", "1", "4", "1", "plus", "k"):
             await press(pilot, key)
             screen = pilot.app.screen
@@ -164,7 +164,7 @@ async def test_a_key_repairs_a_screen_that_other_output_has_overwritten(
     # Tests have no terminal; the driver of a slow connection remembers what it has written.
     monkeypatch.setattr("dlbricks_tui.tui.app.DiffDriver", HeadlessDriver)
     monkeypatch.setattr(HeadlessDriver, "forget", lambda _: diff.forget(), raising=False)
-    async with running(app_on(measured), (120, 40)) as pilot:
+    async with running(app_on(measured, MEASURED_ONLY), (120, 40)) as pilot:
         await press(pilot, "j")
         shown = dict(terminal.cells)
         assert len(shown) == 120 * 40

@@ -1,7 +1,7 @@
 import re
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -37,6 +37,13 @@ AGE = age(NOW - datetime.fromisoformat(WHEN).timestamp())
 AVAILABLE = Available("here", (OTHER_SYSTEM,), (RUNTIME,), 100)
 
 
+@pytest.fixture
+def measured(_measured_once: DataFolder) -> DataFolder:
+    """The results that all tests share: these tests only read them."""
+    return _measured_once
+
+
+@cache
 def view_of(data: DataFolder, name: str, choices: Choices = WRITTEN) -> EstimateView:
     estimator = ThreadSafeEstimator(SharedStore(data.store), data)
     read = partial(decompose, graph_of(name), choices.cutting)
@@ -327,10 +334,11 @@ def test_an_impossible_estimate_shows_the_reason_and_what_to_do(measured: DataFo
     assert "no estimate possible" in "".join(span.text for span in headline.lines(120)[0])
 
 
-def test_the_answer_of_a_combination_that_was_chosen_says_so_and_names_a_faster_one(measured: DataFolder) -> None:
-    store_run(measured, ["resnet18_v1"], runtime=replace(RUNTIME, id="mxnet-1.9.1 threads-1", threads=1), factor=3.0)
+def test_the_answer_of_a_combination_that_was_chosen_says_so_and_names_a_faster_one(new: DataFolder) -> None:
+    store_run(new, ["resnet18_v1"])
+    store_run(new, ["resnet18_v1"], runtime=replace(RUNTIME, id="mxnet-1.9.1 threads-1", threads=1), factor=3.0)
     for choices, said in ((WRITTEN, False), (replace(WRITTEN, threads=1), True)):
-        view = view_of(measured, "resnet18_v1", choices)
+        view = view_of(new, "resnet18_v1", choices)
         shown_rows = " ".join(texts(estimate_rows(view, choices, AVAILABLE, 60)))
         assert (", as chosen" in shown_rows) is said
         assert ("the fastest measured: 14.56 ms: mxnet, 2 threads, batch 1" in shown_rows) is said

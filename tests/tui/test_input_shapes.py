@@ -24,7 +24,16 @@ from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.documents.outlines import sample
 from tests.models.table_framework import TableFramework
-from tests.tui.application import PATIENCE_SECONDS, app_on, eventually, press, running, screen_text, settled
+from tests.tui.application import (
+    MEASURED_ONLY,
+    PATIENCE_SECONDS,
+    app_on,
+    eventually,
+    press,
+    running,
+    screen_text,
+    settled,
+)
 
 
 def model_of(inputs: Sequence[str], folder: Path) -> Path:
@@ -33,7 +42,7 @@ def model_of(inputs: Sequence[str], folder: Path) -> Path:
     attributes = {"num_args": str(len(inputs))}
     added = [[number, 0, 0] for number in range(len(inputs))]
     nodes.append({"op": "add_n", "name": "sum", "attrs": attributes, "inputs": added})
-    path = folder / "open-symbol.json"
+    path = folder / f"{''.join(inputs)}-symbol.json"
     document = {"nodes": nodes, "arg_nodes": list(range(len(inputs))), "heads": [[len(inputs), 0, 0]]}
     path.write_text(json.dumps(document))
     return path
@@ -63,55 +72,57 @@ def values(pilot: Pilot[None]) -> list[str]:
     return [field.value for field in pilot.app.screen.query(Field)]
 
 
-async def test_a_model_that_lacks_shapes_asks_for_them(measured: DataFolder, tmp_path: Path) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter")
+async def test_a_model_that_lacks_shapes_asks_for_them_in_fields(
+    measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
+) -> None:
+    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+        await press(pilot, "o", f'"{model_of("x", tmp_path)}"', "enter")
         assert isinstance(pilot.app.screen, InputShapesScreen)
         assert "does not say the shape of: x" in screen_text(pilot).replace("\n", " ")
         await press(pilot, '"1"', "comma", '"x"', "enter")
         assert "x: write its shape like 1,3,224,224" in screen_text(pilot)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
+        # An invalid shape is pointed out, and no shape is applied.
+        await press(pilot, "o", f'"{model_of("xy", tmp_path)}"', "enter", '"1,8"', "tab", '"many"', "up", "enter")
+        assert "y: write its shape like 1,3,224,224" in screen_text(pilot) and not opened_with
+        await press(pilot, *["backspace"] * 4)
+        assert values(pilot) == ["1,8", ""] and "y: write" not in screen_text(pilot)
+        # The fields are visited both ways round.
+        await press(pilot, "escape", "o", f'"{model_of("xyz", tmp_path)}"', "enter")
+        await press(pilot, '"1"', "tab", '"2"', "down", '"3"')
+        assert values(pilot) == ["1", "2", "3"]
+        await press(pilot, "down", '"1"', "shift+tab", '"3"', "up", '"2"')
+        assert values(pilot) == ["11", "22", "33"]
+        await press(pilot, "enter")
+        assert [wish.shapes for wish in opened_with] == [{"x": (11,), "y": (22,), "z": (33,)}]
 
 
-async def test_given_shapes_are_used_to_open_and_to_run_the_model(
+async def test_given_shapes_are_used_to_open_and_to_run_the_model_until_they_are_reset(
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[RunFolder] = []
     monkeypatch.setattr("dlbricks_tui.tui.run.runs.start_detached", lambda folder, _: started.append(folder))
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter", '"1,8"', "enter")
+    path, memory = model_of(["data"], tmp_path), ShapeMemory(measured.path)
+    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+        await press(pilot, "o", f'"{path}"', "enter", '"1,8"', "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
         assert [wish.shapes for wish in opened_with] == [{"data": (1, 8)}]
-        assert "dlbricks  open" in screen_text(pilot) and "18 bricks" in screen_text(pilot)
+        assert "dlbricks  data" in screen_text(pilot) and "18 bricks" in screen_text(pilot)
         await press(pilot, "n")
         assert values(pilot) == ["1,8"]
         await press(pilot, "escape", "r", "enter")
         (request,) = [read_request(folder.request_file) for folder in started]
         assert list(request.inputs) == [InputShape("data", (1, 8))]
-
-
-async def test_an_invalid_shape_is_pointed_out_and_no_shape_is_applied(
-    measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
-) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of(["x", "y"], tmp_path)}"', "enter", '"1,8"', "tab", '"many"', "up", "enter")
-        assert "y: write its shape like 1,3,224,224" in screen_text(pilot) and not opened_with
-        await press(pilot, "backspace", "backspace", "backspace", "backspace")
-        assert values(pilot) == ["1,8", ""] and "y: write" not in screen_text(pilot)
-
-
-@pytest.mark.parametrize(("forwards", "backwards"), [("tab", "shift+tab"), ("down", "up")])
-async def test_the_fields_are_visited_both_ways_round(
-    forwards: str, backwards: str, measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]
-) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of("xyz", tmp_path)}"', "enter", '"1"', forwards, '"2"', forwards, '"3"')
-        assert values(pilot) == ["1", "2", "3"]
-        await press(pilot, forwards, '"1"', backwards, '"3"', backwards, '"2"')
-        assert values(pilot) == ["11", "22", "33"]
-        await press(pilot, "enter")
-        assert [wish.shapes for wish in opened_with] == [{"x": (11,), "y": (22,), "z": (33,)}]
+        memory.remember(source_of(path), {"data": (1, 8)})
+        await press(pilot, "1", "n", "ctrl+r")
+        assert not memory.recall_shapes(source_of(path))
+        assert isinstance(pilot.app.screen, InputShapesScreen) and values(pilot) == [""], "it is asked for again"
+        # Those of a model that says its shapes are changed.
+        await press(pilot, "escape", "1", "slash", '"resnet18"', "enter", "n")
+        assert values(pilot) == ["1,3,224,224"]
+        await press(pilot, "home", "delete", '"8"', "enter")
+        assert opened_with[-1].shapes == {"data": (8, 3, 224, 224)}
 
 
 async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
@@ -136,6 +147,7 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
         async with running(app) as pilot:
             await press(pilot, "o", f'"{path}"', "enter")
             assert "it cannot be fused" in screen_text(pilot).replace("\n", " ")
+            assert "Press f for layers as written." in screen_text(pilot) and "--" not in screen_text(pilot)
             theme = pilot.app.theme
             # The inputs are still being read: the keys run nothing.
             for key in ("n", "comma", "t", "enter", "1", "space"):
@@ -147,31 +159,6 @@ async def test_a_model_that_cannot_be_fused_can_be_given_shapes(
             assert values(pilot) == [""] and pilot.app.theme == theme
             await press(pilot, '"1,8"')
             assert values(pilot) == ["1,8"]
-
-
-async def test_unreadable_inputs_are_reported_in_the_box(
-    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(reader: ModelReader, wish: ModelSpec) -> dict[str, AskedShape]:
-        raise ModelError("open: the file is damaged")
-
-    monkeypatch.setattr(ModelReader, "inputs", refused)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter", "escape", "1", "n")
-        assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
-        assert "the file is damaged" in screen_text(pilot) and "Reading the inputs" not in screen_text(pilot)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, InputShapesScreen)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-
-
-async def test_shapes_are_changed_for_an_open_model(measured: DataFolder, opened_with: list[ModelSpec]) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"resnet18"', "enter", "n")
-        assert values(pilot) == ["1,3,224,224"]
-        await press(pilot, "home", "delete", '"8"', "enter")
-        assert [wish.shapes for wish in opened_with] == [{"data": (8, 3, 224, 224)}]
 
 
 async def test_given_shapes_are_remembered_after_a_restart(
@@ -190,13 +177,29 @@ async def test_given_shapes_are_remembered_after_a_restart(
         assert values(pilot) == ["1,8"]
 
 
-async def test_a_single_number_takes_its_value(
+async def test_the_fields_follow_what_is_known_of_the_inputs(
     measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def unreadable(reader: ModelReader, wish: ModelSpec) -> dict[str, AskedShape]:
+        raise ModelError("open: the file is damaged")
+
+    def lacking(reader: ModelReader, wish: ModelSpec) -> Decomposition:
+        raise MissingShapeError("net does not say the shape of: x", {"x": (2, 1, 128)}, tried=True)
+
     found = {"x": AskedShape((1, 8), (1, 8)), "sr": AskedShape((), (), (16_000,)), "n": AskedShape((), ())}
-    monkeypatch.setattr(ModelReader, "inputs", lambda reader, wish: found)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of("xy", tmp_path)}"', "enter", "escape", "1", "n")
+    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+        await press(pilot, "o", f'"{model_of("xy", tmp_path)}"', "enter", "escape", "1")
+        with monkeypatch.context() as patch:
+            patch.setattr(ModelReader, "inputs", unreadable)
+            await press(pilot, "n")
+            assert isinstance(pilot.app.screen, InputShapesScreen) and not values(pilot)
+            assert "the file is damaged" in screen_text(pilot) and "Reading the inputs" not in screen_text(pilot)
+            await press(pilot, "enter")
+            assert isinstance(pilot.app.screen, InputShapesScreen)
+            await press(pilot, "escape")
+            assert isinstance(pilot.app.screen, WorkbenchScreen)
+        monkeypatch.setattr(ModelReader, "inputs", lambda reader, wish: found)
+        await press(pilot, "n")
         assert values(pilot) == ["1,8", "16000", ""]
         assert "sr  the value of a single number" in screen_text(pilot)
         await press(pilot, "tab", "end", '"x"', "enter")
@@ -204,40 +207,7 @@ async def test_a_single_number_takes_its_value(
         await press(pilot, *["backspace"] * 6, '"8000"', "enter")
         assert [wish.shapes for wish in opened_with] == [{"x": (1, 8), "sr": (), "n": ()}]
         assert [wish.values for wish in opened_with] == [{"sr": (8_000,)}]
-
-
-async def test_shapes_that_the_model_runs_with_are_offered(
-    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(reader: ModelReader, wish: ModelSpec) -> Decomposition:
-        raise MissingShapeError("net does not say the shape of: x", {"x": (2, 1, 128)}, tried=True)
-
-    monkeypatch.setattr(ModelReader, "decompose_model", refuse)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of(["x"], tmp_path)}"', "enter")
+        # Shapes that the model runs with are offered.
+        monkeypatch.setattr(ModelReader, "decompose_model", lacking)
+        await press(pilot, "o", f'"{model_of("x", tmp_path)}"', "enter")
         assert values(pilot) == ["2,1,128"]
-
-
-async def test_remembered_shapes_are_reset(measured: DataFolder, tmp_path: Path, opened_with: list[ModelSpec]) -> None:
-    path = model_of(["data"], tmp_path)
-    memory = ShapeMemory(measured.path)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{path}"', "enter", '"1,8"', "enter")
-        memory.remember(source_of(path), {"data": (1, 8)})
-        await press(pilot, "n", "ctrl+r")
-        assert not memory.recall_shapes(source_of(path))
-        assert isinstance(pilot.app.screen, InputShapesScreen) and values(pilot) == [""], "it is asked for again"
-
-
-async def test_a_fusion_failure_names_the_key_that_shows_written_layers(
-    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(reader: ModelReader, wish: ModelSpec) -> Decomposition:
-        raise FusionRefusedError("net: its branches disagree")
-
-    monkeypatch.setattr(ModelReader, "decompose_model", refuse)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "o", f'"{model_of(["data"], tmp_path)}"', "enter")
-        assert "net: its branches disagree" in screen_text(pilot)
-        assert "Press f for layers as written." in screen_text(pilot)
-        assert "--" not in screen_text(pilot)

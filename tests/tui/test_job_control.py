@@ -11,7 +11,7 @@ from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui import app
 from dlbricks_tui.tui.door import is_hung_up
 from tests.runs.killing import eventually
-from tests.tui.application import app_on, press, running
+from tests.tui.application import MEASURED_ONLY, app_on, press, running
 
 # A Python handler stops the process later than the kernel would.
 INNER = """
@@ -62,7 +62,7 @@ def test_a_terminal_with_a_closed_peer_counts_as_hung_up() -> None:
 
 
 async def test_the_terminal_is_restored_while_the_job_is_stopped(
-    measured: DataFolder, monkeypatch: pytest.MonkeyPatch
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     did: list[str] = []
     monkeypatch.setattr(app, "has_shell", lambda: True)
@@ -70,7 +70,7 @@ async def test_the_terminal_is_restored_while_the_job_is_stopped(
     monkeypatch.setattr(HeadlessDriver, "can_suspend", True)
     monkeypatch.setattr(HeadlessDriver, "suspend_application_mode", lambda _: did.append("the terminal is restored"))
     monkeypatch.setattr(HeadlessDriver, "resume_application_mode", lambda _: did.append("the screen is back"))
-    async with running(app_on(measured)) as pilot:
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
         await press(pilot, "ctrl+z")
         assert did == ["the terminal is restored", "the job stops", "the screen is back"]
         monkeypatch.setattr(app, "has_shell", lambda: False)

@@ -11,7 +11,7 @@ from dlbricks_tui.tui.keys.keyboard import KeyParser
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.models import ModelsPanel
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import app_on, running, settled
+from tests.tui.application import MEASURED_ONLY, app_on, running, settled
 
 
 def keys(written: str) -> list[tuple[str, str | None]]:
@@ -54,11 +54,6 @@ def test_mouse_events_and_mode_reports_are_still_parsed() -> None:
     assert told[:2] == ["MouseDown", "TerminalSupportsSynchronizedOutput"]
 
 
-async def test_the_driver_uses_this_parser(new: DataFolder) -> None:
-    async with running(app_on(new)):
-        assert vars(linux_driver)["XTermParser"] is KeyParser
-
-
 async def typed(pilot: Pilot[None], *keys: str) -> None:
     """Type all keys before the first of them is handled."""
     for key in keys:
@@ -66,18 +61,17 @@ async def typed(pilot: Pilot[None], *keys: str) -> None:
     await settled(pilot)
 
 
-async def test_letters_typed_quickly_after_the_search_key_go_into_the_search(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
+async def test_letters_typed_quickly_go_into_the_search_or_the_box_that_the_key_before_them_opens(
+    measured: DataFolder,
+) -> None:
+    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+        assert vars(linux_driver)["XTermParser"] is KeyParser
         await typed(pilot, "slash", *"vgg16")
         panel = pilot.app.screen.query_one(ModelsPanel)
         assert panel.search_line.value == "vgg16" and [it.name for it in panel._list.items] == ["vgg16"]
         await typed(pilot, "escape", "G", "slash", *"alex", "enter", "enter")
         assert isinstance(pilot.app.screen, WorkbenchScreen) and pilot.app.screen._spec is not None
         assert pilot.app.screen._spec.source.name == "alexnet"
-
-
-async def test_letters_typed_before_a_box_has_opened_go_into_the_box(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
         await typed(pilot, "colon", *"quit")
         assert isinstance(pilot.app.screen, PaletteScreen)
         assert pilot.app.screen.query_one(Field).value == "quit"

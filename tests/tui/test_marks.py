@@ -83,21 +83,31 @@ def test_a_row_of_another_kind_replaces_all_marks_and_that_is_said() -> None:
     assert [it.name for it in found.rows] == ["host"]
 
 
-async def test_marks_on_models_stay_with_them_when_the_list_is_sorted_and_searched(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, *sought("resnet18_v1"), MARK, *sought("squeezenet1.1"), MARK)
-        assert letters(pilot) == {"B": "squeezenet1.1"}
+async def test_two_models_are_marked_and_compared_on_one_screen(measured: DataFolder) -> None:
+    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
+        await press(pilot, COMPARE)
+        assert said(pilot).startswith("Mark two rows with * first")
+        await press(pilot, "4", MARK)
+        assert said(pilot).startswith("Nothing here can be marked") and marks(pilot) == []
+        await press(pilot, "1", *sought("resnet18_v1"), MARK, *sought("alexnet"), MARK, COMPARE)
+        shown = " ".join(screen_text(pilot).split())
+        assert "They cannot be compared: alexnet has no latency yet: r on the workbench measures it" in shown
+        await press(pilot, "escape", UNMARK)
+        # Marks stay with their models when the list is sorted and searched.
+        await press(pilot, *sought("resnet18_v1"), MARK, *sought("mobilenet0.25"), MARK)
+        assert letters(pilot) == {"B": "mobilenet0.25"}
         await press(pilot, "slash", "escape")
-        assert letters(pilot) == {"A": "resnet18_v1", "B": "squeezenet1.1"}
+        assert letters(pilot) == {"A": "resnet18_v1", "B": "mobilenet0.25"}
         for _ in range(2):
             await press(pilot, "S")
-            assert letters(pilot) == {"A": "resnet18_v1", "B": "squeezenet1.1"}
+            assert letters(pilot) == {"A": "resnet18_v1", "B": "mobilenet0.25"}
         await press(pilot, UNMARK)
         assert letters(pilot) == {} and said(pilot) == "No row is marked."
 
 
-async def test_two_models_are_compared_on_one_screen(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
+async def test_two_models_are_compared_on_one_screen(new: DataFolder) -> None:
+    results.store_run(new, ["resnet18_v1", "squeezenet1.1"])
+    async with running(app_on(new, MEASURED_ONLY)) as pilot:
         await press(pilot, *sought("resnet18_v1"), MARK, *sought("squeezenet1.1"), MARK, COMPARE)
         assert isinstance(pilot.app.screen, MarkedScreen)
         shown = screen_text(pilot)
@@ -121,21 +131,6 @@ async def test_two_models_are_compared_on_one_screen(measured: DataFolder) -> No
         assert isinstance(pilot.app.screen, WorkbenchScreen)
 
 
-async def test_a_model_without_a_latency_says_what_to_do(measured: DataFolder) -> None:
-    async with running(app_on(measured, MEASURED_ONLY)) as pilot:
-        await press(pilot, *sought("resnet18_v1"), MARK, *sought("alexnet"), MARK, COMPARE)
-        shown = " ".join(screen_text(pilot).split())
-        assert "They cannot be compared: alexnet has no latency yet: r on the workbench measures it" in shown
-
-
-async def test_two_marks_are_needed_to_compare_and_rows_to_mark(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, COMPARE)
-        assert said(pilot).startswith("Mark two rows with * first")
-        await press(pilot, "4", MARK)
-        assert said(pilot).startswith("Nothing here can be marked") and marks(pilot) == []
-
-
 @pytest.fixture
 def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(systems_work, "fingerprint", lambda: system(HERE))
@@ -143,43 +138,30 @@ def _one_host_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_two_systems_match_their_snapshot(stored: DataFolder, _one_host_for_all: None) -> None:
-    async with running(app_on(stored)) as pilot:
+    async with running(app_on(stored, MEASURED_ONLY)) as pilot:
         await press(pilot, "8", MARK, "j", MARK, COMPARE)
         # Messages about the marks would cover the comparison.
         assert marks(pilot) == [HERE, THERE] and not pilot.app._notifications
         await check_all(pilot, "marked")
-
-
-async def test_a_narrow_terminal_shows_the_verdict_and_one_panel(stored: DataFolder, _one_host_for_all: None) -> None:
-    async with running(app_on(stored), NARROW) as pilot:
-        await press(pilot, "8", MARK, "j", MARK, COMPARE)
+        # A narrow terminal shows the verdict and one panel.
         assert "A is faster: B takes" in screen_text(pilot)
-        check_layout(pilot.app)
         await press(pilot, "2")
         assert "c6i.large" in screen_text(pilot)
         check_layout(pilot.app)
 
 
-async def test_days_of_a_brick_are_compared_from_its_history(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", "slash", f'"{HERE} 2026-11-21 of=brick"', "enter", "3", MARK, "j", MARK, COMPARE)
+async def test_two_results_of_one_kind_are_compared(stored: DataFolder) -> None:
+    async with running(app_on(stored, MEASURED_ONLY)) as pilot:
+        find = ("slash", "ctrl+u")
+        await press(pilot, "6", *find, f'"{HERE} 2026-11-21 of=brick"', "enter", "3", MARK, "j", MARK, COMPARE)
         shown = screen_text(pilot)
         assert "2026-11-21" in shown and "2026-11-20" in shown
         assert "A is faster: B takes 1.1" in shown
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, ResultsScreen)
-
-
-async def test_a_result_of_a_brick_and_one_of_a_model_are_not_compared(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        find = ("slash", "ctrl+u")
-        await press(pilot, "6", *find, '"of=model"', "enter", MARK, *find, '"of=brick"', "enter", MARK, COMPARE)
+        await press(pilot, UNMARK, "1", *find, '"of=model"', "enter", MARK, *find, '"of=brick"', "enter", MARK, COMPARE)
         assert "compare two models or two bricks" in " ".join(screen_text(pilot).split())
-
-
-async def test_a_deleted_result_is_told(stored: DataFolder) -> None:
-    async with running(app_on(stored)) as pilot:
-        await press(pilot, "6", MARK, "j", MARK)
+        await press(pilot, "escape", UNMARK, MARK, "j", MARK)
         assert isinstance(pilot.app, DlbricksApp)
         with ResultsDatabase(stored.store) as store:
             store.delete([str(pilot.app.marks.rows[0].subject)])
@@ -205,7 +187,7 @@ async def test_two_runs_are_marked_in_their_box_and_compared(measured: DataFolde
                     uuid=f"{place:032x}",
                 ),
             )
-    async with running(app_on(measured), NARROW) as pilot:
+    async with running(app_on(measured, MEASURED_ONLY), NARROW) as pilot:
         await press(pilot, "R", "G", MARK, "k", MARK)
         assert "V compare" in screen_text(pilot) and "esc close" in screen_text(pilot)
         await press(pilot, COMPARE)

@@ -121,7 +121,6 @@ async def test_empty_screens_name_the_current_keys(new: DataFolder, monkeypatch:
         assert f"{key('welcome.begin')} " in await does(pilot)
         empty = await does(pilot, "dialog.close")
         assert f"{key('models.open')} in the list of models opens one." in empty
-        assert f"{key('models.open')} in the list of models opens one." in empty
         assert f"{key('workbench.go_to_models')} Models" in empty
         helped = await does(pilot, "app.show_help")
         assert f"folders that you add with {key('workbench.open_path')};" in " ".join(helped.replace("┃", "").split())
@@ -188,10 +187,9 @@ async def test_texts_on_screen_follow_changed_keys(new: DataFolder) -> None:
         assert "B Models" in seen(pilot) and "O in the list of models opens one." in seen(pilot)
         await press(pilot, "H")
         assert isinstance(pilot.app.screen, HelpScreen)
-
-
-async def test_boxes_with_a_field_name_no_letter_as_a_key(new: DataFolder) -> None:
-    async with running(app_with(new, '[keys]\ndialog.close = ["X", "f8"]\n')) as pilot:
+        # A box with a field names no letter as a key.
+        new.config.write_text('[keys]\ndialog.close = ["X", "f8"]\n')
+        app._preferences.reload()
         await press(pilot, "X", "comma")
         assert "X close" in seen(pilot)
         await press(pilot, "X", "colon")

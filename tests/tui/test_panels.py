@@ -16,7 +16,7 @@ from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.widgets.panel import Panel
-from tests.tui.application import SIZES, WRITTEN, app_on, press, running, showing
+from tests.tui.application import MEASURED_ONLY, SIZES, WRITTEN, app_on, press, running, showing
 from tests.tui.results import source_called
 
 # The key that opens each screen, and its panels in their order.
@@ -47,28 +47,26 @@ def with_focus(pilot: Pilot[None]) -> str | None:
     return panel
 
 
-@pytest.mark.parametrize("name", SCREENS)
-async def test_each_panel_has_a_key(name: str, stored: DataFolder) -> None:
-    opens, panels = SCREENS[name]
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, opens)
-        keys = dict(enumerate(panels, start=1))
-        for number in (*keys, *reversed(keys)):
-            await press(pilot, str(number))
-            assert with_focus(pilot) == keys[number]
+async def visit(pilot: Pilot[None], panels: tuple[str, ...]) -> None:
+    """Go through all panels by the keys for the next and the previous one, then by those of their own."""
+    for expected in (*panels[1:], panels[0]):
+        await press(pilot, "tab")
+        assert with_focus(pilot) == expected
+    await press(pilot, "shift+tab")
+    assert with_focus(pilot) == panels[-1]
+    await press(pilot, "shift+tab")
+    assert with_focus(pilot) == panels[-2]
+    for number, expected in enumerate(panels, start=1):
+        await press(pilot, str(number))
+        assert with_focus(pilot) == expected
 
 
-@pytest.mark.parametrize("name", SCREENS)
-async def test_tab_visits_the_panels_in_both_directions(name: str, stored: DataFolder) -> None:
-    opens, panels = SCREENS[name]
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, opens)
-        for expected in (*panels[1:], panels[0]):
-            await press(pilot, "tab")
-            assert with_focus(pilot) == expected
-        for expected in reversed(panels):
-            await press(pilot, "shift+tab")
-            assert with_focus(pilot) == expected
+async def test_the_panels_of_a_screen_have_keys_and_follow_one_another(stored: DataFolder) -> None:
+    async with running(app_on(stored, MEASURED_ONLY), SIZES[0]) as pilot:
+        for opens, panels in SCREENS.values():
+            await press(pilot, opens)
+            await visit(pilot, panels)
+            await press(pilot, "escape")
 
 
 @pytest.mark.parametrize("name", OF_A_MODEL)
@@ -79,12 +77,4 @@ async def test_the_panels_of_a_screen_about_a_model_have_keys_and_follow_one_ano
     monkeypatch.setattr(work, "analyse", lambda *_: "nothing was measured")
     screen_of, panels = OF_A_MODEL[name]
     async with showing(new, screen_of, SIZES[0]) as pilot:
-        for expected in (*panels[1:], panels[0]):
-            await press(pilot, "tab")
-            assert with_focus(pilot) == expected
-        for expected in reversed(panels):
-            await press(pilot, "shift+tab")
-            assert with_focus(pilot) == expected
-        for number in range(len(panels), 0, -1):
-            await press(pilot, str(number))
-            assert with_focus(pilot) == panels[number - 1]
+        await visit(pilot, panels)

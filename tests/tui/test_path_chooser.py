@@ -13,7 +13,7 @@ from dlbricks_tui.tui.results.screen import ResultsScreen
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN
 from dlbricks_tui.tui.widgets.search_line import Field
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import SIZES, app_on, press, running, screen_text
+from tests.tui.application import MEASURED_ONLY, SIZES, app_on, press, running, screen_text, showing
 
 MANY = 300
 
@@ -46,19 +46,37 @@ def under_cursor(pilot: Pilot[None]) -> list[str]:
     return [text.removeprefix(CURSOR_SIGN) for text in drawn if text.startswith(CURSOR_SIGN)]
 
 
-async def test_names_are_listed_below_the_field_and_none_is_chosen_at_first(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i")
+async def test_a_path_is_typed_completed_or_chosen_from_a_list(stored: DataFolder, folder: Path) -> None:
+    async with showing(stored, ResultsScreen, SIZES[0]) as pilot:
+        await press(pilot, "i")
         assert isinstance(pilot.app.screen, ImportScreen)
         assert offered(pilot) == ("deep/", "empty/", "notes.txt")
         assert "deep/" in screen_text(pilot) and "notes.txt" in screen_text(pilot) and under_cursor(pilot) == []
         await press(pilot, "enter")
         assert "Type a path first." in screen_text(pilot)
-
-
-async def test_the_cursor_reaches_a_file_through_folders(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i", "down")
+        await press(pilot, "up")
+        assert under_cursor(pilot) == []
+        await pilot.click(OfferedPaths, offset=(3, 2))
+        await press(pilot)
+        assert under_cursor(pilot) == ["notes.txt"]
+        await press(pilot, '"zzz"')
+        assert "No file or folder here begins like this." in screen_text(pilot)
+        await press(pilot, "down", "up", "tab")
+        assert typed(pilot) == "zzz" and under_cursor(pilot) == []
+        # Tab completes the typed path or takes the chosen name.
+        await press(pilot, "ctrl+u", '"d"', "tab")
+        assert typed(pilot) == "deep/"
+        await press(pilot, "down", "down", "down", "tab")
+        assert typed(pilot) == "deep/yours.json" and isinstance(pilot.app.screen, PathScreen)
+        # Moving up from the first name restores the typed path.
+        await press(pilot, "ctrl+u", '"deep/mi"', "down")
+        assert under_cursor(pilot) == ["mine.json"]
+        await press(pilot, "up", "enter")
+        assert under_cursor(pilot) == [] and "There is no deep/mi" in screen_text(pilot)
+        await press(pilot, "down", '"n"')
+        assert typed(pilot) == "deep/min" and under_cursor(pilot) == [] and "There is no" not in screen_text(pilot)
+        # The cursor reaches a file through folders.
+        await press(pilot, "ctrl+u", "down")
         assert under_cursor(pilot) == ["deep/"]
         await press(pilot, "enter")
         assert typed(pilot) == "deep/" and under_cursor(pilot) == []
@@ -72,42 +90,19 @@ async def test_the_cursor_reaches_a_file_through_folders(stored: DataFolder, fol
         assert "mine.json" in screen_text(pilot) and "nothing was imported" in screen_text(pilot)
 
 
-async def test_moving_up_from_the_first_name_restores_the_typed_path(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i", "up")
-        assert under_cursor(pilot) == []
-        await press(pilot, '"deep/mi"', "down")
-        assert under_cursor(pilot) == ["mine.json"]
-        await press(pilot, "up", "enter")
-        assert under_cursor(pilot) == [] and "There is no deep/mi" in screen_text(pilot)
-        await press(pilot, "down", '"n"')
-        assert typed(pilot) == "deep/min" and under_cursor(pilot) == [] and "There is no" not in screen_text(pilot)
-
-
-async def test_tab_completes_the_typed_path_or_takes_the_chosen_name(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i", '"d"', "tab")
-        assert typed(pilot) == "deep/"
-        await press(pilot, "down", "down", "down", "tab")
-        assert typed(pilot) == "deep/yours.json" and isinstance(pilot.app.screen, PathScreen)
-
-
-async def test_a_folder_of_models_is_entered_by_the_cursor_and_opened_by_its_path(
-    measured: DataFolder, folder: Path
+async def test_every_one_of_many_files_can_be_reached_and_is_replaced_only_after_a_second_enter(
+    stored: DataFolder, folder: Path
 ) -> None:
-    (folder / "deep" / "my-net-symbol.json").write_text("{}")
-    async with running(app_on(measured), SIZES[0]) as pilot:
-        await press(pilot, "o", "down", "enter")
-        assert isinstance(pilot.app.screen, OpenPathScreen)
-        assert offered(pilot) == ("deep/deeper/", "deep/my-net-symbol.json")
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-        assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
-
-
-async def test_a_chosen_existing_file_is_replaced_only_after_a_second_enter(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "space", "e", '"deep/"', "down", "down", "enter")
+    for number in range(MANY):
+        (folder / "empty" / f"{number:03}.json").touch()
+    async with showing(stored, ResultsScreen, SIZES[0]) as pilot:
+        await press(pilot, "i", '"empty/"')
+        assert len(offered(pilot)) == MANY
+        await press(pilot, *["down"] * 30)
+        assert under_cursor(pilot) == ["029.json"]
+        await press(pilot, "tab")
+        assert typed(pilot) == "empty/029.json"
+        await press(pilot, "escape", "space", "e", '"deep/"', "down", "down", "enter")
         assert isinstance(pilot.app.screen, ExportScreen)
         assert "deep/mine.json already exists" in screen_text(pilot) and typed(pilot) == "deep/mine.json"
         assert (folder / "deep" / "mine.json").read_text() == "milk"
@@ -116,56 +111,36 @@ async def test_a_chosen_existing_file_is_replaced_only_after_a_second_enter(stor
         assert (folder / "deep" / "mine.json").read_text() != "milk"
 
 
-async def test_every_one_of_many_files_can_be_reached(stored: DataFolder, folder: Path) -> None:
-    for number in range(MANY):
-        (folder / "empty" / f"{number:03}.json").touch()
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i", '"empty/"')
-        assert len(offered(pilot)) == MANY
-        await press(pilot, *["down"] * 30)
-        assert under_cursor(pilot) == ["029.json"]
-        await press(pilot, "tab")
-        assert typed(pilot) == "empty/029.json"
-
-
-async def test_a_path_that_matches_nothing_is_reported(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i", '"zzz"')
-        assert "No file or folder here begins like this." in screen_text(pilot)
-        await press(pilot, "down", "up", "tab")
-        assert typed(pilot) == "zzz" and under_cursor(pilot) == []
-
-
-async def test_a_click_chooses_a_name(stored: DataFolder, folder: Path) -> None:
-    async with running(app_on(stored), SIZES[0]) as pilot:
-        await press(pilot, "6", "i")
-        await pilot.click(OfferedPaths, offset=(3, 2))
-        await press(pilot)
-        assert under_cursor(pilot) == ["notes.txt"]
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (300 * "x", "cannot be used: File name too long"),
-        (f"deep/{300 * 'x'}/net.onnx", "cannot be used: File name too long"),
-        ("~nobody-of-this-name/net.onnx", "cannot be used: Could not determine home directory"),
-        ("loop/net.onnx", "There is no loop/net.onnx"),
-        ("a\x00b", "There is no a\\x00b"),
-    ],
+UNUSABLE = (
+    (300 * "x", "cannot be used: File name too long"),
+    (f"deep/{300 * 'x'}/net.onnx", "cannot be used: File name too long"),
+    ("~nobody-of-this-name/net.onnx", "cannot be used: Could not determine home directory"),
+    ("loop/net.onnx", "There is no loop/net.onnx"),
+    ("a\x00b", "There is no a\\x00b"),
 )
-async def test_a_path_that_no_file_can_have_is_one_line(stored: DataFolder, folder: Path, text: str, said: str) -> None:
+
+
+async def test_a_path_that_no_file_can_have_is_one_line(measured: DataFolder, folder: Path) -> None:
     (folder / "loop").symlink_to("loop")
-    async with running(app_on(stored), SIZES[0]) as pilot:
+    (folder / "deep" / "my-net-symbol.json").write_text("{}")
+    async with running(app_on(measured, MEASURED_ONLY), SIZES[0]) as pilot:
         await press(pilot, "o")
         screen = pilot.app.screen
         assert isinstance(screen, PathScreen)
-        # Pasted at once, as by a terminal.
-        screen.query_one(Field).value = text
+        for text, said in UNUSABLE:
+            # Pasted at once, as by a terminal.
+            screen.query_one(Field).value = text
+            await press(pilot, "enter")
+            shown = " ".join(screen_text(pilot).split())
+            assert pilot.app.screen is screen
+            assert all(word in shown for word in said.split())
+        # A folder of models is entered by the cursor, and opened by its path.
+        await press(pilot, "ctrl+u", "down", "enter")
+        assert isinstance(pilot.app.screen, OpenPathScreen)
+        assert offered(pilot) == ("deep/deeper/", "deep/my-net-symbol.json")
         await press(pilot, "enter")
-        shown = " ".join(screen_text(pilot).split())
-        assert pilot.app.screen is screen
-        assert all(word in shown for word in said.split())
+        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert "1 Models 8" in screen_text(pilot) and "my-net" in screen_text(pilot)
 
 
 def test_a_link_in_a_circle_hides_no_other_name(folder: Path) -> None:

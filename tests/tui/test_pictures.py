@@ -55,7 +55,12 @@ async def picture_of(data: DataFolder, height: int) -> AsyncIterator[tuple[Pilot
 
 async def test_a_picture_is_drawn_once_until_it_changes(new: DataFolder, drawings: list[Plot | Rows]) -> None:
     async with picture_of(new, 16) as (pilot, view):
+        # A hidden one is not drawn.
+        view.display = False
         view.show(ROOFS)
+        await settled(pilot)
+        assert not drawings
+        view.display = True
         await settled(pilot)
         assert "100┤" in screen_text(pilot) and ROOFS.says in screen_text(pilot)
         view.show(replace(ROOFS))
@@ -65,24 +70,11 @@ async def test_a_picture_is_drawn_once_until_it_changes(new: DataFolder, drawing
         view.show(BARS)
         await settled(pilot)
         assert drawings == [ROOFS, BARS] and BARS.says in screen_text(pilot)
-
-
-async def test_a_hidden_picture_is_not_drawn(new: DataFolder, drawings: list[Plot | Rows]) -> None:
-    async with picture_of(new, 16) as (pilot, view):
-        view.display = False
+        # A small area shows the sentence alone.
+        view.styles.height = 3
         view.show(ROOFS)
         await settled(pilot)
-        assert not drawings
-        view.display = True
-        await settled(pilot)
-        assert drawings == [ROOFS]
-
-
-async def test_a_small_area_shows_the_sentence_alone(new: DataFolder, drawings: list[Plot | Rows]) -> None:
-    async with picture_of(new, 3) as (pilot, view):
-        view.show(ROOFS)
-        await settled(pilot)
-        assert screen_text(pilot).strip() == ROOFS.says and not drawings
+        assert screen_text(pilot).strip() == ROOFS.says and drawings == [ROOFS, BARS]
 
 
 @pytest.mark.parametrize("setting", ["NO_COLOR", "sixteen colours", "the theme of the terminal"])
@@ -115,30 +107,17 @@ async def test_until_the_library_is_loaded_the_sentence_stands_alone(
         assert loaded == [True] and "100┤" in screen_text(pilot)
 
 
-def test_the_program_starts_without_the_library_of_pictures() -> None:
+def test_the_program_starts_without_what_only_later_screens_need() -> None:
+    late = ["numpy", "tinydb"]
+    late += [f"dlbricks_tui.{name}" for name in ("store.database", "store.records", "models.library", "estimate")]
+    late += [f"dlbricks_tui.{name}" for name in ("measure", "tui.run.follower", "bricks.regions")]
     code = (
-        "import sys\n"
-        "import dlbricks_tui.tui.app, dlbricks_tui.tui.analysis.screen, dlbricks_tui.tui.fleet.screen\n"
+        "import sys, dlbricks_tui.tui.app\n"
+        f"loaded = {{*sys.modules}} & {{*{late}}}\n"
+        "assert not loaded, loaded\n"
+        "import dlbricks_tui.tui.analysis.screen, dlbricks_tui.tui.fleet.screen\n"
         "import dlbricks_tui.tui.scenario.screen, dlbricks_tui.tui.trace.screen, dlbricks_tui.tui.widgets.plot\n"
         "assert 'plotext' not in sys.modules\n"
         "assert not any(name.endswith('documents.drawing') for name in sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)
-
-
-def test_the_first_screen_loads_neither_numpy_nor_the_store_nor_estimates() -> None:
-    late = [
-        "numpy",
-        "tinydb",
-        "dlbricks_tui.store.database",
-        "dlbricks_tui.store.records",
-        "dlbricks_tui.models.library",
-    ]
-    late += [
-        "dlbricks_tui.estimate",
-        "dlbricks_tui.measure",
-        "dlbricks_tui.tui.run.follower",
-        "dlbricks_tui.bricks.regions",
-    ]
-    code = f"import sys, dlbricks_tui.tui.app\nloaded = {{*sys.modules}} & {{*{late}}}\nassert not loaded, loaded"
     subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True)

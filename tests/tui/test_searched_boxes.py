@@ -12,8 +12,8 @@ from dlbricks_tui.tui.run.all_runs import AllRunsScreen
 from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.widgets.text import TextView
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.runs.live_runs import RUN, in_the_middle, put_run
-from tests.tui.application import SIZES, app_on, press, running, screen_text
+from tests.runs.live_runs import in_the_middle, put_run
+from tests.tui.application import MEASURED_ONLY, SIZES, app_on, press, running, screen_text, showing
 from tests.tui.test_run_screens import shows
 
 OLDER = "20261120-080000-0001"
@@ -27,35 +27,31 @@ def runs(measured: DataFolder) -> DataFolder:
 
 
 async def test_a_run_is_found_by_its_state_and_watched(runs: DataFolder) -> None:
-    async with running(app_on(runs)) as pilot:
+    async with running(app_on(runs, MEASURED_ONLY), SIZES[2]) as pilot:
         await shows(pilot, "17 of 40 bricks")
-        await press(pilot, "R", "slash", '"Cancelled resnet18"')
-        assert isinstance(pilot.app.screen, AllRunsScreen)
-        assert "40 s" in screen_text(pilot)
-        assert " running " not in screen_text(pilot).partition("Runs")[2].partition("┗")[0]
-        await press(pilot, "enter", "enter")
-        assert isinstance(pilot.app.screen, RunScreen)
-        await shows(pilot, OLDER)
-
-
-async def test_escape_ends_a_search_among_the_runs(runs: DataFolder) -> None:
-    async with running(app_on(runs)) as pilot:
-        await shows(pilot, "17 of 40 bricks")
-        await press(pilot, "R", "slash", '"nosuch"')
+        await press(pilot, "R", "question_mark")
+        help_text = screen_text(pilot)
+        assert "Search in this list." in help_text and "Show the selected run." in help_text
+        assert "Close the box without doing anything." in help_text and "Save a picture of the screen" in help_text
+        assert "Switch to the next theme." not in help_text
+        await press(pilot, "escape", "slash", '"nosuch"')
         assert "No run contains all of these words." in screen_text(pilot)
         assert "esc shows all runs again." in screen_text(pilot)
         await press(pilot, "enter", "enter", "r")
         assert isinstance(pilot.app.screen, AllRunsScreen)
         await press(pilot, "slash", "escape")
         assert isinstance(pilot.app.screen, AllRunsScreen) and "cancelled" in screen_text(pilot)
-        await press(pilot, "slash", f'"{RUN}"', "enter", "enter")
+        await press(pilot, "slash", '"Cancelled resnet18"')
+        assert isinstance(pilot.app.screen, AllRunsScreen) and "40 s" in screen_text(pilot)
+        assert " running " not in screen_text(pilot).partition("Runs")[2].partition("┗")[0]
+        await press(pilot, "enter", "enter")
         assert isinstance(pilot.app.screen, RunScreen)
-        await shows(pilot, RUN)
+        await shows(pilot, OLDER)
 
 
-async def test_a_column_is_searched_by_its_description(stored: DataFolder) -> None:
-    async with running(app_on(stored), SIZES[2]) as pilot:
-        await press(pilot, "6", "c", "slash", '"the median of"', "enter")
+async def test_a_column_is_searched_by_its_description_and_moved_among_all(stored: DataFolder) -> None:
+    async with showing(stored, ResultsScreen, SIZES[2]) as pilot:
+        await press(pilot, "c", "slash", '"the median of"', "enter")
         assert isinstance(pilot.app.screen, ColumnsScreen)
         assert "[ ] median_ms" in screen_text(pilot) and "[x] name" not in screen_text(pilot)
         await press(pilot, "space", "slash", "ctrl+u", '"nosuch"')
@@ -65,17 +61,13 @@ async def test_a_column_is_searched_by_its_description(stored: DataFolder) -> No
         await press(pilot, "enter")
         assert isinstance(pilot.app.screen, ResultsScreen)
         assert pilot.app.screen.query_one(ResultsPanel)._list.arrangement.columns == (*FIRST_COLUMNS, "median_ms")
-
-
-async def test_a_found_column_is_moved_among_all_columns(stored: DataFolder) -> None:
-    async with running(app_on(stored), SIZES[2]) as pilot:
-        await press(pilot, "6", "c", "slash", '"the age of"', "enter", *"KKKKK", "enter")
+        await press(pilot, "c", "slash", '"the age of"', "enter", *"KKKKK", "enter")
         assert screen_text(pilot).splitlines()[1].split()[1:3] == ["age↑", "name"]
 
 
-async def test_the_help_can_be_searched(measured: DataFolder) -> None:
-    async with running(app_on(measured), SIZES[0]) as pilot:
-        await press(pilot, "2", "question_mark", "slash", '"critical"')
+async def test_the_help_can_be_searched(new: DataFolder) -> None:
+    async with running(app_on(new, MEASURED_ONLY), SIZES[0]) as pilot:
+        await press(pilot, "escape", "2", "question_mark", "slash", '"critical"')
         assert isinstance(pilot.app.screen, HelpScreen)
         help_text = screen_text(pilot)
         assert "In the decomposition" in help_text and "on the critical path" in help_text
@@ -87,12 +79,3 @@ async def test_the_help_can_be_searched(measured: DataFolder) -> None:
         assert isinstance(pilot.app.screen.focused, TextView)
         await press(pilot, "q")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
-
-
-async def test_the_help_of_a_box_lists_only_keys_that_work_there(runs: DataFolder) -> None:
-    async with running(app_on(runs), SIZES[2]) as pilot:
-        await press(pilot, "R", "question_mark")
-        help_text = screen_text(pilot)
-        assert "Search in this list." in help_text and "Show the selected run." in help_text
-        assert "Close the box without doing anything." in help_text and "Save a picture of the screen" in help_text
-        assert "Switch to the next theme." not in help_text

@@ -48,18 +48,45 @@ def is_restored(terminal: Terminal) -> bool:
     return all(terminal.written.rfind(code) > terminal.written.rfind(b"\x1b[?1049h") for code in RESTORED)
 
 
+@pytest.fixture(autouse=True)
+def _no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The tests themselves may run over SSH.
+    monkeypatch.delenv("SSH_TTY", raising=False)
+    monkeypatch.delenv("SSH_CONNECTION", raising=False)
+
+
 def test_q_restores_the_terminal(tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
         terminal.seconds_until("1 Models 92")
         assert terminal.modes() != before
+        assert b"\x1b[?1000h" in terminal.written, "it listens to the mouse"
+        assert not re.search(rb"\x1b\[[\d;]*[34]8;[25];", bytes(terminal.written)), "sixteen colours are enough"
+        terminal.send("\x1a")
+        terminal.seconds_until("No shell can resume dlbricks here")
+        # A resized terminal is drawn anew.
+        terminal.resize((80, 24))
+        terminal.seconds_until_quiet()
+        place = len(terminal.written)
+        terminal.send("4")
+        terminal.seconds_until("expert settings")
+        widest = re.findall(rb"\x1b\[\d+;(\d+)H", bytes(terminal.written[place:]))
+        assert max(map(int, widest)) <= 80
         terminal.send("q")
         assert wait_for_end(terminal) == 0
         assert is_restored(terminal) and terminal.modes() == before
         assert not (tmp_path / "log").exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.soak),
+        signal.SIGTERM,
+        pytest.param(signal.SIGHUP, marks=pytest.mark.soak),
+    ],
+    ids=lambda number: number.name,
+)
 def test_a_terminating_signal_restores_the_terminal(number: signal.Signals, tmp_path: Path) -> None:
     with started(tmp_path) as terminal:
         before = terminal.modes()
@@ -69,51 +96,39 @@ def test_a_terminating_signal_restores_the_terminal(number: signal.Signals, tmp_
         assert is_restored(terminal) and terminal.modes() == before
 
 
-@pytest.mark.parametrize("in_front", ["", "?"], ids=["workbench", "box"])
-def test_ctrl_z_suspends_and_fg_resumes(in_front: str, tmp_path: Path) -> None:
+def test_ctrl_z_suspends_and_fg_resumes(tmp_path: Path) -> None:
     # A script that runs it, such as make, has to stop with it.
     script = tmp_path / "script"
     script.write_text(f"{shlex.join(DLBRICKS)}\necho it ended with $?\n")
     with started(tmp_path / "data", program=["sh", "-i"]) as terminal:
         terminal.send(f"sh {script}\n")
         terminal.seconds_until("1 Models 92")
-        terminal.send(f"{in_front}\x1a")
-        terminal.seconds_until("Stopped")
-        assert is_restored(terminal)
-        terminal.send("fg\n")
-        terminal.seconds_until("Help" if in_front else "1 Models 92")
-        terminal.seconds_until_quiet()
+        # On the workbench, and in a box.
+        for keys, shown in (("\x1a", "1 Models 92"), ("?\x1a", "Help")):
+            terminal.send(keys)
+            terminal.seconds_until("Stopped")
+            assert is_restored(terminal)
+            terminal.send("fg\n")
+            terminal.seconds_until(shown)
+            terminal.seconds_until_quiet()
         terminal.send("\x03")
         terminal.seconds_until("it ended with 0")
         assert is_restored(terminal)
 
 
-def test_ctrl_z_does_nothing_without_a_shell(tmp_path: Path) -> None:
-    with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 92")
-        terminal.send("\x1a")
-        terminal.seconds_until("No shell can resume dlbricks here")
-        terminal.send("q")
-        assert wait_for_end(terminal) == 0
-
-
-@pytest.mark.parametrize(
-    ("environment", "listens"),
-    [
-        ({}, True),
-        ({"SSH_TTY": "/dev/pts/9"}, False),
-        ({"SSH_TTY": "/dev/pts/9", "DLBRICKS_WORKBENCH_MOUSE": "on"}, True),
-        ({"DLBRICKS_WORKBENCH_MOUSE": "off"}, False),
-    ],
-)
-def test_a_remote_terminal_keeps_its_mouse_unless_the_config_says_otherwise(
-    environment: dict[str, str], listens: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SSH_TTY", raising=False)
-    monkeypatch.delenv("SSH_CONNECTION", raising=False)
-    with started(tmp_path, **environment) as terminal:
+def test_a_remote_terminal_without_colours_keeps_its_mouse(tmp_path: Path) -> None:
+    with started(tmp_path, SSH_TTY="/dev/pts/9", NO_COLOR="1") as terminal:
+        # Blanks that are blank already are not written.
         terminal.seconds_until("1 Models")
-        assert (b"\x1b[?1000h" in terminal.written) == listens
+        assert b"\x1b[?1000h" not in terminal.written
+        # Without colours the cursor line is shown in reverse.
+        terminal.wait_until(lambda: b"7" in _style_codes(terminal))
+        assert _style_codes(terminal) <= {b"", b"0", b"1", b"4", b"7", b"39", b"49"}
+
+
+def _style_codes(terminal: Terminal) -> set[bytes]:
+    found = re.findall(rb"\x1b\[([\d;]*)m", bytes(terminal.written))
+    return {code for codes in found for code in codes.split(b";")}
 
 
 def test_an_invalid_config_is_reported_instead_of_opening(tmp_path: Path) -> None:
@@ -124,31 +139,17 @@ def test_an_invalid_config_is_reported_instead_of_opening(tmp_path: Path) -> Non
         assert b"\x1b[?1049h" not in terminal.written
 
 
-def test_a_dropped_connection_leaves_no_process(tmp_path: Path) -> None:
-    with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 92")
-        terminal.hang_up()
-        assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
-
-
-def test_a_dropped_connection_is_noticed_without_a_signal(tmp_path: Path) -> None:
-    # Like make as the session leader: the kernel signals it, and it waits for its child.
-    waiting = ["sh", "-c", f"trap : HUP; {shlex.join(DLBRICKS)}; exit 7"]
-    with started(tmp_path, program=waiting) as terminal:
-        terminal.seconds_until("1 Models 92")
-        terminal.hang_up()
-        assert wait_for_end(terminal) == 7
-
-
-def test_a_dropped_connection_does_not_block_the_exit(tmp_path: Path) -> None:
+def test_a_dropped_connection_is_noticed_without_a_signal_and_does_not_block_the_exit(tmp_path: Path) -> None:
     # A thread of Textual writes to the terminal; if the terminal is gone, its queue is never emptied.
     stuck = "import threading; from textual.drivers._writer_thread import WriterThread; "
     stuck += "WriterThread.stop = lambda _: threading.Event().wait(); "
     stuck += "import sys; from dlbricks_tui.__main__ import main; sys.exit(main())"
-    with started(tmp_path, program=[sys.executable, "-c", stuck]) as terminal:
+    # Like make as the session leader: the kernel signals it, and it waits for its child.
+    waiting = ["sh", "-c", f"trap : HUP; {shlex.join([sys.executable, '-c', stuck])}; exit 7"]
+    with started(tmp_path, program=waiting) as terminal:
         terminal.seconds_until("1 Models 92")
         terminal.hang_up()
-        assert wait_for_end(terminal) == 128 + signal.SIGHUP
+        assert wait_for_end(terminal) == 7
 
 
 @pytest.fixture
@@ -156,7 +157,11 @@ def napping(tmp_path: Path) -> Iterator[DataFolder]:
     """A data folder with a slow runtime that computes nothing; its runs end with the test."""
     data = DataFolder(tmp_path / "data")
     interpreter = tmp_path / "napping"
-    interpreter.write_text(f'#!/bin/sh\nshift; FAKE_NAP=0.003 exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
+    # It is slow while this file is there.
+    slow = tmp_path / "slow"
+    slow.touch()
+    nap = f'FAKE_NAP=0.05 FAKE_SLOW="{slow}"'
+    interpreter.write_text(f'#!/bin/sh\nshift; {nap} exec "{sys.executable}" "{FAKE_WORKER}" "$@"\n')
     interpreter.chmod(0o755)
     Registry(data.path).add(str(interpreter), name="napping")
     yield data
@@ -168,7 +173,7 @@ def napping(tmp_path: Path) -> Iterator[DataFolder]:
 def test_a_run_survives_its_terminal_and_is_found_again(
     napping: DataFolder,
 ) -> None:
-    with started(napping.path, DLBRICKS_RUN_RUNTIME="napping") as terminal:
+    with started(napping.path, DLBRICKS_RUN_RUNTIME="napping", DLBRICKS_RUN_TARGET_CI="0.5") as terminal:
         terminal.seconds_until("1 Models 92")
         terminal.send("/")
         terminal.seconds_until("keep")
@@ -190,6 +195,7 @@ def test_a_run_survives_its_terminal_and_is_found_again(
         folder.pause()
         assert wait_for_end(terminal) in (128 + signal.SIGHUP, -signal.SIGHUP)
     eventually(lambda: folder.state().state is State.PAUSED)
+    (napping.path.parent / "slow").unlink()
     with started(napping.path) as terminal:
         terminal.seconds_until("paused", PATIENCE_SECONDS)
         folder.unpause()
@@ -203,18 +209,6 @@ def test_a_run_survives_its_terminal_and_is_found_again(
 
 def runs_in(data: DataFolder) -> list[RunFolder]:
     return [RunFolders(data.runs).find(state.run) for state in RunFolders(data.runs).states()]
-
-
-def test_a_resized_terminal_is_redrawn(tmp_path: Path) -> None:
-    with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 92")
-        terminal.resize((80, 24))
-        terminal.seconds_until_quiet()
-        place = len(terminal.written)
-        terminal.send("4")
-        terminal.seconds_until("expert settings")
-        widest = re.findall(rb"\x1b\[\d+;(\d+)H", bytes(terminal.written[place:]))
-        assert max(map(int, widest)) <= 80
 
 
 def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
@@ -233,25 +227,6 @@ def test_control_codes_in_names_do_not_reach_the_terminal(tmp_path: Path) -> Non
         assert b"\x1b]0;owned" not in terminal.written
         assert b"\x1b[2J\r\nforged" not in terminal.written
         assert "\x9b2J".encode() not in terminal.written and "\u202e".encode() not in terminal.written
-
-
-def test_the_workbench_runs_with_sixteen_colours(tmp_path: Path) -> None:
-    with started(tmp_path) as terminal:
-        terminal.seconds_until("1 Models 92")
-        assert not re.search(rb"\x1b\[[\d;]*[34]8;[25];", bytes(terminal.written))
-
-
-def test_no_color_removes_all_colours(tmp_path: Path) -> None:
-    with started(tmp_path, NO_COLOR="1") as terminal:
-        terminal.seconds_until("1 Models 92")
-        # Without colours the cursor line is shown in reverse.
-        terminal.wait_until(lambda: b"7" in _style_codes(terminal))
-        assert _style_codes(terminal) <= {b"", b"0", b"1", b"4", b"7", b"39", b"49"}
-
-
-def _style_codes(terminal: Terminal) -> set[bytes]:
-    found = re.findall(rb"\x1b\[([\d;]*)m", bytes(terminal.written))
-    return {code for codes in found for code in codes.split(b";")}
 
 
 def test_a_defect_restores_the_terminal_and_prints_one_line(tmp_path: Path) -> None:
@@ -274,13 +249,12 @@ def test_a_defect_restores_the_terminal_and_prints_one_line(tmp_path: Path) -> N
         assert "Traceback" not in said and "Traceback" in log.read_text()
 
 
-@pytest.mark.parametrize("missing", ["stdin", "stdout", "stderr"])
-def test_without_a_terminal_the_help_is_shown(missing: str, tmp_path: Path) -> None:
-    redirected = {"stdin": "</dev/null", "stdout": f">{tmp_path}/out", "stderr": f"2>{tmp_path}/err"}[missing]
-    command = f"{shlex.join(DLBRICKS)} {redirected}; cat {tmp_path}/out"
-    with started(tmp_path, program=["sh", "-c", command]) as terminal:
+def test_without_a_terminal_the_help_is_shown(tmp_path: Path) -> None:
+    dlbricks, out = shlex.join(DLBRICKS), tmp_path / "out"
+    commands = [f"{dlbricks} </dev/null", f"{dlbricks} >{out}", f"cat {out}", f"{dlbricks} 2>{tmp_path}/err"]
+    with started(tmp_path, program=["sh", "-c", "; ".join(commands)]) as terminal:
         wait_for_end(terminal)
-        assert b"usage: dlbricks " in terminal.written and b"\x1b[?1049h" not in terminal.written
+        assert terminal.written.count(b"usage: dlbricks ") == 3 and b"\x1b[?1049h" not in terminal.written
 
 
 NOISE = "MXNET SAYS: [09:12:44] src/nnvm/legacy.cc: \x1b[31mloading\x1b[0m"

@@ -8,7 +8,8 @@ from rich.color import Color, ColorSystem
 
 from dlbricks_tui.folders import THEMES, DataFolder
 from dlbricks_tui.tui.preferences import COLOURS, ThemeError, read_theme, read_themes
-from tests.tui.application import app_on, running
+from dlbricks_tui.tui.session import Session
+from tests.tui.application import WRITTEN, AppWithoutWorkbench, running
 
 # Only the terminal knows its own colours.
 TERMINAL = THEMES / "terminal.toml"
@@ -170,11 +171,11 @@ def test_a_user_theme_replaces_a_delivered_theme_of_the_same_name(tmp_path: Path
     assert themes["dark"].primary == "#ff0000"
 
 
-async def test_an_invalid_theme_is_reported_at_the_start(measured: DataFolder) -> None:
-    (measured.path / "themes").mkdir()
-    (measured.path / "themes" / "mine.toml").write_text("dark = 3")
-    app = app_on(measured)
+async def test_an_invalid_theme_is_reported_at_the_start(new: DataFolder) -> None:
+    new.themes.mkdir(parents=True)
+    (new.themes / "mine.toml").write_text("dark = 3")
+    app = AppWithoutWorkbench(Session(new), WRITTEN)
     async with running(app):
         assert [notice.message for notice in app._notifications] == [
-            f"theme {measured.path / 'themes' / 'mine.toml'}: it needs `dark = true` or `dark = false`"
+            f"theme {new.themes / 'mine.toml'}: it needs `dark = true` or `dark = false`"
         ]
