@@ -220,14 +220,15 @@ async def test_a_copy_of_the_variants_has_a_column_for_everything_that_varies(ne
         assert ranking[0][:2] == ("runtime", "batch") and len(ranking[1]) == len(MIXED.combinations)
 
 
+@pytest.mark.usefixtures("rough_predictions")
 async def test_a_copy_of_the_load_tests_has_all_of_them(new: DataFolder) -> None:
     store_run(new, ["squeezenet1.1"])
-    for number in range(30):
+    for number in range(20):
         store_load_test(new, uuid=f"{number:032x}")
     async with scenario_screen(new, NARROW) as pilot:
         tests = table(pilot, LoadTestsPanel)
         assert tests[0] == ("when", "scenario", "per second", "ms", "requests", "verdict", "id")
-        assert len(tests[1]) == 30
+        assert len(tests[1]) == 20
         assert set(column_of(tests, "verdict")) == {"VALID"}
 
 

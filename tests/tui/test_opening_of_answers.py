@@ -1,5 +1,7 @@
 """Keys of the answers on the list of models."""
 
+import pytest
+
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.tui.application import MEASURED_ONLY, app_on, press, running, screen_text
@@ -13,6 +15,7 @@ ASKED = {
 }
 
 
+@pytest.mark.usefixtures("rough_predictions")
 async def test_without_an_open_model_the_key_of_an_answer_opens_the_selected_one(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         screen = pilot.app.screen

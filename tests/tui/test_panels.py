@@ -69,6 +69,7 @@ async def test_the_panels_of_a_screen_have_keys_and_follow_one_another(stored: D
             await press(pilot, "escape")
 
 
+@pytest.mark.usefixtures("rough_predictions")
 @pytest.mark.parametrize("name", OF_A_MODEL)
 async def test_the_panels_of_a_screen_about_a_model_have_keys_and_follow_one_another(
     name: str, new: DataFolder, monkeypatch: pytest.MonkeyPatch
