@@ -173,6 +173,12 @@ def rough_predictions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def library_without_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Estimate the open model only: after each change of a setting all others would be estimated anew."""
+    monkeypatch.setattr(work, "estimate_library", lambda *_, **__: iter(()))
+
+
+@pytest.fixture
 def new(tmp_path: Path) -> DataFolder:
     """A data folder without measurements."""
     return DataFolder(tmp_path / "new")

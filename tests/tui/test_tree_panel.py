@@ -1,3 +1,4 @@
+import pytest
 from textual.pilot import Pilot
 
 from dlbricks_tui.documents.outline import Node
@@ -126,6 +127,7 @@ async def test_a_search_filters_the_tree_and_a_match_can_be_shown_in_its_place(m
         assert "2 Decomposition ━" in shown and "stage3 conv 1x1" not in shown
 
 
+@pytest.mark.usefixtures("library_without_latencies")
 async def test_a_model_cut_anew_keeps_the_selected_layer(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         await press(pilot, *RESNET, "slash", '"stage3_conv2"', "enter", "enter")

@@ -180,6 +180,7 @@ async def test_a_long_list_moves_by_lines_pages_and_ends(new: DataFolder) -> Non
 # The open model
 
 
+@pytest.mark.usefixtures("library_without_latencies")
 async def test_the_opened_model_shows_its_estimate_which_follows_the_settings(measured: DataFolder) -> None:
     async with running(app_on(measured, MEASURED_ONLY)) as pilot:
         tree, rows = pilot.app.screen.query_one(TreePanel), pilot.app.screen.query_one(EstimateRows)
@@ -301,9 +302,8 @@ async def test_the_cursor_stays_on_its_line_while_the_estimate_changes(measured:
 # Keys
 
 
-async def test_keys_change_the_settings(measured: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Estimates of all models by each of these settings would take most of the time.
-    monkeypatch.setattr("dlbricks_tui.tui.workbench.work.estimate_library", lambda *_, **__: iter(()))
+@pytest.mark.usefixtures("library_without_latencies")
+async def test_keys_change_the_settings(measured: DataFolder) -> None:
     async with running(app_on(measured), (120, 60)) as pilot:
 
         async def shows(*keys_and_lines: tuple[str, str]) -> None:
