@@ -22,7 +22,7 @@ from dlbricks_tui.runtime.process import INSIDE
 from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.records import Proof, Provenance
+from dlbricks_tui.store.records import Proof, Provenance, new_uuid
 from dlbricks_tui.store.verification import verify
 from tests.host.lines import turn_of
 from tests.models.onnx_models import floats, model, saved
@@ -85,10 +85,17 @@ def lab(tmp_path: Path) -> Lab:
     return Lab(Site(tmp_path / "data"), source, Notes())
 
 
-def test_a_proof_is_stored_with_the_measured_and_the_predicted_gain(lab: Lab) -> None:
+def test_a_proof_waits_for_its_turn_and_is_stored_with_its_gains_and_origins(lab: Lab) -> None:
+    lab.site.path.mkdir()
+    other = turn_of(lab.site.queue, "20261126-0800-aa", lab.site.data.path)
+    lab.notes.act = lambda told: other.leave() if "20261126" in told else None
     change = faster()
     (outcome,) = lab.prove(what_if(change))
-    (stored,) = lab.proofs()
+    assert len(lab.notes.holders) == 1
+    assert [it.rounds for it in lab.notes.told] == [1, 2, 3, 4]
+    with ResultsDatabase(lab.site.data.store) as store:
+        (stored,), origins = store.records(Proof), store.records(Provenance)
+        assert store.provenance_of(stored.uuid, stored.changed_runtime) in origins
     assert stored == outcome.proof
     assert stored.gain == pytest.approx(0.5, abs=0.01)
     assert stored.before.trimmed_mean_ms == pytest.approx(2 * stored.after.trimmed_mean_ms, rel=0.01)
@@ -97,53 +104,28 @@ def test_a_proof_is_stored_with_the_measured_and_the_predicted_gain(lab: Lab) ->
     assert (stored.name, stored.what_if, stored.kind, stored.level) == (MODEL, "threads-1", "threads", Level.WRITTEN)
     assert stored.changed_runtime == change.runtime.identity != stored.runtime
     assert len(stored.samples_ms) == len(stored.changed_samples_ms) == 4
-    assert [it.rounds for it in lab.notes.told] == [1, 2, 3, 4]
-    assert verify(lab.site.data.store).implausible == ()
-
-
-def test_a_proof_is_stored_with_where_the_samples_on_each_runtime_come_from(lab: Lab) -> None:
-    lab.prove(what_if(faster()))
-    (stored,) = lab.proofs()
-    with ResultsDatabase(lab.site.data.store) as store:
-        origins = store.records(Provenance)
-        assert store.provenance_of(stored.uuid, stored.changed_runtime) in origins
     assert sorted(it.runtime for it in origins) == sorted({stored.runtime, stored.changed_runtime})
     assert {name for it in origins for name, _ in it.models} == {stored.model}
     assert all(dict(it.packages)["mxnet"] == "1.9.1" for it in origins)
     assert verify(lab.site.data.store).implausible == ()
+    newest = replace(stored, when="2999-01-01T00:00:00+00:00", uuid=new_uuid())
+    assert newest_proof([newest, stored], what_if(change)) == newest
+    for asked in (what_if(change, name="threads-4"), what_if(faster(3)), what_if(None)):
+        assert newest_proof([newest, stored], asked) is None
 
 
-def test_the_newest_proof_of_the_same_change_belongs_to_a_what_if(lab: Lab) -> None:
-    change = faster()
-    lab.prove(what_if(change), what_if(change))
-    with ResultsDatabase(lab.site.data.store) as store:
-        first = store.records(Proof)[0]
-        proofs = store.proofs_of(first.model, first.system)
-    assert newest_proof(proofs, what_if(change)) == proofs[0]
-    assert proofs[0].when > first.when
-    assert newest_proof(proofs, what_if(change, name="threads-4")) is None
-    assert newest_proof(proofs, what_if(faster(3))) is None
-    assert newest_proof(proofs, what_if(None)) is None
-
-
-@pytest.mark.parametrize("manner", ["crash on sample", "crash on load", "unbuildable", "garbage on sample"])
-def test_a_failed_worker_fails_its_what_if_alone(lab: Lab, manner: str) -> None:
-    broken = faster(FAKE_MANNERS=f'{{"Convolution": "{manner}"}}')
-    bad, good = lab.prove(what_if(broken), what_if(faster()))
-    assert bad.proof is None
-    assert bad.failure
-    assert "\n" not in bad.failure
+def test_what_ifs_that_cannot_be_proved_fail_alone(lab: Lab) -> None:
+    lost, refused = (faster(FAKE_MANNERS=f'{{"Convolution": "{it}"}}') for it in ("crash on sample", "unbuildable"))
+    openvino = Execution(Runtime("ov", "python", "openvino", "2026.4", "3.11"), Level.WRITTEN)
+    bad: list[Execution | None] = [lost, refused, None, openvino, replace(openvino, level=Level.FUSED)]
+    *failed, good = lab.prove(*map(what_if, bad), what_if(faster()))
+    assert [it.proof for it in failed] == [None] * 5
+    assert all(it.failure and "\n" not in it.failure for it in failed)
+    assert failed[2].failure == "no runtime can run it: it is a bound"
+    # A model of another format has no file for this runtime, or its interpreter does not exist.
+    assert "OpenVINO always fuses layers" in failed[3].failure
     assert good.proof is not None
     assert lab.proofs() == [good.proof]
-
-
-def test_a_bound_and_a_model_that_a_runtime_cannot_run_as_written_are_refused(lab: Lab) -> None:
-    openvino = Execution(Runtime("ov", "python", "openvino", "2026.4", "3.11"), Level.WRITTEN)
-    bound, fused, other = lab.prove(what_if(None), what_if(openvino), what_if(Execution(openvino.runtime, Level.FUSED)))
-    assert bound.failure == "no runtime can run it: it is a bound"
-    assert "OpenVINO always fuses layers" in fused.failure
-    # A model of another format has no file for this runtime, or its interpreter does not exist.
-    assert other.failure
 
 
 def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
@@ -158,37 +140,16 @@ def test_the_keyboard_ends_a_proof_and_keeps_those_before(lab: Lab) -> None:
     turn_of(lab.site.queue, "next", lab.site.data.path).leave()
 
 
-def test_a_proof_waits_until_the_other_run_has_ended(lab: Lab) -> None:
-    lab.site.path.mkdir()
-    other = turn_of(lab.site.queue, "20261126-0800-aa", lab.site.data.path)
-    lab.notes.act = lambda told: other.leave() if "20261126" in told else None
-    (outcome,) = lab.prove(what_if(faster()))
-    assert outcome.proof is not None
-    assert len(lab.notes.holders) == 1
-
-
-def test_operators_run_side_by_side_where_the_runtime_says_so(lab: Lab, tmp_path: Path) -> None:
+def test_the_settings_are_those_of_measurements_unless_the_change_is_about_them(lab: Lab, tmp_path: Path) -> None:
+    # Measurements have the settings for profiling, with which this baseline takes three times as long.
     diary = tmp_path / "diary"
-    change = faster(FAKE_DIARY=str(diary))
-    change = replace(change, runtime=change.runtime.side_by_side(2))
-    (outcome,) = lab.prove(what_if(change))
-    assert outcome.proof is not None
+    baseline, abreast = faster(FAKE_FACTOR_TO_PROFILE="3"), faster(FAKE_DIARY=str(diary))
+    by_default = baseline.runtime.with_default_engine()
+    assert by_default is not None
+    changes = (replace(baseline, runtime=by_default), replace(abreast, runtime=abreast.runtime.side_by_side(2)))
+    found = [it.proof for it in lab.prove(*(what_if(change, baseline) for change in changes))]
+    assert [round(it.gain, 2) for it in found if it is not None] == [0.67, 0.67]
     assert {line.split()[-1] for line in diary.read_text().splitlines()} == {"abreast"}
-
-
-def test_models_are_proved_with_the_settings_of_measurements_which_are_those_for_profiling(lab: Lab) -> None:
-    (outcome,) = lab.prove(what_if(faster(), baseline=faster(FAKE_FACTOR_TO_PROFILE="3")))
-    assert outcome.proof is not None
-    assert outcome.proof.gain == pytest.approx(2 / 3, abs=0.01)
-
-
-def test_the_default_engine_is_proved_with_that_engine(lab: Lab) -> None:
-    baseline = faster(FAKE_FACTOR_TO_PROFILE="3")
-    runtime = baseline.runtime.with_default_engine()
-    assert runtime is not None
-    (outcome,) = lab.prove(what_if(replace(baseline, runtime=runtime), baseline=baseline))
-    assert outcome.proof is not None
-    assert outcome.proof.gain == pytest.approx(2 / 3, abs=0.01)
 
 
 def open_batch() -> ModelProto:
@@ -220,7 +181,7 @@ def by_real_runtimes(tmp_path: Path, changes: Mapping[str, tuple[Execution, Exec
 @pytest.mark.parametrize(
     "names",
     [
-        ("fusion", "runtime-openvino", "batch-4"),
+        ("all at once",),
         pytest.param(("fusion", "runtime-openvino", "threads-2", "parallel-2", "batch-4"), marks=pytest.mark.soak),
     ],
     ids=" ".join,
@@ -228,9 +189,10 @@ def by_real_runtimes(tmp_path: Path, changes: Mapping[str, tuple[Execution, Exec
 def test_real_runtimes_prove_fusion_batch_and_another_runtime(tmp_path: Path, names: Sequence[str]) -> None:
     registry = Registry(tmp_path / "data")
     onnxruntime, openvino = (registry.find(name).with_threads(1) for name in ("onnxruntime", "openvino"))
-    usual = Execution(onnxruntime, Level.FUSED)
+    written, usual = Execution(onnxruntime, Level.WRITTEN), Execution(onnxruntime, Level.FUSED)
     changes = {
-        "fusion": (Execution(onnxruntime, Level.WRITTEN), usual),
+        "all at once": (written, Execution(openvino, Level.FUSED, batch_size=4)),
+        "fusion": (written, usual),
         "runtime-openvino": (usual, Execution(openvino, Level.FUSED)),
         "threads-2": (usual, Execution(onnxruntime.with_threads(2), Level.FUSED)),
         "parallel-2": (usual, Execution(onnxruntime.side_by_side(2), Level.FUSED)),
@@ -240,5 +202,6 @@ def test_real_runtimes_prove_fusion_batch_and_another_runtime(tmp_path: Path, na
     assert {name: it.failure for name, it in found.items() if it.proof is None} == {}
     proofs = {name: it.proof for name, it in found.items() if it.proof is not None}
     assert [it.level for it in proofs.values()] == [Level.WRITTEN, *[Level.FUSED] * (len(names) - 1)]
-    assert {name: it.changed_batch_size for name, it in proofs.items() if it.changed_batch_size != 1} == {"batch-4": 4}
+    assert {it.changed_level for it in proofs.values()} == {Level.FUSED}
+    assert [name for name, it in proofs.items() if it.changed_batch_size == 4] == [names[-1]]
     assert verify(tmp_path / "data" / "store").implausible == ()
