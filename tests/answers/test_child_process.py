@@ -74,31 +74,36 @@ def run_in_a_loop(process: ChildProcess[object]) -> list[object]:
     return asyncio.run(call())
 
 
-@pytest.fixture(params=[followed, run, run_in_a_loop])
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child_process, "_SECONDS_BETWEEN_LOOKS", 0.001)
+
+
+@pytest.fixture(params=[followed, run])
 def messages_of(request: pytest.FixtureRequest) -> Messages:
     found: Messages = request.param
     return found
 
 
-def test_the_process_reads_its_order_and_its_messages_arrive(tmp_path: Path, messages_of: Messages) -> None:
-    process = child(tmp_path, "import sys; print(len(sys.stdin.read())); print('[1, 2]')", b"order")
-    assert messages_of(process) == [5, [1, 2]]
+@pytest.mark.parametrize("messages", [followed, run, run_in_a_loop])
+def test_the_process_reads_its_order_and_its_messages_arrive(tmp_path: Path, messages: Messages) -> None:
+    # The latencies of many requests fit in a line.
+    script = "import sys; print(len(sys.stdin.read())); print([0.123456789] * 20_000)"
+    assert messages(child(tmp_path, script, b"order")) == [5, [0.123456789] * 20_000]
 
 
-def test_the_latencies_of_many_requests_fit_in_a_line(tmp_path: Path) -> None:
-    (found,) = followed(child(tmp_path, "print([0.123456789] * 200_000)"))
-    assert isinstance(found, list)
-    assert len(found) == 200_000
-
-
-def test_a_process_that_fails_is_told_by_the_last_line_of_its_narration(tmp_path: Path, messages_of: Messages) -> None:
-    with pytest.raises(ChildError, match=r"^the disk is full$"):
-        messages_of(child(tmp_path, "import sys; sys.exit('the disk is full')"))
-
-
-def test_a_process_that_dies_without_a_word_is_told_by_its_status(tmp_path: Path, messages_of: Messages) -> None:
-    with pytest.raises(ChildError, match="the process ended with status -9"):
-        messages_of(child(tmp_path, "import os; os.kill(os.getpid(), 9)"))
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("import sys; sys.exit('the disk is full')", "^the disk is full$"),
+        ("import os; os.kill(os.getpid(), 9)", "the process ended with status -9"),
+    ],
+)
+def test_a_process_that_fails_is_told_by_the_last_line_of_its_narration_or_its_status(
+    tmp_path: Path, messages_of: Messages, script: str, words: str
+) -> None:
+    with pytest.raises(ChildError, match=words):
+        messages_of(child(tmp_path, script))
 
 
 @pytest.mark.parametrize("text", ["no json", "\\xff"])
