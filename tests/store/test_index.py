@@ -5,6 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from dlbricks_tui.store import journal
 from dlbricks_tui.store.database import ResultsDatabase, results_storage
 from dlbricks_tui.store.files import layout_of
 from dlbricks_tui.store.generation import Generation
@@ -12,7 +13,7 @@ from dlbricks_tui.store.index import COLUMN_TYPES, DocumentPlace, Index, to_iso,
 from dlbricks_tui.store.saved_index import INDEX_NAME
 from tests.store.samples import brick, form, measurement, one_of_each
 
-MANY = [measurement(brick=brick(number % 50)) for number in range(1200)]
+MANY = [measurement(brick=brick(number % 50)) for number in range(60)]
 
 
 def same(one: Index, other: Index) -> bool:
@@ -26,10 +27,12 @@ def same(one: Index, other: Index) -> bool:
 
 @pytest.fixture
 def filled(tmp_path: Path) -> Path:
-    """A store that is large enough for its index to be saved."""
+    """A store whose index is saved."""
     with ResultsDatabase(tmp_path) as store:
         store.add(*one_of_each(), *MANY)
-    assert (tmp_path / INDEX_NAME).exists()
+        # Stores as small as this one have none.
+        assert not (tmp_path / INDEX_NAME).exists()
+        store.generation.save_index()
     return tmp_path
 
 
@@ -38,35 +41,45 @@ def built_anew(folder: Path) -> Index:
     return Generation(folder, layout_of(folder), decode, trust_saved_index=False).index
 
 
-def test_a_saved_index_equals_a_rebuilt_one(filled: Path) -> None:
+def test_a_saved_index_equals_a_rebuilt_one_and_is_completed_by_later_lines(filled: Path) -> None:
     with ResultsDatabase(filled) as store:
         assert same(store.generation.index, built_anew(filled))
-
-
-def test_a_saved_index_is_completed_by_later_lines(filled: Path) -> None:
-    with ResultsDatabase(filled) as store:
         store.add(form(3), measurement(brick=brick(7)))
         store.delete([MANY[0].uuid, MANY[7].uuid])
     with ResultsDatabase(filled) as store:
         assert same(store.generation.index, built_anew(filled))
-        assert len(store.select()) == 1201
+        assert len(store.select()) == 61
+
+
+def test_the_index_is_saved_once_enough_lines_are_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "_LEAST_WORTH_SAVING", 7)
+    saved = tmp_path / INDEX_NAME
+    with ResultsDatabase(tmp_path) as store:
+        store.add(*MANY[:5])
+        assert not saved.exists()
+        store.add(MANY[5])
+        assert saved.exists()
+        before = saved.read_bytes()
+        store.add(*MANY[6:10])
+        assert saved.read_bytes() == before
+    assert saved.read_bytes() == before
 
 
 def test_a_saved_index_is_ignored_after_the_file_was_changed(filled: Path) -> None:
-    journal = filled / "journal-0.jsonl"
-    content = bytearray(journal.read_bytes())
+    file = filled / "journal-0.jsonl"
+    content = bytearray(file.read_bytes())
     content[-3] ^= 1
-    journal.write_bytes(content)
+    file.write_bytes(content)
     with ResultsDatabase(filled) as store:
         assert len(store.damage) == 1
-        assert len(store.select()) == 1201
+        assert len(store.select()) == 61
 
 
 def test_a_saved_index_is_ignored_after_the_file_was_truncated(filled: Path) -> None:
-    journal = filled / "journal-0.jsonl"
-    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:105]))
+    file = filled / "journal-0.jsonl"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:25]))
     with ResultsDatabase(filled) as store:
-        assert len(store.select()) == 93
+        assert len(store.select()) == 13
 
 
 def test_a_saved_index_of_a_compacted_file_is_ignored_after_the_file_was_changed(filled: Path) -> None:
@@ -78,7 +91,7 @@ def test_a_saved_index_of_a_compacted_file_is_ignored_after_the_file_was_changed
     path.write_bytes(content)
     with ResultsDatabase(filled) as store:
         assert len(store.damage) == 1
-        assert len(store.select()) == 1201
+        assert len(store.select()) == 61
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
@@ -90,8 +103,8 @@ def test_a_damaged_index_is_never_used(filled: Path, data: st.DataObject) -> Non
     damaged[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(damaged[: data.draw(st.integers(0, len(content)) | st.just(len(content)))])
     with ResultsDatabase(filled) as store:
-        assert len(store.select()) == 1202
-        assert store.generation.record(1209) == MANY[-4]
+        assert len(store.select()) == 62
+        assert store.generation.record(69) == MANY[-4]
     path.write_bytes(content)
 
 
@@ -106,10 +119,10 @@ def test_times_survive_a_round_trip() -> None:
 def test_adding_a_row_keeps_existing_views_of_columns() -> None:
     index = Index()
     before = index.column("length")
-    for number in range(3000):
+    for number in range(2000):
         form = {"uuid": f"{number:032x}", "key": f"{number}", "canonical": ""}
         index.put("bricks", number, form, DocumentPlace(0, number, 1))
     assert not len(before)
-    assert (index.column("offset") == np.arange(3000)).all()
-    assert list(index.rows_of_brick("2999")) == [2999]
+    assert (index.column("offset") == np.arange(2000)).all()
+    assert list(index.rows_of_brick("1999")) == [1999]
     assert list(index.rows_of_brick("")) == []
