@@ -16,7 +16,7 @@ from tests.store.processes import Acknowledged, keep_killing, start_writer
 
 
 def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> None:
-    keep_killing(tmp_path, 6)
+    keep_killing(tmp_path, 3)
 
 
 @pytest.mark.soak
@@ -36,7 +36,7 @@ def write_at_once(folder: Path, each: int) -> None:
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
-    write_at_once(tmp_path, 500)
+    write_at_once(tmp_path, 150)
 
 
 @pytest.mark.soak

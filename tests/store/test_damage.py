@@ -1,7 +1,12 @@
 """Damaged lines are counted, named and set aside; everything else is kept."""
 
 import json
+import resource
+import shutil
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -180,56 +185,50 @@ def test_damage_to_an_open_store_costs_only_the_damaged_records(filled: Path) ->
         assert len(store.damage) == 1
 
 
-def test_a_full_disk_without_room_for_the_index_loses_nothing(filled: Path) -> None:
-    code = """
-import resource, sys
-from pathlib import Path
-from dlbricks_tui.store.database import ResultsDatabase
-resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
-with ResultsDatabase(Path(sys.argv[1])) as store:
-    store.generation.save_index()
-"""
-    done = run_python(code, str(filled))
+@contextmanager
+def files_of_at_most(size: int) -> Iterator[None]:
+    """Let no file grow beyond so many bytes, as if the disk were full."""
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+
+
+def test_a_full_disk_without_room_for_the_index_loses_nothing(
+    filled: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    complaints: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    with ResultsDatabase(filled) as store, files_of_at_most(100):
+        store.generation.save_index()
     # numpy's archives complain by themselves when they are broken off.
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    assert [record.uuid for record in readable(filled)] == [each.uuid for each in RECORDS]
+    assert (complaints, capfd.readouterr()) == ([], ("", ""))
+    assert readable(filled) == RECORDS
 
 
 def test_a_full_disk_loses_no_acknowledged_result(filled: Path) -> None:
-    code = """
-import resource, sys
-from pathlib import Path
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.errors import UserError
-from tests.store.samples import measurement
-folder = Path(sys.argv[1])
-with ResultsDatabase(folder) as store:
-    size = (folder / "journal-0.jsonl").stat().st_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1000, size + 1000))
-    for number in range(3):
-        try:
-            print(store.add(measurement(uuid=f"{number + 100:032x}")))
-        except UserError as error:
-            print(error)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-    try:
-        store.compact()
-    except UserError as error:
-        print(error)
-"""
-    first, second, third, fourth = run_python(code, str(filled)).stdout.splitlines()
-    assert first == "1"
-    assert second == third
-    assert second.startswith(f"cannot write {filled / 'journal-0.jsonl'}: File too large; the store stays as it was")
-    assert "free some space" in second
-    assert fourth.startswith(f"cannot write {filled / 'results-1.json'}: File too large")
-    assert [record.uuid for record in readable(filled)] == [*(each.uuid for each in RECORDS), f"{100:032x}"]
+    added, *refused = (measurement(uuid=f"{number + 100:032x}") for number in range(3))
+    complaint = rf"cannot write {filled}/%s: File too large; the store stays as it was.*free some space"
+    with ResultsDatabase(filled) as store:
+        with files_of_at_most((filled / "journal-0.jsonl").stat().st_size + 1000):
+            assert store.add(added) == 1
+            for record in refused:
+                with pytest.raises(StoreError, match=complaint % "journal-0.jsonl"):
+                    store.add(record)
+        with files_of_at_most(1000), pytest.raises(StoreError, match=f"cannot write {filled}/results-1.json: File too"):
+            store.compact()
+    assert readable(filled) == [*RECORDS, added]
     assert not verify(filled).damage
     assert verify(filled).unfinished_bytes == 0
     assert not list(filled.glob("*.new"))
 
 
-def test_a_read_only_store_can_be_read(filled: Path) -> None:
+def test_a_read_only_store_can_be_read_and_an_unreadable_one_is_reported(filled: Path, tmp_path: Path) -> None:
+    unreadable = tmp_path / "unreadable"
+    shutil.copytree(filled, unreadable)
+    (unreadable / "journal-0.jsonl").chmod(0o000)
     for file in (*filled.iterdir(), filled):
         file.chmod(0o555)
     code = """
@@ -240,35 +239,19 @@ from dlbricks_tui.errors import UserError
 from tests.store.samples import measurement
 with ResultsDatabase(Path(sys.argv[1])) as store:
     print(len(store.select()))
-    for work in (lambda: store.add(measurement()), store.compact):
+    for work in (lambda: store.add(measurement()), store.compact, lambda: ResultsDatabase(Path(sys.argv[2]))):
         try:
             work()
         except UserError as error:
             print(error)
 """
-    count, adding, compacting = run_python(code, str(filled)).stdout.splitlines()
+    count, adding, compacting, opening = run_python(code, str(filled), str(unreadable)).stdout.splitlines()
     filled.chmod(0o755)
     assert count == "6"
     assert adding == compacting
     assert adding.startswith(f"cannot write {filled / 'lock'}: Permission denied")
     assert adding.endswith("make it writable, or choose another data folder")
-
-
-def test_an_unreadable_store_is_reported(filled: Path) -> None:
-    (filled / "journal-0.jsonl").chmod(0o000)
-    code = """
-import sys
-from pathlib import Path
-from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.errors import UserError
-try:
-    ResultsDatabase(Path(sys.argv[1]))
-except UserError as error:
-    print(error)
-"""
-    assert run_python(code, str(filled)).stdout.startswith(
-        f"cannot read {filled / 'journal-0.jsonl'}: Permission denied"
-    )
+    assert opening.startswith(f"cannot read {unreadable / 'journal-0.jsonl'}: Permission denied")
 
 
 def test_a_file_in_place_of_the_store_folder_is_reported(tmp_path: Path) -> None:
