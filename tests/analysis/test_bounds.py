@@ -12,24 +12,18 @@ from tests.bricks.graphs import DATA, Spec, after, built, chain
 
 
 @given(some_executions())
-def test_the_best_never_exceeds_the_estimate_of_any_execution(executions: list[MeasuredExecution]) -> None:
-    best = best_measured(executions)
+def test_the_best_never_exceeds_any_execution_lies_in_its_interval_and_falls_with_more_executions(
+    executions: list[MeasuredExecution],
+) -> None:
+    bests = [best_measured(executions[: number + 1]) for number in range(len(executions))]
+    latencies_ps = [it.latency_ps for it in bests]
+    assert latencies_ps == sorted(latencies_ps, reverse=True)
+    best, latency = bests[-1], bests[-1].latency
     for one in executions:
         if one.estimate.composed is not None:
             assert best.latency_ps <= picoseconds(one.estimate.composed.sequential_ms)
             assert best.parallel_ps <= picoseconds(one.estimate.composed.parallel_ms)
     assert best.parallel_ps <= best.latency_ps
-
-
-@given(some_executions())
-def test_more_executions_never_raise_the_best(executions: list[MeasuredExecution]) -> None:
-    bests = [best_measured(executions[: number + 1]).latency_ps for number in range(len(executions))]
-    assert bests == sorted(bests, reverse=True)
-
-
-@given(some_executions())
-def test_the_interval_of_the_best_contains_it(executions: list[MeasuredExecution]) -> None:
-    latency = best_measured(executions).latency
     assert 0.0 <= latency.low_ms <= latency.value_ms <= latency.high_ms
 
 

@@ -10,18 +10,17 @@ from tests.bricks.graphs import DATA, Spec, after, built, chain
 
 
 @given(some_executions())
-def test_each_part_belongs_to_one_group_or_converts_a_layout(executions: list[MeasuredExecution]) -> None:
+def test_each_part_and_each_node_belongs_to_one_group_and_is_computed_by_one_winner(
+    executions: list[MeasuredExecution],
+) -> None:
     found = groups_of(executions)
     for number, one in enumerate(executions):
         held = [part for group in found.groups for part in group.parts[number]]
         converting = [part for part, nodes in enumerate(one.nodes_of_parts) if not nodes]
         assert sorted([*held, *converting]) == list(range(len(one.parts)))
-
-
-@given(some_executions())
-def test_each_node_belongs_to_one_group(executions: list[MeasuredExecution]) -> None:
-    nodes = [node for group in groups_of(executions).groups for node in group.nodes]
-    assert len(nodes) == len(set(nodes))
+    won = fastest(found, [[part.paid_ps for part in it.parts] for it in executions])
+    for nodes in ([node for it in some for node in it.nodes] for some in (found.groups, won)):
+        assert len(nodes) == len(set(nodes))
 
 
 def test_a_group_is_the_smallest_set_of_nodes_that_all_executions_cover_with_whole_layers() -> None:
@@ -92,12 +91,3 @@ def test_files_without_common_layers_are_compared_as_a_whole() -> None:
     # Executions of one file still compete over single layers.
     won = fastest(groups_of(executions), [[part.paid_ps for part in it.parts] for it in executions])
     assert [it.execution for it in won] == [1, 0, 0]
-
-
-@given(some_executions())
-def test_the_winners_compute_each_node_once(executions: list[MeasuredExecution]) -> None:
-    groups = groups_of(executions)
-    nodes = [
-        node for it in fastest(groups, [[part.paid_ps for part in it.parts] for it in executions]) for node in it.nodes
-    ]
-    assert len(nodes) == len(set(nodes))

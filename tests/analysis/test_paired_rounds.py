@@ -56,12 +56,12 @@ def test_the_models_take_turns_in_an_order_that_changes_from_round_to_round() ->
 
 
 # A noisy host needs many rounds.
-@pytest.mark.parametrize(("noise", "hosts"), [(0.01, 30), (0.1, 10), pytest.param(0.1, 30, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("noise", "hosts"), [(0.01, 10), (0.1, 4), pytest.param(0.1, 30, marks=pytest.mark.soak)])
 def test_the_interval_holds_the_true_gain_on_a_host_whose_speed_drifts(noise: float, hosts: int) -> None:
     found = [timed(Host(seed, noise), 4.0, 3.0)[1] for seed in range(hosts)]
     inside = sum(gain.low <= 0.25 <= gain.high for gain in found)
     assert inside >= 0.9 * hosts
-    assert abs(sum(gain.value for gain in found) / len(found) - 0.25) < 0.01
+    assert abs(sum(gain.value for gain in found) / len(found) - 0.25) < 0.02
 
 
 def test_the_rounds_end_when_the_gain_is_known_and_go_on_while_it_is_not() -> None:

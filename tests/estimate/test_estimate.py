@@ -47,23 +47,20 @@ def ms(decomposition: Decomposition, *layers: int) -> float:
 
 
 @given(graphs(), CUTTINGS, st.integers(1, 4))
-def test_workers_lie_between_the_sum_and_the_critical_path(graph: LayerGraph, cutting: Cutting, workers: int) -> None:
-    decomposition = decompose(graph, cutting)
-    found = estimate(decomposition, measured(decomposition), Options(workers))
-    if found.composed:
-        assert found.composed.workers_ms is not None
-        assert found.composed.sequential_ms >= found.composed.workers_ms >= found.composed.parallel_ms
-
-
-@given(graphs(), CUTTINGS)
-def test_one_worker_is_sequential_and_unlimited_ones_are_parallel(graph: LayerGraph, cutting: Cutting) -> None:
+def test_compositions_of_any_graph_are_in_order_and_in_their_interval(
+    graph: LayerGraph, cutting: Cutting, workers: int
+) -> None:
     decomposition = decompose(graph, cutting)
     knowledge = measured(decomposition)
+    some = estimate(decomposition, knowledge, Options(workers)).composed
     one = estimate(decomposition, knowledge, Options(1)).composed
     many = estimate(decomposition, knowledge, Options(len(graph.layers) + 1)).composed
-    if one and many:
+    if some and one and many:
+        assert some.workers_ms is not None
+        assert some.sequential_ms >= some.workers_ms >= some.parallel_ms
         assert one.workers_ms == one.sequential_ms
         assert many.workers_ms == many.parallel_ms
+        assert 0 <= some.interval.low_ms <= some.sequential_ms <= some.interval.high_ms
 
 
 @given(chains(), st.integers(1, 5), st.integers(1, 4))
@@ -82,14 +79,6 @@ def test_every_layer_is_counted_once(graph: LayerGraph, cutting: Cutting) -> Non
     assert found.coverage.unmeasurable == sum(
         graph.layers[part.layers[0]].unmeasurable is not None and not part.known for part in found.parts
     )
-
-
-@given(graphs(), CUTTINGS)
-def test_the_sequential_estimate_lies_in_its_interval(graph: LayerGraph, cutting: Cutting) -> None:
-    decomposition = decompose(graph, cutting)
-    found = estimate(decomposition, measured(decomposition)).composed
-    if found:
-        assert 0 <= found.interval.low_ms <= found.sequential_ms <= found.interval.high_ms
 
 
 def test_branches_are_summed_in_sequence_and_the_longer_one_counts_in_parallel() -> None:

@@ -13,7 +13,7 @@ from tests.estimate.table1 import table1
 CHAINS = {"2", "5", "17", "18", "38"}
 HALF = Cutting(2)
 # Of each family; the others differ from these in their sizes.
-SEVERAL = (*sorted(CHAINS), "4", "14", "16", "22", "24", "42")
+SEVERAL = ("2", "38", "14", "16", "42")
 several_networks = pytest.mark.parametrize(
     "numbers", [SEVERAL, pytest.param(tuple(table1()), marks=pytest.mark.soak)], ids=["several", "all"]
 )
@@ -36,7 +36,7 @@ def test_all_fifty_models_are_estimated() -> None:
 
 
 @several_networks
-@pytest.mark.parametrize("cutting", [Cutting(1), Cutting(4), Cutting(4, Cut.OVERLAP)], ids=["1", "4", "overlap"])
+@pytest.mark.parametrize("cutting", [Cutting(1), Cutting(4, Cut.OVERLAP)], ids=["1", "overlap"])
 def test_workers_lie_between_the_sum_and_the_critical_path(cutting: Cutting, numbers: Sequence[str]) -> None:
     for number in numbers:
         graph = table1()[number]
@@ -53,7 +53,7 @@ def test_chains_gain_nothing_from_running_in_parallel_and_the_others_do(numbers:
         number for number in numbers for it in composed(table1()[number], HALF, 2) if it.parallel_ms < it.sequential_ms
     }
     assert not gains & CHAINS
-    assert {"14", "22", "24", "42"} <= gains
+    assert {"14", "42"} <= gains
 
 
 @several_networks

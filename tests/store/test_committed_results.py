@@ -74,16 +74,14 @@ def test_an_archive_of_an_unknown_format_is_refused(tmp_path: Path) -> None:
         unpack(path, tmp_path)
 
 
-def test_the_committed_archive_is_small_and_has_the_results_of_three_hosts() -> None:
+def test_the_committed_archive_is_small() -> None:
     assert ARCHIVE.stat().st_size <= LARGEST_BYTES
-    content = json.loads(lzma.decompress(ARCHIVE.read_bytes()))
-    assert {it["framework"] for it in content["runtimes"]} == {"mxnet", "onnxruntime", "openvino"}
-    assert len({it["id"] for it in content["systems"]}) == 3
-    assert len(content["measurements"]["samples"]) > 50_000
 
 
 @pytest.mark.soak
 def test_committed_results_can_be_imported(tmp_path: Path) -> None:
+    content = json.loads(lzma.decompress(ARCHIVE.read_bytes()))
+    assert len({it["id"] for it in content["systems"]}) == 3
     expected = (({"mxnet", "onnxruntime"}, 30_000), ({"onnxruntime", "openvino"}, 3_000))
     for path, (frameworks, bricks) in zip(unpack(ARCHIVE, tmp_path), expected, strict=True):
         with ResultsDatabase(tmp_path / path.stem) as store:

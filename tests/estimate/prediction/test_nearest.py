@@ -1,5 +1,6 @@
 import math
 import random
+from functools import cache
 from itertools import chain
 
 import numpy as np
@@ -11,6 +12,7 @@ from dlbricks_tui.estimate.prediction.training import train
 from tests.estimate.prediction.simulated import a_brick, conv, example, form, latency_ms, linear, models, relu
 
 
+@cache
 def trained(confidence: float = 0.95, noise: float = 0.05, host: float = 0.0, seed: int = 1, count: int = 40):  # type: ignore[no-untyped-def]
     return train(chain.from_iterable(models(seed, count, noise=noise, host=host)), confidence)
 
@@ -28,7 +30,7 @@ def test_bricks_are_predicted_by_the_law_of_their_operator() -> None:
     assert sum(error < 0.2 for error in errors) > 0.95 * len(errors)
 
 
-@pytest.mark.parametrize(("confidence", "noise"), [(0.9, 0.05), (0.9, 0.2), (0.95, 0.1)])
+@pytest.mark.parametrize(("confidence", "noise"), [(0.9, 0.2), (0.95, 0.05)])
 def test_intervals_of_bricks_hold_as_often_as_stated(confidence: float, noise: float) -> None:
     predictor = trained(confidence, noise)
     chance = random.Random(3)

@@ -185,9 +185,10 @@ def test_a_result_without_a_context_is_of_the_brick_in_any_context(tmp_path: Pat
     assert known.latencies_ms == {"a": 4.0}
 
 
-def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path) -> None:
+@pytest.mark.parametrize("systems", [5, pytest.param(25, marks=pytest.mark.soak)])
+def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path, systems: int) -> None:
     held = []
-    for seed in range(25):
+    for seed in range(systems):
         random = Random(seed)
         factors = {name: tuple(math.exp(random.gauss(0.0, 0.4)) for _ in range(2)) for name in HOSTS}
 
@@ -198,4 +199,4 @@ def test_the_intervals_of_models_hold_on_simulated_systems(tmp_path: Path) -> No
         found = asked(tmp_path / str(seed), *records).estimate.composed
         assert found is not None
         held.append(found.interval.low_ms <= truth_ms(taken_ms) <= found.interval.high_ms)
-    assert sum(held) >= 23
+    assert sum(held) >= 0.92 * systems

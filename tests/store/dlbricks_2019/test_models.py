@@ -64,6 +64,7 @@ def test_a_model_is_read_on_first_use_and_only_once() -> None:
     assert read == ["Two"]
 
 
+@pytest.mark.soak
 def test_layer_names_of_the_fifty_are_unique(fifty: PublishedModels, tmp_path: Path) -> None:
     sources = [each for each in Library(SAMPLE_MODELS, tmp_path).samples() if each.table1_id is not None]
     found = [fifty.find(each.name) for each in sources]
