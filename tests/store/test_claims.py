@@ -43,9 +43,11 @@ def test_two_files_that_claim_different_latencies_contradict_each_other(store: R
     assert claim.p_value is not None and claim.p_value < 0.01
 
 
-def test_a_file_may_contradict_the_own_result_which_counts(store: ResultsDatabase) -> None:
-    store.add(measurement(1.0))
-    found = claims(store, {A: [measurement(0.1, when=LATER)]})
+def test_a_file_may_contradict_the_own_result_which_counts_and_is_no_claim_of_a_file(store: ResultsDatabase) -> None:
+    own = measurement(1.0)
+    store.add(own)
+    assert not claims(store, {A: [own]})
+    found = claims(store, {A: [own, measurement(0.1, when=LATER)]})
     assert told(found) == [[(1.02, "", "own"), (0.1, "a.json", "signed by ann")]]
 
 
@@ -56,12 +58,6 @@ def test_a_file_may_contradict_an_earlier_import(store: ResultsDatabase) -> None
     ]
     # Claims of other files only are not of this import.
     assert not claims(store, {C: [measurement(1.0, brick=brick(1))]})
-
-
-def test_an_own_result_in_a_file_is_no_claim_of_the_file(store: ResultsDatabase) -> None:
-    own = [measurement(1.0), measurement(2.0, when=LATER)]
-    store.add(*own)
-    assert not claims(store, {A: own})
 
 
 @pytest.mark.parametrize(
@@ -84,15 +80,14 @@ def test_other_subjects_small_differences_and_doubtful_results_are_no_contradict
     assert not claims(store, {A: [measurement(1.0)], B: [other]})
 
 
-def test_the_newest_result_of_a_file_is_its_claim(store: ResultsDatabase) -> None:
+def test_the_newest_result_of_a_file_is_its_claim_and_noisy_samples_that_overlap_are_no_contradiction(
+    store: ResultsDatabase,
+) -> None:
     changed = [measurement(9.0), measurement(1.0, when=LATER)]
     assert not claims(store, {A: changed, B: [measurement(1.0)]})
-
-
-def test_noisy_samples_that_overlap_are_no_contradiction(store: ResultsDatabase) -> None:
     samples = tuple(1.0 + number % 2 for number in range(10))
-    noisy = measurement(samples_ms=samples, statistics=summarise(samples))
-    assert not claims(store, {A: [noisy], B: [measurement(1.6)]})
+    noisy = measurement(samples_ms=samples, statistics=summarise(samples), brick=brick(1))
+    assert not claims(store, {A: [noisy], B: [measurement(1.6, brick=brick(1))]})
 
 
 def test_the_largest_contradictions_come_first_and_models_are_compared_too(store: ResultsDatabase) -> None:

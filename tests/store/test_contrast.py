@@ -6,7 +6,6 @@ import pytest
 
 from dlbricks_tui.store.contrast import Contrast, Verdict, contrast
 from dlbricks_tui.store.database import ResultsDatabase
-from dlbricks_tui.store.selections import Selection
 from dlbricks_tui.store.statistics import summarise
 from tests.store.samples import brick, end_to_end, form, measurement
 
@@ -35,23 +34,13 @@ def store(tmp_path: Path) -> Iterator[ResultsDatabase]:
         yield store
 
 
-def chosen(store: ResultsDatabase, *filters: str) -> Selection:
-    return store.select(*filters)
-
-
 def both(store: ResultsDatabase) -> Contrast:
-    return contrast(chosen(store, "system=here"), chosen(store, "system=there"))
+    return contrast(store.select("system=here"), store.select("system=there"))
 
 
-def test_common_bricks_are_paired_and_the_others_counted(store: ResultsDatabase) -> None:
+def test_the_second_results_of_common_bricks_are_compared_with_the_first(store: ResultsDatabase) -> None:
     found = both(store)
-    assert len(found.pairs) == 5
-    assert (found.only_first, found.only_second) == (1, 1)
-
-
-def test_the_second_result_of_a_pair_is_compared_with_the_first(store: ResultsDatabase) -> None:
-    verdicts = {pair.second.brick or pair.name: pair.verdict for pair in both(store).pairs}
-    assert verdicts == {
+    assert {pair.second.brick or pair.name: pair.verdict for pair in found.pairs} == {
         brick(0): Verdict.SLOWER,
         brick(1): Verdict.FASTER,
         brick(2): Verdict.ALIKE,
@@ -59,11 +48,8 @@ def test_the_second_result_of_a_pair_is_compared_with_the_first(store: ResultsDa
         brick(3): Verdict.ALIKE,
         "resnet50_v1": Verdict.SLOWER,
     }
-    assert both(store).count(Verdict.SLOWER) == 2
-
-
-def test_swapping_the_selections_inverts_the_comparison(store: ResultsDatabase) -> None:
-    found, turned = both(store), contrast(chosen(store, "system=there"), chosen(store, "system=here"))
+    assert (found.count(Verdict.SLOWER), found.only_first, found.only_second) == (2, 1, 1)
+    turned = contrast(store.select("system=there"), store.select("system=here"))
     assert found.ratio is not None and turned.ratio == pytest.approx(1 / found.ratio)
     assert turned.total_ms == tuple(reversed(found.total_ms))
     assert turned.count(Verdict.FASTER) == found.count(Verdict.SLOWER)
@@ -72,10 +58,10 @@ def test_swapping_the_selections_inverts_the_comparison(store: ResultsDatabase) 
 def test_results_of_the_same_runtime_are_compared_where_both_have_one(store: ResultsDatabase) -> None:
     later = "2026-11-25T08:00:00.000000+00:00"
     store.add(measurement(brick=brick(0), **HERE, **spread_around(0.1), when=later, runtime="of here alone"))
-    (pair,) = contrast(chosen(store, "system=here"), chosen(store, "system=there", f"brick={brick(0)}")).pairs
+    (pair,) = contrast(store.select("system=here"), store.select("system=there", f"brick={brick(0)}")).pairs
     assert pair.first.runtime == pair.second.runtime
     assert pair.ratio == pytest.approx(2.0)
-    (pair,) = contrast(chosen(store, "system=here", "runtime=of here alone"), chosen(store, "system=there")).pairs
+    (pair,) = contrast(store.select("system=here", "runtime=of here alone"), store.select("system=there")).pairs
     assert pair.ratio == pytest.approx(20.0), "two runtimes"
 
 
@@ -85,7 +71,7 @@ def test_the_newest_good_result_counts(store: ResultsDatabase) -> None:
         measurement(brick=brick(0), **THERE, **spread_around(3.0), when=later),
         measurement(brick=brick(0), **THERE, **spread_around(9.0), when=later, flags=("drift",)),
     )
-    (pair,) = contrast(chosen(store, "system=here"), chosen(store, "system=there", f"brick={brick(0)}")).pairs
+    (pair,) = contrast(store.select("system=here"), store.select("system=there", f"brick={brick(0)}")).pairs
     assert pair.ratio == pytest.approx(3.0)
 
 
@@ -98,12 +84,11 @@ def test_results_with_too_few_samples_are_compared_and_not_judged(store: Results
     assert pair.verdict is Verdict.TOO_FEW and pair.ratio == pytest.approx(2.0)
 
 
-def test_selections_with_nothing_in_common_have_no_ratio(store: ResultsDatabase) -> None:
-    found = contrast(chosen(store, "system=here"), chosen(store, "system=nowhere"))
+def test_selections_with_nothing_in_common_have_no_ratio_and_a_comparison_can_be_stopped(
+    store: ResultsDatabase,
+) -> None:
+    found = contrast(store.select("system=here"), store.select("system=nowhere"))
     assert found.pairs == () and found.ratio is None and found.only_first == 6
-
-
-def test_a_comparison_can_be_stopped_early(store: ResultsDatabase) -> None:
     answers = iter([True, True, False])
-    found = contrast(chosen(store, "system=here"), chosen(store, "system=there"), lambda: next(answers))
+    found = contrast(store.select("system=here"), store.select("system=there"), lambda: next(answers))
     assert len(found.pairs) == 2

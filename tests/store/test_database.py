@@ -33,7 +33,8 @@ def test_reading_a_missing_store_creates_no_file(tmp_path: Path) -> None:
 def test_records_are_stored_once_however_often_they_are_added(tmp_path: Path) -> None:
     record = measurement()
     with ResultsDatabase(tmp_path) as store:
-        assert [store.add(*each) for each in ([form(), system()], [form(), system(), form()])] == [2, 0]
+        assert store.add(form(), system()) == 2
+        assert store.add(form(), system(), form()) == 0
         assert store.records(BrickForm) == [form()]
         assert store.add(system(cores=8)) == 1
         assert by_id(store.systems())["c5.xlarge"].cores == 8

@@ -41,29 +41,22 @@ def test_a_change_writes_one_line(tmp_path: Path) -> None:
     assert after.removeprefix(before) == b'{"table":"_default","doc_id":50,"number":7}\n'
 
 
-def test_documents_that_another_database_adds_are_kept(tmp_path: Path) -> None:
-    with opened(tmp_path) as one, opened(tmp_path) as other:
-        one.insert({"by": "one"})
-        read = one.storage.read()
-        other.table("other").insert({"by": "other"})
-        one.storage.write(read or {})
-        assert one.tables() == {"_default", "other"}
-
-
-def test_an_empty_folder_is_no_database_yet(tmp_path: Path) -> None:
+def test_documents_of_another_writer_are_kept_and_never_overwritten(tmp_path: Path) -> None:
     with opened(tmp_path / "none") as database:
         assert database.storage.read() is None
         assert database.tables() == set()
     assert not (tmp_path / "none").exists()
-
-
-def test_a_document_of_another_writer_is_never_overwritten(tmp_path: Path) -> None:
     with opened(tmp_path) as one, opened(tmp_path) as other:
+        one.insert({"by": "one"})
+        read = one.storage.read() or {}
+        other.table("other").insert({"by": "other"})
+        one.storage.write(read)
+        assert one.tables() == {"_default", "other"}
         read = one.storage.read() or {}
         other.insert({"by": "other"})
-        with pytest.raises(StoreError, match="document 1 of _default was added by another writer; repeat the change"):
-            one.storage.write({**read, "_default": {"1": {"by": "one"}}})
-        assert one.all() == [{"by": "other"}]
+        with pytest.raises(StoreError, match="document 2 of _default was added by another writer; repeat the change"):
+            one.storage.write({**read, "_default": {"2": {"by": "one"}}})
+        assert one.all() == [{"by": "one"}, {"by": "other"}]
 
 
 def test_tinydb_may_keep_documents_in_its_cache_and_write_them_later(tmp_path: Path) -> None:

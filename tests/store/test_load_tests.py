@@ -6,12 +6,12 @@ import pytest
 
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError
-from dlbricks_tui.store.exporting import export_all, export_selection
+from dlbricks_tui.store.exporting import export_all
 from dlbricks_tui.store.importing import import_file
 from dlbricks_tui.store.packed_latencies import pack_latencies, unpack_latencies
 from dlbricks_tui.store.records import LoadTest
 from dlbricks_tui.store.verification import check_plausible
-from tests.store.samples import end_to_end, load_test, runtime, system
+from tests.store.samples import load_test, runtime, system
 
 LATENCIES_NS = unpack_latencies(load_test().latencies)
 
@@ -24,27 +24,6 @@ def test_latencies_are_kept_to_the_nanosecond() -> None:
 def test_latencies_that_cannot_be_read_are_refused(text: str) -> None:
     with pytest.raises(BrokenDocumentError, match="latencies that cannot be read"):
         check_plausible(load_test(latencies=text))
-
-
-def test_the_load_tests_of_a_model_on_a_system_are_found_newest_first(tmp_path: Path) -> None:
-    earlier = load_test(when="2026-11-20T08:00:00+00:00")
-    with ResultsDatabase(tmp_path) as store:
-        store.add(load_test(), earlier, load_test(model="cd" * 32), load_test(system="m5.large"))
-        store.refresh()
-        found = store.load_tests_of("ab" * 32, "c5.xlarge")
-        assert [it.when for it in found] == [load_test().when, earlier.when]
-        assert found[1] == earlier
-
-
-def test_an_export_of_results_has_the_load_tests_of_their_models_alone(tmp_path: Path) -> None:
-    file = tmp_path / "some.json"
-    other: Any = {"model": "cd" * 32, "name": "private"}
-    with ResultsDatabase(tmp_path / "owner") as store:
-        store.add(system(), runtime(), end_to_end(), end_to_end(**other), load_test(), load_test(**other))
-        export_selection(store.select("name=resnet50_v1"), file)
-    with ResultsDatabase(tmp_path / "vendor") as store:
-        assert not import_file(store, file).refused
-        assert [it.name for it in store.records(LoadTest)] == ["resnet50_v1"]
 
 
 def test_a_long_test_is_exported_and_imported_whole(tmp_path: Path) -> None:

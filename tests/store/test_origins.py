@@ -75,20 +75,17 @@ def test_the_origin_stays_over_openings_and_compactions(store: ResultsDatabase, 
             assert origins(again) == EXPECTED
 
 
-def test_a_deleted_imported_result_is_restored_with_its_origin(store: ResultsDatabase) -> None:
-    deleted = store.select()
-    store.delete(EXPECTED)
-    assert store.restore(deleted) == 3
-    store.refresh()
-    assert origins(store) == EXPECTED
-
-
-def test_a_result_that_is_known_keeps_its_origin(store: ResultsDatabase) -> None:
+def test_a_result_that_is_known_or_restored_keeps_its_origin(store: ResultsDatabase) -> None:
     assert store.add_imported([OWN, UNSIGNED], ANN) == 0
     assert store.add(SIGNED) == 0
     store.refresh()
     assert origins(store) == EXPECTED
     assert len(store.records(Import)) == 2
+    deleted = store.select()
+    store.delete(EXPECTED)
+    assert store.restore(deleted) == 3
+    store.refresh()
+    assert origins(store) == EXPECTED
 
 
 def test_own_results_count_before_signed_ones_and_those_before_unsigned_ones(store: ResultsDatabase) -> None:

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,31 +9,30 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.documents import BrokenDocumentError
 from dlbricks_tui.store.exporting import export_selection
 from dlbricks_tui.store.importing import import_file
-from dlbricks_tui.store.records import Proof
+from dlbricks_tui.store.records import LoadTest, Proof, Record
 from dlbricks_tui.store.verification import check_plausible
-from tests.store.samples import end_to_end, proof, runtime, system
+from tests.store.samples import WHEN, end_to_end, load_test, proof, runtime, system
 
 
-def test_the_proofs_of_a_model_on_a_system_are_found_newest_first(tmp_path: Path) -> None:
-    earlier = proof(when="2026-11-20T08:00:00+00:00")
-    with ResultsDatabase(tmp_path) as store:
-        store.add(proof(), earlier, proof(model="cd" * 32), proof(system="m5.large"))
-        store.refresh()
-        found = store.proofs_of("ab" * 32, "c5.xlarge")
-        assert [it.when for it in found] == [proof().when, earlier.when]
-        assert found[1] == earlier
-
-
-def test_an_export_of_results_has_the_proofs_of_their_models_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "made"), [(Proof, proof), (LoadTest, load_test)])
+def test_proofs_and_load_tests_are_found_newest_first_and_exported_with_results_of_their_models_alone(
+    tmp_path: Path, kind: type[Proof | LoadTest], made: Callable[..., Record]
+) -> None:
     file = tmp_path / "some.json"
+    earlier = made(when="2026-11-20T08:00:00+00:00")
     other: Any = {"model": "cd" * 32, "name": "private"}
     with ResultsDatabase(tmp_path / "owner") as store:
-        store.add(system(), runtime(), end_to_end(), end_to_end(**other), proof(), proof(**other))
+        store.add(system(), runtime(), end_to_end(), end_to_end(**other))
+        store.add(made(), earlier, made(**other), made(system="m5.large"))
+        store.refresh()
+        find = store.proofs_of if kind is Proof else store.load_tests_of
+        found = list(find("ab" * 32, "c5.xlarge"))
+        assert [it.when for it in found] == [WHEN, "2026-11-20T08:00:00+00:00"]
+        assert found[1] == earlier
         export_selection(store.select("name=resnet50_v1"), file)
     with ResultsDatabase(tmp_path / "vendor") as store:
-        report = import_file(store, file)
-        assert not report.refused
-        assert [it.name for it in store.records(Proof)] == ["resnet50_v1"]
+        assert not import_file(store, file).refused
+        assert {it.name for it in store.records(kind)} == {"resnet50_v1"}
 
 
 @pytest.mark.parametrize(

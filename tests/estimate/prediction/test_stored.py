@@ -40,31 +40,29 @@ def trainings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counted
 
 
-def test_a_predictor_is_trained_once_and_kept_in_the_cache(tmp_path: Path, trainings: list[int]) -> None:
-    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
-        predictors = Predictors(store, tmp_path / "cache")
-        first = predictors.of(ON_HOST, UNKNOWN).predict(WANTED)
-        assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) == first
-        (found,) = Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED)
-    assert len(trainings) == 1
-    assert found is not None and found == first[0]
-
-
-def test_new_results_train_it_again(tmp_path: Path, trainings: list[int]) -> None:
+def test_a_predictor_is_trained_once_for_the_results_of_a_way_and_kept_in_the_cache(
+    tmp_path: Path, trainings: list[int]
+) -> None:
+    cache = tmp_path / "cache"
     with store_of(tmp_path / "store", *records_of(MODELS[:6])) as store:
-        predictors = Predictors(store, tmp_path / "cache")
-        before = predictors.of(ON_HOST, UNKNOWN).predict(WANTED)
-        store.add(*records_of(MODELS))
-        assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) != before
-    assert trainings[0] < trainings[1]
-
-
-def test_results_by_other_ways_train_it_no_more(tmp_path: Path, trainings: list[int]) -> None:
-    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
-        before = Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED)
+        predictors = Predictors(store, cache)
+        first = predictors.of(ON_HOST, UNKNOWN).predict(WANTED)
+        assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) == first != [None]
+        assert Predictors(store, cache).of(ON_HOST, UNKNOWN).predict(WANTED) == first
+        # Results by other ways train it no more.
         store.add(*records_of(MODELS, protocol="cold"), *records_of(MODELS, system="other", level=Level.WRITTEN))
-        assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == before
-    assert len(trainings) == 1
+        assert Predictors(store, cache).of(ON_HOST, UNKNOWN).predict(WANTED) == first
+        assert len(trainings) == 1
+        # A damaged file is trained again.
+        (file,) = (cache / "predictions").glob("*.npz")
+        for content in (b"", file.read_bytes()[:300], b"PK\x03\x04" + bytes(100)):
+            file.write_bytes(content)
+            assert Predictors(store, cache).of(ON_HOST, UNKNOWN).predict(WANTED) == first
+        assert len(trainings) == 4
+        # So is one that is older than the newest results.
+        store.add(*records_of(MODELS))
+        assert predictors.of(ON_HOST, UNKNOWN).predict(WANTED) != first
+    assert trainings[0] < trainings[4]
 
 
 def test_a_form_that_comes_after_its_results_trains_it_again(tmp_path: Path, trainings: list[int]) -> None:
@@ -75,16 +73,6 @@ def test_a_form_that_comes_after_its_results_trains_it_again(tmp_path: Path, tra
         store.add(*forms)
         assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) != [None]
     assert trainings[0] == 0 < trainings[1]
-
-
-def test_a_damaged_file_is_trained_again(tmp_path: Path, trainings: list[int]) -> None:
-    with store_of(tmp_path / "store", *records_of(MODELS)) as store:
-        before = Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED)
-        (file,) = (tmp_path / "cache" / "predictions").glob("*.npz")
-        for content in (b"", file.read_bytes()[:300], b"PK\x03\x04" + bytes(100)):
-            file.write_bytes(content)
-            assert Predictors(store, tmp_path / "cache").of(ON_HOST, UNKNOWN).predict(WANTED) == before
-    assert len(trainings) == 4
 
 
 def test_a_cache_that_cannot_be_written_is_no_obstacle(tmp_path: Path) -> None:

@@ -45,28 +45,22 @@ def test_a_checkout_has_a_folder_for_each_system_and_a_file_for_each_model(folde
     }
 
 
-def test_a_system_with_only_one_kind_of_file_is_read(tmp_path: Path) -> None:
-    time_model(tmp_path, "a", "Tiny Net", [1.0])
-    time_layers(tmp_path, "b", "Tiny Net", {"1": [1.0]})
-    assert [(found.system, len(found.files)) for found in systems_of(tmp_path)] == [("a", 1), ("b", 1)]
-
-
-def test_a_row_of_several_layers_belongs_to_no_single_layer(tmp_path: Path) -> None:
+def test_a_system_with_only_one_kind_of_file_is_read_and_a_row_of_several_layers_is_of_no_single_one(
+    tmp_path: Path,
+) -> None:
     path = time_layers(tmp_path, "a", "Tiny Net", {"1": [1.0]})
     path.write_text(path.read_text().replace('"1","1","1"', '"1","3","1;3"'))
     assert only_file(tmp_path).rows()[0].layer == "1 ... 3"
+    time_model(tmp_path, "b", "Tiny Net", [1.0])
+    assert [(found.system, len(found.files)) for found in systems_of(tmp_path)] == [("a", 1), ("b", 1)]
 
 
-def test_columns_are_found_by_name_in_any_order(tmp_path: Path) -> None:
-    path = time_model(tmp_path, "a", "Tiny Net", [1.0])
-    path.write_text('raw_time,extra,name\n"{7.}",,Tiny Net\n')
-    assert only_file(tmp_path).rows() == [Row(2, "Tiny Net", None, "{7.}")]
-
-
-def test_byte_order_marks_and_foreign_line_ends_are_accepted(tmp_path: Path) -> None:
+def test_columns_are_found_by_name_and_byte_order_marks_and_foreign_line_ends_accepted(tmp_path: Path) -> None:
     path = time_model(tmp_path, "a", "Tiny Net", [1.0])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     assert only_file(tmp_path).rows() == [Row(2, "Tiny Net", None, "{1.}")]
+    path.write_text('raw_time,extra,name\n"{7.}",,Tiny Net\n')
+    assert only_file(tmp_path).rows() == [Row(2, "Tiny Net", None, "{7.}")]
 
 
 @pytest.mark.parametrize(

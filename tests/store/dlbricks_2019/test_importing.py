@@ -58,8 +58,11 @@ def measurements(store: ResultsDatabase, **fields: str) -> list[Measurement]:
     return [each for each in found if all(getattr(each, name) == value for name, value in fields.items())]
 
 
-def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: ResultsDatabase, checkout: Path) -> None:
-    imported(store, checkout)
+def test_a_checkout_is_imported_whole_counted_by_system_and_once(store: ResultsDatabase, checkout: Path) -> None:
+    report = imported(store, checkout)
+    assert {name: (each.new, each.known) for name, each in report.items()} == {"c4.xlarge": (1, 0), "c5.xlarge": (7, 0)}
+    assert report["c5.xlarge"].by_layers == report["c5.xlarge"].end_to_end == {"Tiny Net", "Other Net"}
+    # Every occurrence of a brick is a measurement of it.
     found = measurements(store, brick=RELU.key, system="c5.xlarge")
     assert {(each.occurrence, each.samples_ms) for each in found} == {
         ((("model", "Tiny Net"), ("layer", "1/relu")), (0.010,)),
@@ -67,31 +70,24 @@ def test_every_occurrence_of_a_brick_is_a_measurement_of_it(store: ResultsDataba
         ((("model", "Other Net"), ("layer", "act")), (0.014,)),
     }
     assert BrickForm(key=RELU.key, canonical=RELU.canonical) in store.records(BrickForm)
-
-
-def test_published_layers_have_no_context_and_the_facts_known_of_2019(store: ResultsDatabase, checkout: Path) -> None:
-    imported(store, checkout)
-    (found,) = measurements(store, system="c4.xlarge")
-    assert (found.context, found.level, found.protocol, found.runtime, found.batch_size, found.dtype) == (
+    # Published layers have no context, and the facts known of 2019.
+    (one,) = measurements(store, system="c4.xlarge")
+    assert (one.context, one.level, one.protocol, one.runtime, one.batch_size, one.dtype) == (
         *("", Level.WRITTEN, "dlbricks-2019", "mxnet-2019-wolfram", 1, "float32"),
     )
-    assert found.good
-    assert found.statistics == summarise([0.080])
+    assert one.good and one.statistics == summarise([0.080])
     assert store.records(Runtime) == [RUNTIME]
-
-
-def test_times_above_a_million_are_microseconds_too(store: ResultsDatabase, checkout: Path) -> None:
-    imported(store, checkout)
+    # Times above a million are microseconds, too.
     (pool,) = [each for each in measurements(store) if ("layer", "pool") in each.occurrence]
     assert pool.samples_ms == (2500.0,)
-
-
-def test_a_whole_model_is_found_by_its_key_and_by_our_name(store: ResultsDatabase, checkout: Path) -> None:
-    imported(store, checkout)
-    found = {each.name: each for each in store.records(EndToEnd)}
-    assert found["Tiny Net"].model == whole_model(TINY).key
-    assert found["Tiny Net"].samples_ms == (0.060, 0.061)
-    assert found.keys() == {"Tiny Net", "Other Net"}
+    # A whole model is found by its key and by our name.
+    whole = {each.name: each for each in store.records(EndToEnd)}
+    assert whole.keys() == {"Tiny Net", "Other Net"}
+    assert (whole["Tiny Net"].model, whole["Tiny Net"].samples_ms) == (whole_model(TINY).key, (0.060, 0.061))
+    before = counts(store)
+    again = imported(store, checkout)
+    assert {name: (each.new, each.known) for name, each in again.items()} == {"c4.xlarge": (0, 1), "c5.xlarge": (0, 7)}
+    assert counts(store) == before
 
 
 def test_systems_are_described_by_their_instance_type(store: ResultsDatabase, checkout: Path) -> None:
@@ -104,20 +100,6 @@ def test_systems_are_described_by_their_instance_type(store: ResultsDatabase, ch
         "x9.huge": (0, 0.0, "x9.huge"),
     }
     assert found["x9.huge"].cpu == "unknown"
-
-
-def test_the_report_counts_results_by_system(store: ResultsDatabase, checkout: Path) -> None:
-    found = imported(store, checkout)
-    assert {name: (each.new, each.known) for name, each in found.items()} == {"c4.xlarge": (1, 0), "c5.xlarge": (7, 0)}
-    assert found["c5.xlarge"].by_layers == found["c5.xlarge"].end_to_end == {"Tiny Net", "Other Net"}
-
-
-def test_importing_again_changes_nothing(store: ResultsDatabase, checkout: Path) -> None:
-    imported(store, checkout)
-    before = counts(store)
-    again = imported(store, checkout)
-    assert {name: (each.new, each.known) for name, each in again.items()} == {"c4.xlarge": (0, 1), "c5.xlarge": (0, 7)}
-    assert counts(store) == before
 
 
 def test_other_times_for_a_layer_are_stored_beside_the_existing_ones(store: ResultsDatabase, checkout: Path) -> None:
@@ -168,15 +150,12 @@ def test_rows_without_usable_times_are_listed(store: ResultsDatabase, tmp_path: 
 def test_models_outside_table_1_are_counted_by_name(store: ResultsDatabase, checkout: Path) -> None:
     time_layers(checkout, "c5.xlarge", "LeNet", {"1": [1.0], "2": [1.0]})
     time_model(checkout, "c5.xlarge", "LeNet", [2.0])
-    report = imported(store, checkout)["c5.xlarge"]
-    assert report.outside == {"LeNet": 3}
-    assert (report.new, report.unmatched, report.broken) == (7, [], [])
-
-
-def test_a_system_without_usable_rows_is_not_stored(store: ResultsDatabase, tmp_path: Path) -> None:
-    time_model(tmp_path, "g4dn.xlarge", "LeNet", [2.0])
-    assert imported(store, tmp_path)["g4dn.xlarge"].outside == {"LeNet": 1}
-    assert by_id(store.systems()) == {}
+    time_model(checkout, "g4dn.xlarge", "LeNet", [2.0])
+    found = imported(store, checkout)
+    assert (found["c5.xlarge"].outside, found["g4dn.xlarge"].outside) == ({"LeNet": 3}, {"LeNet": 1})
+    assert (found["c5.xlarge"].new, found["c5.xlarge"].unmatched, found["c5.xlarge"].broken) == (7, [], [])
+    # A system without usable rows is not stored.
+    assert set(by_id(store.systems())) == {"c4.xlarge", "c5.xlarge"}
 
 
 def test_a_broken_file_is_named_and_skipped(store: ResultsDatabase, checkout: Path) -> None:
