@@ -6,21 +6,11 @@ from dlbricks_tui.estimate.compositions import Task, critical_path, milliseconds
 from tests.estimate.task_graphs import LONGEST_PS, chained, task_graphs
 
 
-def test_sequential_is_the_sum_of_all_tasks() -> None:
+def test_sequential_is_the_sum_and_the_critical_path_the_first_of_those_that_are_longest_in_time() -> None:
     assert sequential_ps([Task(3), Task(4, (0,)), Task(5, (0,))]) == 12
-
-
-def test_the_critical_path_is_the_longest_in_time_and_not_in_tasks() -> None:
     path = critical_path([Task(1), Task(2, (0,)), Task(2, (1,)), Task(9, (0,)), Task(1, (2, 3))])
-    assert path.tasks == (0, 3, 4)
-    assert path.latency_ps == 11
-
-
-def test_the_first_of_equally_long_paths_is_critical() -> None:
+    assert (path.tasks, path.latency_ps) == ((0, 3, 4), 11)
     assert critical_path([Task(1), Task(2, (0,)), Task(2, (0,)), Task(1, (1, 2))]).tasks == (0, 1, 3)
-
-
-def test_no_tasks_take_no_time() -> None:
     assert sequential_ps([]) == critical_path([]).latency_ps == 0
 
 
@@ -32,19 +22,16 @@ def test_on_a_chain_the_critical_path_is_all_of_it(latencies: list[int]) -> None
 
 
 @given(task_graphs())
-def test_each_task_on_the_critical_path_waits_for_the_one_before_it(tasks: tuple[Task, ...]) -> None:
-    path = critical_path(tasks)
-    assert all(one in tasks[other].after for one, other in zip(path.tasks, path.tasks[1:], strict=False))
-    assert sum(tasks[number].latency_ps for number in path.tasks) == path.latency_ps
-
-
-@given(task_graphs())
-def test_the_critical_path_is_as_long_as_the_longest_path_of_networkx(tasks: tuple[Task, ...]) -> None:
-    digraph = nx.DiGraph()
+def test_the_critical_path_is_the_longest_path_of_networkx_and_each_task_waits_for_the_one_before_it(
+    tasks: tuple[Task, ...],
+) -> None:
+    digraph, path = nx.DiGraph(), critical_path(tasks)
     for number, task in enumerate(tasks):
         for source in (-1, *task.after):
             digraph.add_edge(source, number, latency=task.latency_ps)
-    assert critical_path(tasks).latency_ps == nx.dag_longest_path_length(digraph, weight="latency")
+    assert path.latency_ps == nx.dag_longest_path_length(digraph, weight="latency")
+    assert path.latency_ps == sum(tasks[number].latency_ps for number in path.tasks)
+    assert all(one in tasks[other].after for one, other in zip(path.tasks, path.tasks[1:], strict=False))
 
 
 @given(st.floats(0, 1e6))

@@ -1,5 +1,6 @@
 from itertools import product
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,40 +28,31 @@ def cost(given_windows: list[Window], begins: list[int]) -> int:
     return sum(given_windows[begin].latency_ps or 0 for begin in begins)
 
 
-def test_the_cheaper_of_two_ways_to_cover_a_chain_is_taken() -> None:
-    # Beginning with the first two, or with the first three of which the third is paid twice.
-    one = [Window(2, 10), Window(2, 50), Window(2, 10), Window(1, 1)]
-    assert minimum_cover(one) == (Chosen(0, True), Chosen(2, True))
-    other = [Window(2, 10), Window(3, 5), Window(2, 10), Window(1, 1)]
-    assert minimum_cover(other) == (Chosen(0, True), Chosen(1, True))
-
-
-def test_other_windows_cover_the_layers_of_a_missing_one() -> None:
-    assert minimum_cover([Window(2, 10), Window(2, 9), Window(2, UNKNOWN), Window(1, 3)]) == (
-        Chosen(0, True),
-        Chosen(1, True),
-        Chosen(3, True),
-    )
-
-
-def test_only_layers_without_a_known_window_stay_uncovered() -> None:
-    assert minimum_cover([Window(2, UNKNOWN), Window(2, 7), Window(1, UNKNOWN)]) == (
-        Chosen(0, False),
-        Chosen(1, True),
-    )
+@pytest.mark.parametrize(
+    ("given_windows", "expected"),
+    [
+        # Beginning with the first two, or with the first three of which the third is paid twice.
+        ([Window(2, 10), Window(2, 50), Window(2, 10), Window(1, 1)], ((0, True), (2, True))),
+        ([Window(2, 10), Window(3, 5), Window(2, 10), Window(1, 1)], ((0, True), (1, True))),
+        # Others cover the layers of a missing one.
+        ([Window(2, 10), Window(2, 9), Window(2, UNKNOWN), Window(1, 3)], ((0, True), (1, True), (3, True))),
+        ([Window(2, UNKNOWN), Window(2, 7), Window(1, UNKNOWN)], ((0, False), (1, True))),
+    ],
+)
+def test_the_cheapest_known_windows_cover_a_chain(
+    given_windows: list[Window], expected: tuple[tuple[int, bool], ...]
+) -> None:
+    assert minimum_cover(given_windows) == expected
 
 
 @given(windows())
-def test_every_position_is_covered_or_listed_as_uncovered(given_windows: list[Window]) -> None:
+def test_every_position_is_covered_or_listed_and_no_other_choice_leaves_fewer_uncovered_or_costs_less(
+    given_windows: list[Window],
+) -> None:
     chosen = minimum_cover(given_windows)
     gaps = {begin for begin, known in chosen if not known}
     assert covered(given_windows, chosen) | gaps == set(range(len(given_windows)))
     assert not covered(given_windows, chosen) & gaps
-
-
-@given(windows())
-def test_no_other_choice_leaves_fewer_uncovered_or_costs_less(given_windows: list[Window]) -> None:
-    chosen = minimum_cover(given_windows)
     mine = (
         sum(not known for _, known in chosen),
         cost(given_windows, [begin for begin, known in chosen if known]),

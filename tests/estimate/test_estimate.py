@@ -70,17 +70,6 @@ def test_on_a_chain_all_compositions_are_equal(graph: LayerGraph, granularity: i
     assert found.sequential_ms == found.workers_ms == found.parallel_ms
 
 
-@given(graphs(), CUTTINGS)
-def test_every_layer_is_counted_once(graph: LayerGraph, cutting: Cutting) -> None:
-    decomposition = decompose(graph, cutting)
-    knowledge = measured(decomposition, without=sorted(decomposition.suite)[::2])
-    found = estimate(decomposition, knowledge)
-    assert found.coverage.layers == len(graph.layers)
-    assert found.coverage.unmeasurable == sum(
-        graph.layers[part.layers[0]].unmeasurable is not None and not part.known for part in found.parts
-    )
-
-
 def test_branches_are_summed_in_sequence_and_the_longer_one_counts_in_parallel() -> None:
     decomposition = decompose(branched())
     found = estimate(decomposition, measured(decomposition))
@@ -91,12 +80,9 @@ def test_branches_are_summed_in_sequence_and_the_longer_one_counts_in_parallel()
 
 
 def test_a_layer_that_runs_several_times_is_paid_several_times() -> None:
-    once, thrice = decompose(branched()), decompose(branched(times=3))
-    difference = (
-        composed(estimate(thrice, measured(thrice))).sequential_ms
-        - composed(estimate(once, measured(once))).sequential_ms
-    )
-    assert difference == pytest.approx(2 * ms(once, 1))
+    once, thrice = (decompose(branched(times)) for times in (1, 3))
+    once_ms, thrice_ms = (composed(estimate(it, measured(it))).sequential_ms for it in (once, thrice))
+    assert thrice_ms - once_ms == pytest.approx(2 * ms(once, 1))
 
 
 def test_a_constant_takes_no_time_unless_it_was_measured_to() -> None:
@@ -140,9 +126,11 @@ def test_errors_of_one_result_for_several_contexts_add_up() -> None:
 
 def test_a_calibration_adds_its_constants_and_widens_by_its_residuals() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"), Cutting(2))
-    plain = composed(estimate(decomposition, measured(decomposition)))
     correction = Correction((("warm_brick_ms", 0.005),), residuals=(0.03, -0.03))
-    corrected = composed(estimate(decomposition, measured(decomposition, correction=correction)))
+    plain, corrected = (
+        composed(estimate(decomposition, it))
+        for it in (measured(decomposition), measured(decomposition, correction=correction))
+    )
     assert corrected.sequential_ms == pytest.approx(plain.sequential_ms + 2 * 0.005)
     assert corrected.doubt.method_ms == pytest.approx(1.96 * 0.03 * corrected.sequential_ms)
     assert corrected.interval.width_ms > plain.interval.width_ms
@@ -191,7 +179,7 @@ def test_the_constant_for_cold_bricks_depends_on_how_a_brick_was_timed(context: 
 
 
 @given(graphs(), CUTTINGS, st.data())
-def test_an_estimate_with_missing_bricks_says_so_and_has_a_wider_interval(
+def test_an_estimate_with_missing_bricks_counts_every_layer_says_so_and_has_a_wider_interval(
     graph: LayerGraph, cutting: Cutting, data: st.DataObject
 ) -> None:
     decomposition = decompose(graph, cutting)
@@ -200,6 +188,11 @@ def test_an_estimate_with_missing_bricks_says_so_and_has_a_wider_interval(
         data.draw(st.sets(st.sampled_from(sorted(everything.measured)), min_size=1)) if everything.measured else set()
     )
     whole, part = estimate(decomposition, everything), estimate(decomposition, measured(decomposition, without=gone))
+    for found in (whole, part):
+        assert found.coverage.layers == len(graph.layers)
+        assert found.coverage.unmeasurable == sum(
+            graph.layers[it.layers[0]].unmeasurable is not None and not it.known for it in found.parts
+        )
     if part.composed is None or whole.composed is None or part.coverage == whole.coverage:
         # Where windows overlap, others may cover what is gone.
         return
@@ -231,15 +224,17 @@ def test_the_time_for_missing_bricks_follows_from_the_samples_so_far() -> None:
     assert (complete.remaining.pairs, complete.remaining.seconds) == ((), 0.0)
 
 
-def test_an_unmeasurable_layer_is_named_with_its_reason_and_not_left_to_run() -> None:
+def test_an_unmeasurable_layer_is_named_with_its_reason_even_if_predicted_and_not_left_to_run() -> None:
     decomposition = decompose(chain("conv", "relu"))
     conv, relu = decomposition.occurrences
-    knowledge = measured(decomposition, without=[(conv.brick.key, conv.context)])
-    found = estimate(decomposition, replace(knowledge, failed={(conv.brick.key, conv.context): "crashed: signal 11"}))
-    assert found.coverage.unmeasurable == 1
-    assert [part.reason for part in found.parts] == ["crashed: signal 11", ""]
-    assert found.remaining.pairs == ()
-    assert relu.brick.key == found.parts[1].brick.key
+    key = (conv.brick.key, conv.context)
+    knowledge = replace(measured(decomposition, without=[key]), failed={key: "crashed: signal 11"})
+    for known, predicted in ((knowledge, 0), (with_predictions(knowledge), 1)):
+        found = estimate(decomposition, known)
+        assert (found.coverage.unmeasurable, found.coverage.predicted) == (1, predicted)
+        assert [part.reason for part in found.parts] == ["crashed: signal 11", ""]
+        assert found.remaining.pairs == ()
+        assert relu.brick.key == found.parts[1].brick.key
 
 
 def test_a_missing_brick_is_predicted_and_stays_missing() -> None:
@@ -255,20 +250,15 @@ def test_a_missing_brick_is_predicted_and_stays_missing() -> None:
     assert whole.remaining.pairs == part.remaining.pairs
 
 
-def test_a_measurement_replaces_a_prediction() -> None:
-    decomposition = decompose(chain("conv", "relu"))
-    found = estimate(decomposition, with_predictions(measured(decomposition)))
-    assert found == estimate(decomposition, measured(decomposition))
-    assert (found.coverage.predicted, found.predicted_share) == (0, 0.0)
-
-
-def test_a_complete_model_needs_no_predictor() -> None:
+def test_a_measurement_replaces_a_prediction_and_a_complete_model_needs_no_predictor() -> None:
     def never() -> Predictor:
         raise AssertionError("it takes time to train")
 
     decomposition = decompose(built([Spec("constant"), Spec("conv", GRAPH_INPUT), Spec("add", after(0, 1))]))
-    knowledge = replace(measured(decomposition), predictor=never)
-    assert estimate(decomposition, knowledge).coverage.complete
+    found = estimate(decomposition, replace(measured(decomposition), predictor=never))
+    assert found == estimate(decomposition, measured(decomposition))
+    assert found.coverage.complete
+    assert (found.coverage.predicted, found.predicted_share) == (0, 0.0)
 
 
 def test_errors_of_predictions_have_a_part_in_common_and_widen_the_interval() -> None:
@@ -288,19 +278,15 @@ def test_all_uses_of_a_predicted_brick_have_the_same_error() -> None:
     assert (found.low_ms, found.high_ms) == pytest.approx((3.0, 12.0))
 
 
-def test_layers_that_cannot_be_predicted_are_left_out_and_named() -> None:
+def test_layers_that_could_not_be_predicted_are_left_out_and_named() -> None:
     decomposition = decompose(chain("conv", "relu", "pool"))
     found = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
     assert found.is_partial
     assert (found.coverage.missing, found.coverage.predicted) == (3, 2)
     assert unpredicted_operators(decomposition.graph, found) == ("pool",)
     assert composed(found).doubt.lacking_ms > 0
-
-
-def test_nothing_is_named_that_was_not_to_be_predicted() -> None:
-    decomposition = decompose(chain("conv", "relu"))
-    found = estimate(decomposition, measured(decomposition), Options(measured_only=True))
-    assert unpredicted_operators(decomposition.graph, found) == ()
+    asked = estimate(decomposition, measured(decomposition), Options(measured_only=True))
+    assert unpredicted_operators(decomposition.graph, asked) == ()
 
 
 def test_a_sequence_is_predicted_by_its_layers() -> None:
@@ -309,16 +295,6 @@ def test_a_sequence_is_predicted_by_its_layers() -> None:
     assert [part.latency.value_ms for part in found.parts] == [4.0, 4.0]
     partly = estimate(decomposition, with_predictions(Knowledge(), Guessing(unknown=("pool",))))
     assert [part.predicted for part in partly.parts] == [True, False]
-
-
-def test_a_layer_that_cannot_run_alone_is_predicted_with_its_reason() -> None:
-    decomposition = decompose(chain("conv", "relu"))
-    conv, _ = decomposition.occurrences
-    key = (conv.brick.key, conv.context)
-    knowledge = replace(measured(decomposition, without=[key]), failed={key: "crashed: signal 11"})
-    found = estimate(decomposition, with_predictions(knowledge))
-    assert (found.coverage.unmeasurable, found.coverage.predicted) == (1, 1)
-    assert found.parts[0].reason == "crashed: signal 11" and found.remaining.pairs == ()
 
 
 def test_overlapping_windows_avoid_a_missing_brick() -> None:
@@ -345,16 +321,12 @@ def test_equal_results_give_bit_identical_estimates() -> None:
     assert estimate(decomposition, forwards) == estimate(decomposition, backwards)
 
 
-def hiding(graph: LayerGraph, layer: int, op: str) -> LayerGraph:
-    """The graph with an operator that runs layers inside it and cannot be measured."""
-    layers = list(graph.layers)
-    layers[layer] = replace(layers[layer], op=op, name="gate", unmeasurable="its shapes follow from values")
-    return replace(graph, layers=tuple(layers))
-
-
 @pytest.mark.parametrize("op", ["onnx.If", "onnx.Loop", "_while_loop"])
 def test_a_model_with_control_flow_has_no_estimate_and_names_the_layer(op: str) -> None:
-    decomposition = decompose(hiding(chain("conv", "relu", "conv"), 1, op))
+    # It runs layers inside it, and cannot be measured.
+    first, second, third = chain("conv", "relu", "conv").layers
+    gate = replace(second, op=op, name="gate", unmeasurable="its shapes follow from values")
+    decomposition = decompose(replace(chain("conv", "relu", "conv"), layers=(first, gate, third)))
     found = estimate(decomposition, measured(decomposition))
     assert found.composed is None
     assert found.obstacle.startswith("layer 'gate' (") and "runs layers inside it" in found.obstacle

@@ -39,7 +39,7 @@ def module() -> LayerGraph:
     )
 
 
-def test_latencies_per_type_are_listed_largest_first() -> None:
+def test_latencies_per_type_are_listed_largest_first_and_several_kinds_together_are_one_of_their_own() -> None:
     graph = module()
     found = by_type(graph, estimate(decompose(graph), knowledge_by_op(graph)))
     assert [(it.label, it.layers, it.latency_ms) for it in found] == [
@@ -48,14 +48,10 @@ def test_latencies_per_type_are_listed_largest_first() -> None:
         ("combine", 1, 1.0),
     ]
     assert found[0].share == pytest.approx(8 / 11)
-
-
-def test_a_sequence_of_several_kinds_is_a_type_of_its_own() -> None:
     graph = chain("conv", "relu", "relu")
     decomposition = decompose(graph, Cutting(3))
-    assert [it.label for it in by_type(graph, estimate(decomposition, measured(decomposition)))] == [
-        "convolution + elementwise"
-    ]
+    (only,) = by_type(graph, estimate(decomposition, measured(decomposition)))
+    assert only.label == "convolution + elementwise"
 
 
 def test_the_costliest_bricks_are_listed_with_their_uses() -> None:
@@ -89,11 +85,12 @@ def test_layers_regions_and_types_add_up_to_the_sequential_latency(graph: LayerG
     assert sum(it.latency_ms for it in by_region(graph, found)) == whole_ms
 
 
-def test_the_gain_of_parallelism_is_a_factor() -> None:
+def test_the_gain_of_parallelism_is_a_factor_and_without_an_end_to_end_measurement_there_is_no_residual() -> None:
     graph = module()
-    composed = estimate(decompose(graph), knowledge_by_op(graph)).composed
-    assert composed is not None
-    assert parallel_gain(composed) == pytest.approx(11 / 10)
+    found = estimate(decompose(graph), knowledge_by_op(graph))
+    assert found.composed is not None
+    assert parallel_gain(found.composed) == pytest.approx(11 / 10)
+    assert residual(SystemEstimate(WAY, found)) is None
 
 
 def judged(end_to_end_ms: float, knowledge: Knowledge) -> SystemEstimate:
@@ -112,17 +109,17 @@ def test_sampling_and_method_explain_only_their_part_of_a_residual() -> None:
     assert found.unexplained_ms == pytest.approx(2.0 - explained)
 
 
-def test_a_small_residual_is_explained_entirely() -> None:
-    found = residual(judged(6.02, knowledge_by_op(chain("conv", "pool"), doubt=0.01)))
+@pytest.mark.parametrize(
+    ("end_to_end_ms", "doubt", "residual_ms", "unexplained"),
+    [(6.02, 0.01, 0.02, (0.0, 0.0)), (4.0, 0.001, -2.0, (-2.0, -1.9))],
+)
+def test_a_small_residual_is_explained_entirely_and_one_of_a_high_estimate_negative(
+    end_to_end_ms: float, doubt: float, residual_ms: float, unexplained: tuple[float, float]
+) -> None:
+    found = residual(judged(end_to_end_ms, knowledge_by_op(chain("conv", "pool"), doubt=doubt)))
     assert found is not None
-    assert found.unexplained_ms == 0
-
-
-def test_an_estimate_that_is_too_high_has_a_negative_residual() -> None:
-    found = residual(judged(4.0, knowledge_by_op(chain("conv", "pool"), doubt=0.001)))
-    assert found is not None
-    assert found.residual_ms == pytest.approx(-2.0)
-    assert found.unexplained_ms < -1.9
+    assert found.residual_ms == pytest.approx(residual_ms)
+    assert unexplained[0] <= found.unexplained_ms <= unexplained[1]
 
 
 def test_missing_layers_explain_only_an_estimate_that_is_too_low() -> None:
@@ -162,8 +159,3 @@ def test_a_changed_host_explains_a_residual_in_proportion_to_its_reference(
     assert found.times_slower == pytest.approx(times_slower)
     unexplained_ms = abs(end_to_end_ms - 6.0) - explained_ms - found.sampling_ms
     assert abs(found.unexplained_ms) == pytest.approx(max(0.0, unexplained_ms))
-
-
-def test_without_an_end_to_end_measurement_there_is_no_residual() -> None:
-    graph = module()
-    assert residual(SystemEstimate(WAY, estimate(decompose(graph), knowledge_by_op(graph)))) is None

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.estimate.calibration import Correction
 from dlbricks_tui.estimate.estimate import Options
 from dlbricks_tui.estimate.inquiry import Inquiry
 from dlbricks_tui.estimate.lookup import BrickResults, correction_of, levels_measured
@@ -22,7 +21,6 @@ from tests.store.samples import calibration, failure, measurement
 
 MODEL = decompose(chain("conv", "relu", "pool", "relu"))
 SYSTEM, RUNTIME = "c5.xlarge", "mxnet-1.9.1"
-EARLIER = "2026-11-20T08:00:00.000000+00:00"
 LATER = "2026-11-22T08:00:00.000000+00:00"
 
 
@@ -59,30 +57,31 @@ def test_an_end_to_end_measurement_does_not_change_the_estimate(tmp_path: Path) 
     assert beside.estimate == without.estimate
 
 
-def test_an_estimate_lists_its_results(tmp_path: Path) -> None:
-    older, newer = brick_records(MODEL), brick_records(MODEL, when=LATER)
-    found = on_system(tmp_path, [*older, *newer])
-    ids = {(it.brick, it.context): (it.uuid,) for it in newer if isinstance(it, Measurement)}
-    assert {part.pair: part.measured.results for part in found.estimate.parts if part.measured} == ids
-
-
-def test_the_newest_good_measurement_is_used(tmp_path: Path) -> None:
+def test_the_newest_good_measurement_is_used_and_listed(tmp_path: Path) -> None:
     brick, context = pair(0)
     newer = measurement(brick=brick, context=context, level=Level.WRITTEN, statistics=timed(7.0), when=LATER)
     doubtful = replace(newer, statistics=timed(99.0), flags=("drift",), uuid=new_uuid())
+    others = brick_records(MODEL)
     # Written down first, as results of another machine may come in late.
-    found = on_system(tmp_path, [newer, doubtful, *brick_records(MODEL)])
+    found = on_system(tmp_path, [newer, doubtful, *others])
     assert found.estimate.parts[0].latency.value_ms == 7.0
+    ids = {(it.brick, it.context): (it.uuid,) for it in (*others, newer) if isinstance(it, Measurement)}
+    assert {part.pair: part.measured.results for part in found.estimate.parts if part.measured} == ids
 
 
 def test_a_brick_measured_without_contexts_has_the_mean_of_its_results(tmp_path: Path) -> None:
     brick, context = pair(1)
+    # What was measured in another context is not used.
     published = [
-        measurement(brick=brick, context=ANY_CONTEXT, level=Level.WRITTEN, statistics=timed(value))
-        for value in (1.0, 3.0, 5.0)
+        measurement(brick=pair(0)[0], context="blocked", level=Level.WRITTEN),
+        *(
+            measurement(brick=brick, context=ANY_CONTEXT, level=Level.WRITTEN, statistics=timed(value))
+            for value in (1.0, 3.0, 5.0)
+        ),
     ]
     found = on_system(tmp_path / "published", published)
     assert [part.latency.value_ms for part in found.estimate.parts] == [0, 3.0, 0, 3.0]
+    assert found.estimate.parts[0].standing is Standing.MISSING
     assert {part.source for part in found.estimate.parts if part.known} == {(brick, ANY_CONTEXT)}
     # What is known of occurrences that differ so is less sure than any one of them.
     low, high = found.estimate.parts[1].latency[1:]
@@ -107,15 +106,6 @@ def test_published_layers_that_differ_in_a_bias_alone_are_one_brick(tmp_path: Pa
         assert {bias: it.sequential_ms for bias, it in found.items() if it} == expected
         sources = {part.source for it in found.values() if it for part in it.estimate.parts}
         assert len(sources) == len(set(expected.values()))
-
-
-def test_a_measurement_in_another_context_is_not_used(tmp_path: Path) -> None:
-    brick, _ = pair(0)
-    found = on_system(
-        tmp_path,
-        [measurement(brick=brick, context="blocked", level=Level.WRITTEN), *brick_records(MODEL, without=[pair(0)])],
-    )
-    assert found.estimate.parts[0].standing is Standing.MISSING
 
 
 def test_the_runtime_with_the_highest_coverage_is_used_by_default(tmp_path: Path) -> None:
@@ -144,30 +134,53 @@ def test_a_failed_brick_is_unmeasurable_until_it_is_measured(tmp_path: Path) -> 
     assert mended.estimate.coverage.complete
 
 
-def test_the_newest_calibration_of_the_same_way_is_applied(tmp_path: Path) -> None:
-    way = {"level": Level.WRITTEN}
-    records = [
-        calibration(
-            **way,
-            when=LATER,
-            constants=(("warm_brick_ms", 0.5),),
-            residuals=(("net-1", 0.02),),
-            densities=(("net-1", 3.0),),
+def calibrated(day: int, hour: int, value_ms: float, **fields: Any) -> Calibration:
+    when = f"2026-11-{day:02}T{hour:02}:00:00.000000+00:00"
+    found = {"constants": (("warm_brick_ms", value_ms),), "residuals": (("net-1", value_ms),)}
+    return calibration(**{"level": Level.WRITTEN, "when": when, **found, "densities": (("net-1", 3.0),), **fields})
+
+
+MANY = tuple((f"net-{number}", 0.01) for number in range(4))
+
+
+@pytest.mark.parametrize(
+    ("records", "value_ms", "residuals"),
+    [
+        # The newest day of the same way.
+        ([calibrated(22, 8, 0.5), calibrated(20, 8, 9.0), calibrated(22, 8, 7.0, system="a1")], 0.5, (0.5,)),
+        # Constants of another version are not used.
+        ([calibrated(21, 9, 0.3), calibrated(21, 10, 1.0, constants=(("magic_ms", 1.0),))], 0.3, (0.3,)),
+        # The medians of a day: one odd hour among them moves nothing.
+        (
+            [
+                calibrated(21, 9, 9.0),
+                calibrated(21, 10, 0.7),
+                calibrated(21, 12, 8.0, constants=(("cold_brick_ms", 8.0),)),
+                calibrated(21, 22, 0.2),
+                calibrated(22, 10, 0.3),
+            ],
+            0.3,
+            (0.3, 0.2, 0.7),
         ),
-        calibration(**way, when=EARLIER, constants=(("warm_brick_ms", 9.0),)),
-        calibration(**way, system="a1", when=LATER, constants=(("warm_brick_ms", 7.0),)),
-    ]
+        # One on few networks does not count beside a full one.
+        (
+            [calibrated(21, 9, 0.1, residuals=MANY, densities=MANY), calibrated(21, 10, 5.0)],
+            0.1,
+            (0.01, 0.01, 0.01, 0.01),
+        ),
+        # The five newest.
+        ([calibrated(21, hour, float(hour)) for hour in range(1, 9)], 6.0, (8.0, 7.0, 6.0, 5.0, 4.0)),
+    ],
+)
+def test_the_newest_calibrations_of_the_same_way_are_applied(
+    tmp_path: Path, records: list[Calibration], value_ms: float, residuals: tuple[float, ...]
+) -> None:
     with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-        assert correction == Correction((("warm_brick_ms", 0.5),), (0.02,), (3.0,))
+        found = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
         assert correction_of(store, Way(SYSTEM, "other", Level.WRITTEN, "hot")) is None
-
-
-def test_a_calibration_with_constants_of_another_version_is_not_used(tmp_path: Path) -> None:
-    records = [calibrated(21, 9, 0.3), calibrated(21, 10, 1.0, constants=(("magic_ms", 1.0),))]
-    with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-    assert correction is not None and correction.constants == (("warm_brick_ms", 0.3),)
+    assert found is not None
+    assert (found.constants, found.residuals) == ((("warm_brick_ms", value_ms),), residuals)
+    assert len(found.densities) == len(residuals)
 
 
 def test_isolated_bricks_of_a_system_without_calibration_are_corrected_by_a_prior(tmp_path: Path) -> None:
@@ -180,26 +193,6 @@ def test_isolated_bricks_of_a_system_without_calibration_are_corrected_by_a_prio
             store.add(calibrated(21, 9, 0.3, protocol=protocol))
             correction = BrickResults(store, MODEL).knowledge(results.offers[0].way).correction
             assert (correction.is_prior, correction.constants) == (False, (("warm_brick_ms", 0.3),))
-
-
-def calibrated(day: int, hour: int, value_ms: float, **fields: Any) -> Calibration:
-    when = f"2026-11-{day:02}T{hour:02}:00:00.000000+00:00"
-    found = {"constants": (("warm_brick_ms", value_ms),), "residuals": (("net-1", value_ms),)}
-    return calibration(**{"level": Level.WRITTEN, "when": when, **found, "densities": (("net-1", 3.0),), **fields})
-
-
-def test_the_medians_of_all_calibrations_of_a_day_are_applied(tmp_path: Path) -> None:
-    records = [
-        calibrated(21, 9, 9.0),
-        calibrated(21, 10, 0.7),
-        calibrated(21, 12, 8.0, constants=(("cold_brick_ms", 8.0),)),
-        calibrated(21, 22, 0.2),
-        calibrated(22, 10, 0.3),
-    ]
-    with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-    # One odd hour among them moves nothing.
-    assert correction == Correction((("warm_brick_ms", 0.3),), (0.3, 0.2, 0.7), (3.0, 3.0, 3.0))
 
 
 def test_calibrations_of_another_batch_size_are_shared_with_wider_intervals(tmp_path: Path) -> None:
@@ -217,35 +210,14 @@ def test_calibrations_of_another_batch_size_are_shared_with_wider_intervals(tmp_
     }
 
 
-def test_a_calibration_on_few_networks_does_not_count_beside_a_full_one(tmp_path: Path) -> None:
-    many = tuple((f"net-{number}", 0.01) for number in range(4))
-    records = [calibrated(21, 9, 0.1, residuals=many, densities=many), calibrated(21, 10, 5.0)]
-    with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-    assert correction is not None
-    assert correction.constants == (("warm_brick_ms", 0.1),)
-
-
-def test_only_the_five_newest_calibrations_count(tmp_path: Path) -> None:
-    records = [calibrated(21, hour, float(hour)) for hour in range(1, 9)]
-    with store_of(tmp_path / "store", *records) as store:
-        correction = correction_of(store, Way(SYSTEM, RUNTIME, Level.WRITTEN, "hot"))
-    assert correction is not None
-    assert correction.constants == (("warm_brick_ms", 6.0),)
-    assert correction.residuals == (8.0, 7.0, 6.0, 5.0, 4.0)
-
-
-def test_equal_models_share_the_newest_result_under_any_name(tmp_path: Path) -> None:
-    twin = model_record(MODEL, 40.0, name="twin", when=LATER)
-    found = on_system(tmp_path / "both", [*brick_records(MODEL), model_record(MODEL, 30.0), twin])
-    assert found.end_to_end == (40.0, 39.6, 40.4)
-
-
-def test_equal_models_in_the_published_lists_keep_separate_results(tmp_path: Path) -> None:
-    twin = model_record(MODEL, 40.0, name="twin", when=LATER, protocol=PROTOCOL)
-    bricks = brick_records(MODEL, protocol=PROTOCOL)
-    both = on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0, protocol=PROTOCOL), twin])
-    assert both.end_to_end == (30.0, 29.7, 30.3)
+@pytest.mark.parametrize(("protocol", "expected"), [("hot", (40.0, 39.6, 40.4)), (PROTOCOL, (30.0, 29.7, 30.3))])
+def test_equal_models_share_the_newest_result_under_any_name_unless_it_was_published(
+    tmp_path: Path, protocol: str, expected: tuple[float, float, float]
+) -> None:
+    bricks = brick_records(MODEL, protocol=protocol)
+    twin = model_record(MODEL, 40.0, name="twin", when=LATER, protocol=protocol)
+    both = on_system(tmp_path / "both", [*bricks, model_record(MODEL, 30.0, protocol=protocol), twin])
+    assert both.end_to_end == expected
     alone = on_system(tmp_path / "twin", [*bricks, twin])
     assert alone.end_to_end == (40.0, 39.6, 40.4)
 

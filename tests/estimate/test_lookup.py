@@ -33,9 +33,6 @@ def test_two_convolutions_that_differ_in_a_bias_are_counterparts() -> None:
     assert bias_counterpart(without.canonical) == with_bias.key
 
 
-def test_a_brick_without_weights_has_no_counterpart() -> None:
+def test_a_brick_without_weights_and_a_sequence_have_no_counterpart() -> None:
     assert bias_counterpart(brick_of(chain("relu"), (0,)).canonical) is None
-
-
-def test_a_sequence_has_no_counterpart() -> None:
     assert bias_counterpart(brick_of(chain("conv", "relu"), (0, 1)).canonical) is None
