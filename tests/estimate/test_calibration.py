@@ -64,9 +64,11 @@ def test_the_time_of_a_call_is_measured_and_not_fitted() -> None:
     assert correction.added_ms(0.3, cold=False) == pytest.approx(CONSTANT_MS)
 
 
-def test_networks_without_a_correction_are_accepted() -> None:
+def test_networks_without_a_correction_are_accepted_and_too_few_refused() -> None:
     examples = [Example("nothing", (0.0,), 1.0, 1.0), example(10, 5.0), example(30, 5.0)]
     assert constant_of(fitted(examples, (NAME,))) == pytest.approx(CONSTANT_MS)
+    with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
+        fitted(examples[1:2], (NAME,))
 
 
 @pytest.mark.parametrize(("cold", "short_ms", "long_ms"), [(False, 0.001, 0.030), (True, -0.0006, -0.018)])
@@ -116,11 +118,6 @@ def test_a_constant_that_no_network_determines_is_zero() -> None:
     assert dict(found.constants) == dict(zip(NAMES, (pytest.approx(0.02), 0.0), strict=True))
 
 
-def test_too_few_networks_give_no_calibration() -> None:
-    with pytest.raises(CalibrationError, match="1 networks to calibrate on could be measured"):
-        fitted([example(40, 10.0)], (NAME,))
-
-
 # How sure an estimate is by what the method was wrong by on networks.
 
 
@@ -140,10 +137,13 @@ def test_networks_of_many_short_sequences_have_larger_errors() -> None:
     assert found.relative_doubt(0.3) < Correction(residuals=found.residuals).relative_doubt(0.3) / 4
 
 
-def test_an_error_at_a_density_predicts_the_same_error_there() -> None:
+def test_an_error_at_a_density_predicts_the_same_error_there_and_one_without_at_any() -> None:
     found = Correction(residuals=(0.1, -0.1), densities=(12.0, 12.0))
     assert found.relative_doubt(12.0) == pytest.approx(1.96 * 0.1)
     assert found.relative_doubt(0.0) == pytest.approx(1.96 * 0.1 / math.hypot(1, 3))
+    found = Correction(residuals=(0.03, -0.03))
+    assert found.relative_doubt(0.0) == found.relative_doubt(50.0) == pytest.approx(1.96 * 0.03)
+    assert Correction().relative_doubt(50.0) == 0.0
 
 
 def test_the_residuals_determine_how_intervals_grow_with_density() -> None:
@@ -159,12 +159,6 @@ def test_one_odd_network_does_not_widen_all_intervals() -> None:
     with_an_odd_one = Correction(residuals=(*usual, 0.5), densities=(1.0,) * 9)
     doubt = Correction(residuals=usual, densities=(1.0,) * 8).relative_doubt(1.0)
     assert doubt < with_an_odd_one.relative_doubt(1.0) < 2.5 * doubt
-
-
-def test_errors_without_densities_apply_at_any_density() -> None:
-    found = Correction(residuals=(0.03, -0.03))
-    assert found.relative_doubt(0.0) == found.relative_doubt(50.0) == pytest.approx(1.96 * 0.03)
-    assert Correction().relative_doubt(50.0) == 0.0
 
 
 def test_very_short_sequences_count_in_part_towards_the_density() -> None:

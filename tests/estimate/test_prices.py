@@ -6,28 +6,17 @@ from dlbricks_tui.estimate.comparison import DELIVERED, PRICES_FILE, cost_of, pa
 from dlbricks_tui.estimate.errors import EstimateError
 
 
-def test_the_instance_types_of_the_paper_have_prices(tmp_path: Path) -> None:
+def test_the_first_name_with_a_price_is_used_and_those_of_the_user_override_the_delivered_ones(tmp_path: Path) -> None:
+    paper = {"c4.xlarge": 0.199, "c4.2xlarge": 0.398, "c5.xlarge": 0.17, "c5.2xlarge": 0.34}
     prices = read_prices(tmp_path)
-    assert [prices.of([name]) for name in ("c4.xlarge", "c4.2xlarge", "c5.xlarge", "c5.2xlarge")] == [
-        0.199,
-        0.398,
-        0.17,
-        0.34,
-    ]
-
-
-def test_prices_of_the_user_override_the_delivered_ones(tmp_path: Path) -> None:
-    (tmp_path / PRICES_FILE).write_text('[dollars_per_hour]\n"c5.xlarge" = 0.2\n"my box" = 0\n')
-    prices = read_prices(tmp_path)
-    assert prices.of(["c5.xlarge"]) == 0.2
-    assert prices.of(["my box"]) == 0.0
-    assert prices.of(["c4.xlarge"]) == DELIVERED["c4.xlarge"]
-    assert prices.of(["unknown"]) is None
-
-
-def test_the_first_name_with_a_price_is_used(tmp_path: Path) -> None:
-    prices = read_prices(tmp_path)
+    assert {name: prices.of([name]) for name in paper} == paper
     assert prices.of(["xeon-4c-1234", "c5.2xlarge", "c5.xlarge"]) == 0.34
+    (tmp_path / PRICES_FILE).write_text('[dollars_per_hour]\n"c5.xlarge" = 0.2\n"my box" = 0\n')
+    changed = {"c5.xlarge": 0.2, "my box": 0.0, "c4.xlarge": DELIVERED["c4.xlarge"], "unknown": None}
+    prices = read_prices(tmp_path)
+    assert {name: prices.of([name]) for name in changed} == changed
+    # A million inferences of 36 ms take ten hours.
+    assert cost_of(36.0, 0.17) == pytest.approx(1.7)
 
 
 def test_a_name_with_a_dot_needs_no_quotes() -> None:
@@ -35,10 +24,6 @@ def test_a_name_with_a_dot_needs_no_quotes() -> None:
         "c5.xlarge": 0.17,
         "c5.2xlarge": 0.34,
     }
-
-
-def test_a_million_inferences_of_36_ms_take_ten_hours() -> None:
-    assert cost_of(36.0, 0.17) == pytest.approx(1.7)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,6 @@ LAYERS = chain("conv", "relu", "conv", "pool").layers
 CONV, RELU, SECOND_CONV, POOL = LAYERS
 
 
-def test_without_rules_everything_runs_in_parallel() -> None:
-    assert NO_RULES.sharing_of(LAYERS) == FREELY
-
-
 def test_a_rule_is_for_the_ops_kinds_and_names_that_it_lists() -> None:
     by_op = parse_rules('[[rule]]\nops = ["c*v"]\nparallel = false', "here")
     assert [by_op.sharing_of([layer]).parallel for layer in LAYERS] == [False, True, False, True]
@@ -30,9 +26,8 @@ def test_the_first_matching_rule_applies() -> None:
     assert rules.sharing_of([CONV]).parallel
     assert rules.sharing_of([CONV]).slowdown == Fraction(13, 10)
     assert not rules.sharing_of([RELU]).parallel
-
-
-def test_layers_of_one_rule_count_together_and_those_of_another_rule_do_not() -> None:
+    assert NO_RULES.sharing_of(LAYERS) == FREELY
+    # Layers of one rule count together, and those of another rule do not.
     rules = parse_rules('[[rule]]\nops = ["conv"]\nat_most = 2\n\n[[rule]]\nat_most = 2', "here")
     assert rules.sharing_of([CONV]) == rules.sharing_of([SECOND_CONV])
     assert rules.sharing_of([CONV]) != rules.sharing_of([RELU])
@@ -77,19 +72,14 @@ def test_an_invalid_rule_is_refused_with_place_and_reason(text: str, complaint: 
     assert "\n" not in str(refused.value)
 
 
-def test_rules_are_read_from_a_file(tmp_path: Path) -> None:
+def test_rules_are_read_from_a_file_and_an_unreadable_one_is_named(tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
     file.write_text('[[rule]]\nnames = ["größer*"]\nat_most = 1\n', encoding="utf-8")
     assert read_rules(file).rules[0].names == ("größer*",)
-
-
-@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
-def test_an_unreadable_rules_file_is_named(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "rules.toml"
-    if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(EstimateError, match=r"rules\.toml"):
-        read_rules(file)
+    file.write_bytes(b"\xff\xfe")
+    for unreadable in (file, tmp_path / "missing rules.toml"):
+        with pytest.raises(EstimateError, match=r"rules\.toml"):
+            read_rules(unreadable)
     with pytest.raises(EstimateError, match="cannot be read"):
         read_rules(tmp_path)
 

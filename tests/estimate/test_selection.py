@@ -13,25 +13,21 @@ from dlbricks_tui.estimate.selection import (
 )
 from dlbricks_tui.estimate.system_estimate import Way
 from dlbricks_tui.models.graph import Level
-from dlbricks_tui.store.records import Runtime, System
+from dlbricks_tui.store.records import System
 from dlbricks_tui.store.selections import Combination
 from tests.store.samples import runtime, system
 
 
-def system_called(identity: str, name: str, instance_type: str = "") -> System:
+def called(identity: str, name: str, instance_type: str = "") -> System:
     return replace(system(identity), name=name, instance_type=instance_type)
-
-
-def runtime_called(identity: str, name: str) -> Runtime:
-    return replace(runtime(identity), name=name)
 
 
 SYSTEMS = {
     it.id: it
     for it in (
-        system_called("epyc-2c-ab12", "EPYC 7R13, 2 cores"),
-        system_called("xeon-4c-cd34", "Xeon 8124M, 4 cores", "c5.xlarge"),
-        system_called("c4.xlarge", "c4.xlarge"),
+        called("epyc-2c-ab12", "EPYC 7R13, 2 cores"),
+        called("xeon-4c-cd34", "Xeon 8124M, 4 cores", "c5.xlarge"),
+        called("c4.xlarge", "c4.xlarge"),
     )
 }
 
@@ -53,14 +49,10 @@ def test_a_system_is_found_by_any_of_its_names_or_a_part_of_one(wanted: str, fou
     assert find_system(wanted, SYSTEMS) == found
 
 
-def test_an_id_takes_precedence_over_names() -> None:
-    host = system_called("c5.xlarge-4c-ef56", "c5.xlarge, 4 cores", "c5.xlarge")
+def test_an_id_takes_precedence_over_names_and_a_whole_name_over_parts_of_others() -> None:
+    host = called("c5.xlarge-4c-ef56", "c5.xlarge, 4 cores", "c5.xlarge")
     assert find_system("c5.xlarge", {it.id: it for it in (host, system("c5.xlarge"))}) == "c5.xlarge"
-
-
-def test_a_whole_name_takes_precedence_over_parts_of_others() -> None:
-    known = {it.id: it for it in (system("c5"), system("c5.xlarge"))}
-    assert find_system("c5", known) == "c5"
+    assert find_system("c5", {it.id: it for it in (system("c5"), system("c5.xlarge"))}) == "c5"
 
 
 @pytest.mark.parametrize(("wanted", "problem"), [("xlarge", "2 systems are called"), ("m5", "no system in the store")])
@@ -68,17 +60,12 @@ def test_ambiguous_or_unknown_names_are_refused_with_a_list(wanted: str, problem
     with pytest.raises(EstimateError, match=problem) as refused:
         find_system(wanted, SYSTEMS)
     assert "c4.xlarge" in str(refused.value)
-
-
-def test_an_unknown_system_in_an_empty_store_is_refused_as_empty() -> None:
-    with pytest.raises(EstimateError, match="called 'c5', as nothing was measured or imported yet"):
-        find_system("c5", {})
+    with pytest.raises(EstimateError, match=f"called '{wanted}', as nothing was measured or imported yet"):
+        find_system(wanted, {})
 
 
 def test_a_runtime_is_found_by_id_or_name() -> None:
-    known = {
-        it.id: it for it in (runtime_called("mxnet-1.9.1 threads-2", "ours"), runtime_called("mxnet-1.5.1", "old"))
-    }
+    known = {it.id: it for it in (runtime("mxnet-1.9.1 threads-2"), replace(runtime("mxnet-1.5.1"), name="old"))}
     assert find_runtime("old", known) == "mxnet-1.5.1"
     assert find_runtime("threads-2", known) == "mxnet-1.9.1 threads-2"
 

@@ -65,12 +65,19 @@ def test_a_model_without_any_result_is_predicted_from_those_of_other_models(tmp_
     assert found.sequential_ms is not None
 
 
-def test_a_measured_model_is_estimated_as_without_predictions(tmp_path: Path) -> None:
+def test_a_measured_model_is_estimated_as_without_predictions_and_measured_only_predicts_nothing(
+    tmp_path: Path,
+) -> None:
     records = [*records_of(VGG), *records_of(SQUEEZENET, 1)]
     plain = asked(tmp_path / "plain", SQUEEZENET, records, Options(measured_only=True))
     found = asked(tmp_path / "predicting", SQUEEZENET, records)
     assert found.estimate.composed == plain.estimate.composed
     assert not (tmp_path / "predicting" / "cache").exists(), "nothing is trained for it"
+    gone = sorted(SQUEEZENET.suite)[::2]
+    half = [*records_of(VGG), *records_of(SQUEEZENET, 1, gone)]
+    lacking = asked(tmp_path / "half", SQUEEZENET, half, Options(measured_only=True)).estimate
+    assert lacking.coverage.predicted == 0
+    assert lacking.is_partial
 
 
 def test_a_new_measurement_replaces_a_prediction_at_once(tmp_path: Path) -> None:
@@ -89,11 +96,3 @@ def test_a_new_measurement_replaces_a_prediction_at_once(tmp_path: Path) -> None
     assert (found.estimate.coverage.predicted, found.estimate.predicted_share) == (0, 0.0)
     assert found.estimate.coverage.complete
     assert found.sequential_ms == pytest.approx(exact_ms(SQUEEZENET))
-
-
-def test_measured_only_predicts_nothing(tmp_path: Path) -> None:
-    gone = sorted(SQUEEZENET.suite)[::2]
-    records = [*records_of(VGG), *records_of(SQUEEZENET, 1, gone)]
-    found = asked(tmp_path, SQUEEZENET, records, Options(measured_only=True)).estimate
-    assert found.coverage.predicted == 0
-    assert found.is_partial

@@ -9,7 +9,7 @@ import pytest
 from dlbricks_tui.estimate.knowledge import Latency, Unmeasured
 from dlbricks_tui.estimate.prediction.nearest import _NEAREST, nearest
 from dlbricks_tui.estimate.prediction.training import train
-from tests.estimate.prediction.simulated import a_brick, conv, example, form, latency_ms, linear, models, relu
+from tests.estimate.prediction.simulated import a_brick, conv, example, form, latency_ms, models, relu
 
 
 @cache
@@ -44,8 +44,12 @@ def test_intervals_of_bricks_hold_as_often_as_stated(confidence: float, noise: f
     assert confidence - 0.03 <= sum(held) / len(held) <= confidence + 0.045
 
 
-def test_an_unknown_operator_is_not_predicted() -> None:
-    assert trained().predict([Unmeasured(form("lrn", [1, 64, 28, 28]), "plain")]) == [None]
+@pytest.mark.parametrize(
+    "brick", [form("lrn", [1, 64, 28, 28]), form("relu", None), conv(64 * 1024, 64 * 1024, 3)], ids=lambda _: ""
+)
+def test_an_unknown_operator_no_shape_and_a_brick_unlike_all_measured_ones_are_not_predicted(brick: str) -> None:
+    wanted = [Unmeasured(brick, "plain")]
+    assert trained().predict(wanted) == train([]).predict(wanted) == [None]
 
 
 def test_four_measured_bricks_of_an_operator_are_too_few() -> None:
@@ -68,14 +72,6 @@ def test_an_interval_is_wider_the_less_a_brick_is_like_measured_ones() -> None:
     assert factor(conv(64, 64, 28)) < factor(conv(512, 512, 28)) < factor(conv(512, 512, 28, kernel=7))
 
 
-def test_a_brick_unlike_all_measured_ones_is_not_predicted() -> None:
-    assert trained().predict([Unmeasured(conv(64 * 1024, 64 * 1024, 3), "plain")]) == [None]
-
-
-def test_a_brick_without_shapes_is_not_predicted() -> None:
-    assert trained().predict([Unmeasured(form("relu", None), "plain")]) == [None]
-
-
 def test_the_layout_of_the_inputs_counts() -> None:
     slow, fast = (
         [Unmeasured(relu(channels, 28), layout) for channels in (16, 32, 48, 64, 96, 128)]
@@ -86,10 +82,6 @@ def test_the_layout_of_the_inputs_counts() -> None:
     found = train(examples).predict([Unmeasured(relu(80, 28), "plain"), Unmeasured(relu(80, 28), "conv")])
     ratio = found[0].value_ms / found[1].value_ms if found[0] and found[1] else math.nan
     assert 3 < ratio < 5
-
-
-def test_no_examples_predict_nothing() -> None:
-    assert train([]).predict([Unmeasured(linear(8, 8), "plain")]) == [None]
 
 
 def test_predictions_do_not_depend_on_what_else_is_asked() -> None:

@@ -79,20 +79,17 @@ def truth_ms(latencies: Any = latency_ms) -> float:
     return math.fsum(latencies(pair, "here") for pair in used if pair in PAIRS)
 
 
-def test_bricks_that_lack_here_are_predicted_from_systems_that_have_them(tmp_path: Path) -> None:
-    found = asked(tmp_path, *results("a"), *results("b"), *results("here", FEW))
+@pytest.mark.parametrize("others", ["ab", "b"])
+def test_bricks_that_lack_here_are_predicted_from_systems_that_have_them(tmp_path: Path, others: str) -> None:
+    known = [record for name in others for record in results(name)]
+    found = asked(tmp_path / "few", *known, *results("here", FEW))
     assert found.estimate.coverage.predicted > 20
     assert not found.estimate.is_partial
     assert found.sequential_ms == pytest.approx(truth_ms(), rel=0.03)
 
 
-def test_a_single_known_system_is_enough(tmp_path: Path) -> None:
-    found = asked(tmp_path, *results("b"), *results("here", FEW))
-    assert found.sequential_ms == pytest.approx(truth_ms(), rel=0.03)
-
-
 def test_a_measurement_here_counts_over_those_of_other_systems(tmp_path: Path) -> None:
-    found = asked(tmp_path, *results("a"), *results("b"), *results("here"))
+    found = asked(tmp_path, *results("a"), *results("here"))
     assert found.estimate.coverage.predicted == 0
     assert found.sequential_ms == pytest.approx(truth_ms(), rel=1e-6)
 
@@ -113,16 +110,10 @@ def test_results_by_other_versions_levels_and_methods_are_not_compared(tmp_path:
         assert with_others(store, HERE, usual) is usual
 
 
-def test_another_version_of_python_is_compared(tmp_path: Path) -> None:
-    other = "mxnet-1.9.1 python-3.7 threads-2"
-    with store_of(tmp_path, *forms(), *results("a", runtime=other)) as store:
-        assert ways_of_others(store, HERE) == (Way("a", other, Level.WRITTEN, "hot"),)
-
-
-def test_of_two_runtimes_of_a_system_the_one_with_more_bricks_is_compared(tmp_path: Path) -> None:
+def test_another_version_of_python_is_compared_if_it_has_more_bricks(tmp_path: Path) -> None:
     other = "mxnet-1.9.1 python-3.7 threads-2"
     with store_of(tmp_path, *forms(), *results("a", FEW), *results("a", runtime=other)) as store:
-        assert [way.runtime for way in ways_of_others(store, HERE)] == [other]
+        assert ways_of_others(store, HERE) == (Way("a", other, Level.WRITTEN, "hot"),)
 
 
 def test_too_few_bricks_in_common_tell_nothing(tmp_path: Path) -> None:
@@ -174,13 +165,11 @@ def test_bricks_that_no_system_has_are_predicted_from_other_bricks_here(tmp_path
 
 def test_a_result_without_a_context_is_of_the_brick_in_any_context(tmp_path: Path) -> None:
     brick, context = PAIRS[0]
-    form = FORMS[brick, context]
     records = [
-        *results("a", [(brick, context)], lambda *_: 3.0, context=ANY_CONTEXT),
-        *results("a", [(brick, context)], lambda *_: 5.0, context=ANY_CONTEXT),
+        it for ms in (3.0, 5.0) for it in results("a", [(brick, context)], lambda *_, ms=ms: ms, context=ANY_CONTEXT)
     ]
     with store_of(tmp_path, *forms(), *records) as store:
-        (known,) = OtherSystems(store, HERE).known([Unmeasured(form, "any other")]).values()
+        (known,) = OtherSystems(store, HERE).known([Unmeasured(FORMS[brick, context], "any other")]).values()
     # The mean of its occurrences in a run.
     assert known.latencies_ms == {"a": 4.0}
 

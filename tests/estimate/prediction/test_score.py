@@ -29,27 +29,17 @@ def scored(folder: Path, *hours: int) -> dict[str, Score]:
 
 def test_a_model_is_scored_by_the_results_from_before_its_run(tmp_path: Path) -> None:
     found = scored(tmp_path, 1, 2, 3)
-    assert (found["VGG-16"].basis, found["ResNet-50"].basis) == (Basis.HISTORY, Basis.HISTORY)
     # Nothing was measured before SqueezeNet.
-    assert found["SqueezeNet"].basis is Basis.LEFT_OUT
+    expected = {"SqueezeNet": Basis.LEFT_OUT, "VGG-16": Basis.HISTORY, "ResNet-50": Basis.HISTORY}
+    assert {name: score.basis for name, score in found.items()} == expected
     for score in found.values():
         assert abs(score.error) < 0.2
         assert score.holds
         assert score.low_ms < score.predicted_ms < score.high_ms
-
-
-def test_models_of_one_run_are_scored_without_their_own_bricks(tmp_path: Path) -> None:
-    assert {score.basis for score in scored(tmp_path, 1, 1, 1).values()} == {Basis.LEFT_OUT}
-
-
-def test_layers_that_could_not_be_predicted_do_not_count_in_the_error(tmp_path: Path) -> None:
-    # SqueezeNet has no batch norms.
-    models = (SQUEEZENET, RESNET)
-    records = [it for hour, model in enumerate(models) for it in lawful_records(model, hour, **ON, level=Level.WRITTEN)]
-    with store_of(tmp_path / "store", *records) as store:
-        found = {score.model.partition(" ")[0]: score for score in scores(store, WRITTEN, models)}
+    # Layers that could not be predicted do not count: neither of the others has batch norms.
     assert found["ResNet-50"].refused_share > 0
-    assert abs(found["ResNet-50"].error) < 0.3
+    # Models of one run are scored without their own bricks.
+    assert {score.basis for score in scored(tmp_path / "one run", 1, 1, 1).values()} == {Basis.LEFT_OUT}
 
 
 def test_models_that_were_not_measured_in_full_have_no_score(tmp_path: Path) -> None:
@@ -57,6 +47,8 @@ def test_models_that_were_not_measured_in_full_have_no_score(tmp_path: Path) -> 
     others = lawful_records(VGG, 2, **ON, level=Level.WRITTEN)
     lacking = next(it for it in others if isinstance(it, Measurement) and it.brick not in SQUEEZENET.bricks)
     others.remove(lacking)
+    with store_of(tmp_path / "empty") as store:
+        assert list(scores(store, WRITTEN, (SQUEEZENET,))) == []
     with store_of(tmp_path / "store", *records, *others) as store:
         assert "VGG-16" not in {score.model.partition(" ")[0] for score in scores(store, WRITTEN, (SQUEEZENET, VGG))}
 
@@ -69,11 +61,6 @@ def test_models_that_their_usual_runtime_has_not_measured_are_scored_by_another(
         assert scores_on(store, ON["system"], asked) == []
         found = scores_on(store, ON["system"], asked, others=True)
     assert [way.runtime for way, _ in found] == [ON["runtime"]] * 2
-
-
-def test_an_empty_store_has_no_scores(tmp_path: Path) -> None:
-    with store_of(tmp_path / "store") as store:
-        assert list(scores(store, WRITTEN, (SQUEEZENET,))) == []
 
 
 @pytest.mark.parametrize(("measured_ms", "holds"), [(9.9, False), (10.0, True), (12.0, True), (12.1, False)])
