@@ -69,16 +69,14 @@ def test_a_layer_without_a_counterpart_is_compared_together_with_all_layers_that
 
 def test_layers_without_counterparts_that_nothing_reads_are_compared_together_with_those_before() -> None:
     graph = with_nodes(chain("conv", "relu", "pool"))
-    files = in_file(executed(graph), "one.json"), in_file(executed(renamed(graph, [1, 2])), "other.onnx")
-    assert [group.parts for group in groups_of(files).groups] == [((0, 1, 2), (0, 1, 2))]
-
-
-def test_layers_of_one_name_but_other_shapes_are_no_counterparts() -> None:
-    graph = with_nodes(chain("conv", "relu", "pool"))
+    one = in_file(executed(graph), "one.json")
+    other = in_file(executed(renamed(graph, [1, 2])), "other.onnx")
+    assert [group.parts for group in groups_of((one, other)).groups] == [((0, 1, 2), (0, 1, 2))]
+    # Layers of one name but other shapes are no counterparts.
     first, *others = graph.layers
     wider = replace(graph, layers=(replace(first, outputs=(TensorType((1, 99)),)), *others))
-    files = in_file(executed(graph), "one.json"), in_file(executed(wider), "other.onnx")
-    assert [group.parts[0] for group in groups_of(files).groups] == [(0, 1), (2,)]
+    other = in_file(executed(wider), "other.onnx")
+    assert [group.parts[0] for group in groups_of((one, other)).groups] == [(0, 1), (2,)]
 
 
 def test_files_without_common_layers_are_compared_as_a_whole() -> None:

@@ -97,14 +97,11 @@ def test_a_kernel_and_its_conversions_are_those_that_onednn_printed(tmp_path: Pa
     assert wide == LayerKernel(1, "brgconv_1x1:avx512_core", "avx512")
 
 
-def test_a_kernel_as_wide_as_the_limit_has_no_reason(tmp_path: Path) -> None:
-    graph = convolutions(tmp_path, (96, 24, 56, 1, 1))
-    (kernel,) = kernels_in(graph, said(*NARROW, node=4), {4: 0}, MXNET.with_instructions(InstructionSet.AVX2), "avx2")
+def test_a_kernel_as_wide_as_the_limit_has_no_reason_and_one_that_did_not_run_says_so(tmp_path: Path) -> None:
+    graph, limited = convolutions(tmp_path, (96, 24, 56, 1, 1)), MXNET.with_instructions(InstructionSet.AVX2)
+    (kernel,) = kernels_in(graph, said(*NARROW, node=4), {4: 0}, limited, "avx2")
     assert (kernel.instructions, kernel.refusals, kernel.is_derived) == ("avx2", (), False)
-
-
-def test_a_layer_that_onednn_did_not_compute_says_so(tmp_path: Path) -> None:
-    (kernel,) = kernels_in(convolutions(tmp_path, (96, 24, 56, 1, 1)), (), {}, MXNET, "avx512")
+    (kernel,) = kernels_in(graph, (), {}, MXNET, "avx512")
     assert (kernel.implementation, kernel.refusals) == ("", ("oneDNN did not compute it",))
 
 
@@ -182,15 +179,8 @@ def test_onnx_runtime_runs_the_nodes_of_its_optimisation_level(tmp_path: Path) -
 def explained(folder: Path, runtime: Runtime, graph: LayerGraph | None = None) -> list[str]:
     """The kernels of the convolutions of a model, by the real framework; without one, of two with activations."""
     if graph is None:
-        nodes = [
-            make_node(*it)
-            for it in (
-                ("Conv", ["x", "w"], ["c"]),
-                ("Relu", ["c"], ["r"]),
-                ("Conv", ["r", "v"], ["d"]),
-                ("Relu", ["d"], ["y"]),
-            )
-        ]
+        layers = (("Conv", "xw", "c"), ("Relu", "c", "r"), ("Conv", "rv", "d"), ("Relu", "d", "y"))
+        nodes = [make_node(op, [*read], [made]) for op, read, made in layers]
         weights = [floats("w", (16, 16, 3, 3)), floats("v", (16, 16, 1, 1))]
         source = source_of(saved(folder, model(nodes, {"x": (1, 16, 12, 12)}, ["y"], weights)))
         with WorkerFramework(runtime, folder / "log") as framework:

@@ -49,12 +49,6 @@ def timed(host: Host, before_ms: float, after_ms: float, rule: ProofRule | None 
     return len(found.before_ms), paired_gain(found.before_ms, found.after_ms)
 
 
-def test_the_models_take_turns_in_an_order_that_changes_from_round_to_round() -> None:
-    host = Host()
-    timed(host, 2.0, 1.0, ProofRule(least=4, most=4))
-    assert "".join(host.order) == "ABBAABBA"
-
-
 # A noisy host needs many rounds.
 @pytest.mark.parametrize(("noise", "hosts"), [(0.01, 10), (0.1, 4), pytest.param(0.1, 30, marks=pytest.mark.soak)])
 def test_the_interval_holds_the_true_gain_on_a_host_whose_speed_drifts(noise: float, hosts: int) -> None:
@@ -79,23 +73,19 @@ def test_slow_models_get_fewer_rounds_and_the_time_limit_ends_any_proof() -> Non
     assert not rule.is_done(2, 600.0, narrow)
 
 
-def test_a_round_that_others_disturb_is_repeated() -> None:
-    host = Host()
+def test_the_models_take_turns_in_an_order_that_changes_and_repeat_a_round_that_others_disturb() -> None:
+    calm, host = Host(), Host()
     host.disturbed = {3}
-    assert timed(host, 2.0, 1.0, ProofRule(least=4, most=4))[0] == 4
+    for each in (calm, host):
+        assert timed(each, 2.0, 1.0, ProofRule(least=4, most=4))[0] == 4
+    assert "".join(calm.order) == "ABBAABBA"
     assert len(host.order) == 10
 
 
-def test_a_change_that_gains_nothing_on_a_noisy_host_shows_no_gain() -> None:
+def test_gains_are_means_of_logarithms_for_an_item_in_intervals_that_hold_for_other_loads_too() -> None:
     # Of the ratios themselves, the mean of 2 and 1/2 would be above 1.
     assert paired_gain([1.0, 2.0] * 10, [2.0, 1.0] * 10).value == pytest.approx(0.0)
-
-
-def test_the_gain_is_that_of_an_item_where_the_batch_sizes_differ() -> None:
     assert paired_gain([10.0] * 5, [20.0] * 5, items=1 / 4).value == pytest.approx(0.5)
-
-
-def test_the_interval_of_a_proof_holds_for_other_loads_of_the_models_too() -> None:
     exact = with_placement(Gain(0.2, 0.2, 0.2))
     assert exact.high - exact.value == pytest.approx(0.027 * 0.8)
     assert with_placement(Gain(0.2, 0.1, 0.3)).low < 0.1

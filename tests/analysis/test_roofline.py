@@ -28,23 +28,25 @@ def convolution() -> LayerGraph:
     return replace(graph, layers=tuple(layers))
 
 
-def test_arithmetic_beyond_the_ridge_is_bound_by_the_widest_instructions() -> None:
-    assert ROOF.least_ms(Work(1e9, MEBIBYTE, 0.0), 0.0) == pytest.approx(10.0)
-
-
-def test_traffic_is_bound_by_the_cache_that_its_working_set_fits_in() -> None:
-    assert ROOF.least_ms(Work(0.0, MEBIBYTE, 0.0), 0.0) == 0.0
-    assert ROOF.least_ms(Work(0.0, 8 * MEBIBYTE, 0.0), 0.0) == pytest.approx(8 * MEBIBYTE / 40e6)
-    assert ROOF.least_ms(Work(0.0, 64 * MEBIBYTE, 0.0), 0.0) == pytest.approx(64 * MEBIBYTE / 10e6)
-
-
-def test_weights_come_from_memory_if_those_of_the_model_fit_in_no_cache() -> None:
-    assert ROOF.least_ms(Work(0.0, 0.0, MEBIBYTE), 100 * MEBIBYTE) == pytest.approx(MEBIBYTE / 10e6)
-
-
-def test_a_cache_of_unknown_speed_costs_nothing() -> None:
-    hidden = replace(ROOF, shared_cache=None)
-    assert hidden.least_ms(Work(0.0, 8 * MEBIBYTE, 0.0), 0.0) == 0.0
+@pytest.mark.parametrize(
+    ("work", "weights", "expected_ms"),
+    [
+        # Arithmetic beyond the ridge is bound by the widest instructions.
+        (Work(1e9, MEBIBYTE, 0.0), 0.0, 10.0),
+        # Traffic is bound by the cache that its working set fits in.
+        (Work(0.0, MEBIBYTE, 0.0), 0.0, 0.0),
+        (Work(0.0, 8 * MEBIBYTE, 0.0), 0.0, 8 * MEBIBYTE / 40e6),
+        (Work(0.0, 64 * MEBIBYTE, 0.0), 0.0, 64 * MEBIBYTE / 10e6),
+        # Weights come from memory if those of the model fit in no cache.
+        (Work(0.0, 0.0, MEBIBYTE), 100 * MEBIBYTE, MEBIBYTE / 10e6),
+    ],
+)
+def test_work_is_bound_by_arithmetic_or_by_the_place_of_its_bytes(
+    work: Work, weights: float, expected_ms: float
+) -> None:
+    assert ROOF.least_ms(work, weights) == pytest.approx(expected_ms)
+    if work.tensor_bytes == 8 * MEBIBYTE:
+        assert replace(ROOF, shared_cache=None).least_ms(work, weights) == 0.0, "a cache of unknown speed costs nothing"
 
 
 def test_work_has_the_arithmetic_of_the_written_layers_and_the_bytes_that_pass_in_and_out() -> None:
@@ -52,14 +54,11 @@ def test_work_has_the_arithmetic_of_the_written_layers_and_the_bytes_that_pass_i
     conv, relu = works_of(executed(written), written)
     assert conv == Work(2.0 * MULTIPLICATIONS, 2.0 * TENSOR_BYTES, 4.0 * 64 * 64 * 9)
     assert relu == Work(64.0 * 56 * 56, 2.0 * TENSOR_BYTES, 0.0)
-    (fused,) = works_of(executed(written, granularity=2), written)
-    assert fused == Work(2.0 * MULTIPLICATIONS, 2.0 * TENSOR_BYTES, 4.0 * 64 * 64 * 9)
-
-
-def test_a_layer_that_runs_several_times_has_the_work_of_one_run() -> None:
-    written = convolution()
+    # A layer that runs several times has the work of one run.
     repeated = replace(written, layers=tuple(replace(it, times=3) for it in written.layers))
     assert works_of(executed(repeated), repeated) == works_of(executed(written), written)
+    (fused,) = works_of(executed(written, granularity=2), written)
+    assert fused == Work(2.0 * MULTIPLICATIONS, 2.0 * TENSOR_BYTES, 4.0 * 64 * 64 * 9)
 
 
 def test_views_and_conversions_compute_nothing() -> None:

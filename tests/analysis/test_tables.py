@@ -16,27 +16,21 @@ def what_if(name: str, gain: float, kind: WhatIfKind = WhatIfKind.RUNTIME, possi
     return WhatIf(name, kind, EXECUTION, change, 1.0, Gain(gain, gain - 0.1, gain + 0.1), (), "")
 
 
-def test_the_best_change_of_a_kind_is_the_one_that_can_be_run_and_gains_most() -> None:
+def test_the_best_change_of_a_kind_is_the_one_that_can_be_run_and_gains_most_or_else_a_bound() -> None:
     found = [what_if("small", 0.1), what_if("large", 0.3), what_if("mix", 0.5, possible=False)]
     best = best_gains(found, {"large": 0.28}.get)[WhatIfKind.RUNTIME]
     assert (best.what_if, best.predicted, best.proved, best.is_bound) == ("large", 0.3, 0.28, False)
+    best = best_gains([what_if("loss", -0.2), what_if("mix", 0.05, possible=False)], lambda _: None)[WhatIfKind.RUNTIME]
+    assert (best.what_if, best.is_bound) == ("mix", True)
+    gains = best_gains([what_if("off", -0.2, WhatIfKind.FUSION)], lambda _: None)
+    assert gains[WhatIfKind.FUSION].predicted == -0.2
 
 
-def test_a_bound_stands_for_a_kind_without_a_change_that_gains() -> None:
-    best = best_gains([what_if("loss", -0.2), what_if("mix", 0.05, possible=False)], lambda _: None)
-    assert (best[WhatIfKind.RUNTIME].what_if, best[WhatIfKind.RUNTIME].is_bound) == ("mix", True)
-    best = best_gains([what_if("off", -0.2, WhatIfKind.FUSION)], lambda _: None)
-    assert best[WhatIfKind.FUSION].predicted == -0.2
-
-
-def test_the_mean_gain_is_that_of_the_geometric_mean_of_latencies() -> None:
+def test_means_are_geometric_and_leave_missing_values_out() -> None:
     assert mean_gain([0.5, None, -1.0]) == pytest.approx(0.0)
     assert mean_gain([None]) is None
     # A change that leaves no latency is no reason to fail.
     assert mean_gain([1.0]) == pytest.approx(1.0)
-
-
-def test_missing_values_count_in_no_mean() -> None:
     assert mean_ratio([2.0, None, 8.0]) == pytest.approx(4.0)
     assert middle([None, 3.0, 1.0, 2.0]) == 2.0
     assert (mean_ratio([]), middle([None])) == (None, None)

@@ -60,13 +60,10 @@ def test_without_measured_times_the_roofline_decides_and_is_marked() -> None:
     assert (pool.latency_ms, relu.latency_ms) == pytest.approx((2.0, 4.0))
 
 
-def test_layers_that_the_runtime_does_not_execute_take_no_time() -> None:
+def test_layers_that_the_runtime_does_not_execute_take_no_time_and_conversions_are_of_no_written_layer() -> None:
     without = replace(GRAPH, layers=GRAPH.layers[:3], heads=())
     found = written_times(executed(without, {0: 4.0, 1: 1.0, 2: 2.0}), GRAPH)
     assert (found.layers[3].latency_ps, found.layers[3].basis) == (0, Basis.GONE)
-
-
-def test_conversions_are_no_part_of_any_written_layer() -> None:
     layers = [as_conversion(it) if it.index == 2 else it for it in GRAPH.layers]
     found = written_times(executed(replace(GRAPH, layers=tuple(layers)), {2: 2.0}), GRAPH)
     assert found.inserted_ps == 2_000_000_000
