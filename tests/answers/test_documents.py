@@ -67,21 +67,18 @@ def test_a_schema_describes_the_classes_of_a_document() -> None:
     assert schema_of(Outer, many=True)["items"] == {"$ref": "#/$defs/Outer"}
 
 
-def test_a_document_conforms_to_its_schema() -> None:
-    schema = schema_of(Outer)
-    assert faults(document(WHOLE), schema, schema) == []
-
-
 @pytest.mark.parametrize(
     ("changed", "fault"),
     [
+        ({}, ""),
         ({"name": 1}, "$.name"),
         ({"colour": "blue"}, "$.colour"),
         ({"bounds": [1.0]}, "$.bounds"),
-        ({"inners": [{}]}, "$.inners[0].share"),
-        ({"other": 1}, "$.other"),
+        ({"inners": [{}]}, "$.inners[0]: 'share' is a required property"),
+        ({"other": 1}, "$: Additional properties"),
     ],
 )
-def test_an_invalid_document_violates_the_schema(changed: dict[str, object], fault: str) -> None:
+def test_a_document_conforms_to_its_schema_and_an_invalid_one_does_not(changed: dict[str, object], fault: str) -> None:
     schema = schema_of(Outer)
-    assert [it for it in faults({**DOCUMENT, **changed}, schema, schema) if it.startswith(fault)]
+    found = faults({**document(WHOLE), **changed}, schema, schema)
+    assert len(found) == bool(fault) and all(it.startswith(fault) for it in found)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
 from onnx import ModelProto, NodeProto
 from onnx.helper import make_node
 
@@ -26,22 +27,30 @@ def chain(nodes: Sequence[NodeProto]) -> ModelProto:
     return model(nodes, {"x": (4, 8)}, ["y"], [floats("w", (8, 8))])
 
 
-def test_a_network_with_convolutions_is_convolutional(tmp_path: Path) -> None:
-    assert kind(tmp_path, small()) == (Format.ONNX, False, "convolutional")
+MULTIPLIED = make_node("MatMul", ["x", "w"], ["scores"])
 
 
-def test_a_network_with_a_softmax_inside_is_a_transformer(tmp_path: Path) -> None:
-    nodes = [
-        make_node("MatMul", ["x", "w"], ["scores"]),
-        make_node("Softmax", ["scores"], ["shares"]),
-        make_node("MatMul", ["shares", "w"], ["y"]),
-    ]
-    assert kind(tmp_path, chain(nodes)) == (Format.ONNX, False, "transformer")
-
-
-def test_a_classifier_without_convolutions_is_of_another_kind(tmp_path: Path) -> None:
-    nodes = [make_node("MatMul", ["x", "w"], ["scores"]), make_node("Softmax", ["scores"], ["y"])]
-    assert kind(tmp_path, chain(nodes)) == (Format.ONNX, False, "other")
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (small(), "convolutional"),
+        # A softmax inside is that of an attention, and one at the end that of a classifier.
+        (
+            chain(
+                [
+                    MULTIPLIED,
+                    make_node("Softmax", ["scores"], ["shares"]),
+                    make_node("MatMul", ["shares", "w"], ["y"]),
+                ]
+            ),
+            "transformer",
+        ),
+        (chain([MULTIPLIED, make_node("Softmax", ["scores"], ["y"])]), "other"),
+    ],
+    ids=["convolutional", "transformer", "other"],
+)
+def test_a_network_is_of_the_kind_of_its_operators(tmp_path: Path, made: ModelProto, expected: str) -> None:
+    assert kind(tmp_path, made) == (Format.ONNX, False, expected)
 
 
 def test_a_quantised_network_is_told_from_others_so_that_its_decoys_are_quantised(tmp_path: Path) -> None:
