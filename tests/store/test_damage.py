@@ -131,6 +131,7 @@ def test_a_truncated_compacted_file_reports_how_much_is_left(compacted: Path) ->
 
 def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generation(filled: Path) -> None:
     late = measurement()
+    expected = sorted([*(record.uuid for record in RECORDS[:4]), late.uuid])
     with ResultsDatabase(filled) as store:
         store.delete([RECORDS[5].uuid])
         store.compact()
@@ -140,33 +141,30 @@ def test_damaged_records_of_a_compacted_file_are_read_from_the_previous_generati
     content = path.read_bytes()
     path.write_bytes(content[: content.index(b'"3": ') + 30])
     with ResultsDatabase(filled) as store:
-        assert sorted(record.uuid for record in store.records(Measurement)) == sorted(
-            [*(record.uuid for record in RECORDS[:4]), late.uuid]
-        )
+        assert sorted(record.uuid for record in store.records(Measurement)) == expected
         assert store.damage
         assert verify(filled).recovered == 2
+    # A missing file is replaced in the same way.
+    path.unlink()
+    with ResultsDatabase(filled) as store:
+        assert sorted(record.uuid for record in store.records(Measurement)) == expected
         store.compact()
-    assert sorted(record.uuid for record in readable(filled)) == sorted(
-        [*(record.uuid for record in RECORDS[:4]), late.uuid]
-    )
+    assert sorted(record.uuid for record in readable(filled)) == expected
     assert not verify(filled).damage
 
 
-def test_a_missing_compacted_file_is_replaced_by_the_previous_generation(filled: Path) -> None:
-    with ResultsDatabase(filled) as store:
-        store.compact()
-        store.add(measurement(uuid="ff" * 16))
-    (filled / "results-1.json").unlink()
-    assert readable(filled) == [*RECORDS, measurement(uuid="ff" * 16)]
-
-
-def test_a_lost_compacted_file_is_named(compacted: Path) -> None:
+def test_a_lost_compacted_file_and_one_of_another_kind_are_named(compacted: Path) -> None:
+    late = measurement()
     with ResultsDatabase(compacted) as store:
-        store.add(measurement())
+        store.add(late)
     (compacted / "results-1.json").unlink()
     with ResultsDatabase(compacted) as store:
         assert str(store.damage[0]).startswith("results-1.json")
         assert "missing" in str(store.damage[0])
+    (compacted / "results-1.json").write_bytes(b"\x00\xff nonsense\n" * 3)
+    with ResultsDatabase(compacted) as store:
+        assert store.records(Measurement) == [late]
+        assert [each.file for each in store.damage] == ["results-1.json"] * 4
 
 
 def test_damage_to_an_open_store_costs_only_the_damaged_records(filled: Path) -> None:
@@ -294,18 +292,11 @@ def test_a_store_of_an_unreleased_version_is_refused_and_unchanged(tmp_path: Pat
 
 
 def test_an_upgrade_of_an_open_store_is_noticed_before_writing(filled: Path) -> None:
+    journal = filled / "journal-0.jsonl"
     with ResultsDatabase(filled) as store:
-        journal = filled / "journal-0.jsonl"
         with journal.open("ab") as file:
             file.write(line_of_record(measurement(), schema=99) + b"\n")
         before = journal.read_bytes()
         with pytest.raises(OtherVersionError):
             store.add(measurement())
         assert journal.read_bytes() == before
-
-
-def test_a_file_of_another_kind_is_named_and_ignored(filled: Path) -> None:
-    (filled / "results-1.json").write_bytes(b"\x00\xff nonsense\n" * 3)
-    with ResultsDatabase(filled) as store:
-        assert store.records(Measurement) == RECORDS
-        assert [each.file for each in store.damage] == ["results-1.json"] * 4

@@ -26,30 +26,19 @@ def test_the_newest_provenance_of_a_run_on_a_runtime_is_found(tmp_path: Path) ->
         assert store.provenance_of("r3", "mxnet-1.9.1") is None
 
 
-def test_an_export_has_the_provenance_of_the_runs_and_runtimes_of_its_results(tmp_path: Path) -> None:
-    file = tmp_path / "some.json"
-    kept = provenance()
+def test_an_export_has_the_provenance_of_its_results_proofs_and_load_tests(tmp_path: Path) -> None:
+    file, proved, test = tmp_path / "some.json", proof(), load_test()
     other: Any = {"run": "r2", "model": "cd" * 32, "name": "private"}
+    kept = [provenance(), provenance(run=proved.uuid, protocol=""), provenance(run=test.uuid, protocol="")]
+    # A runtime without results in the export, which does not describe it.
+    left_out = [provenance(run="r2"), provenance(runtime=CHANGED), provenance(run=proved.uuid, runtime=CHANGED)]
     with ResultsDatabase(tmp_path / "owner") as store:
         store.add(system(), runtime(), runtime(CHANGED), run(), run("r2"), end_to_end(), end_to_end(**other))
-        store.add(kept, provenance(run="r2"), provenance(runtime=CHANGED))
+        store.add(proved, test, *kept, *left_out)
         export_selection(store.select("name=resnet50_v1"), file)
     with ResultsDatabase(tmp_path / "vendor") as store:
         assert not import_file(store, file).refused
-        assert store.records(Provenance) == [kept]
-
-
-def test_an_export_has_the_provenance_of_its_proofs_and_load_tests(tmp_path: Path) -> None:
-    file, proved, test = tmp_path / "some.json", proof(), load_test()
-    own = [provenance(run=proved.uuid, protocol=""), provenance(run=test.uuid, protocol="")]
-    # The runtime of the change has no results in the export, which does not describe it.
-    changed = provenance(run=proved.uuid, runtime=CHANGED)
-    with ResultsDatabase(tmp_path / "owner") as store:
-        store.add(system(), runtime(), runtime(CHANGED), end_to_end(), proved, test, *own, changed)
-        export_selection(store.select("name=resnet50_v1"), file)
-    with ResultsDatabase(tmp_path / "vendor") as store:
-        assert not import_file(store, file).refused
-        assert sorted(it.uuid for it in store.records(Provenance)) == sorted(it.uuid for it in own)
+        assert sorted(it.uuid for it in store.records(Provenance)) == sorted(it.uuid for it in kept)
 
 
 def test_the_provenance_of_a_load_test_is_deleted_with_it_and_that_of_a_run_stays(tmp_path: Path) -> None:

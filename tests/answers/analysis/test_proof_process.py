@@ -1,14 +1,13 @@
 """The process that proves what-ifs, by the fake worker."""
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.analysis.paired_rounds import ProofRule
 from dlbricks_tui.analysis.proving import ProofProgress
-from dlbricks_tui.analysis.what_if import Execution, Gain, WhatIf, WhatIfKind
+from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.analysis.analysing import MeasuredGain
 from dlbricks_tui.answers.analysis.proof_process import (
     ProofDone,
@@ -22,11 +21,11 @@ from dlbricks_tui.answers.analysis.proof_process import (
     execute,
 )
 from dlbricks_tui.folders import SAMPLE_MODELS
-from dlbricks_tui.models.graph import Level
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Proof
-from tests.runs.runs import FAKE, MODEL, Site
+from tests.analysis.test_proving import faster, what_if
+from tests.runs.runs import MODEL, Site
 
 GAIN = Gain(0.25, 0.2, 0.3)
 MEASURED = MeasuredGain(3.0, 0.25, (0.2, 0.3), 4.0, "2026-11-27T00:00:00+00:00")
@@ -37,19 +36,6 @@ MESSAGES = (
     ProofDone("threads-1", MEASURED, ""),
     ProofDone("threads-1", None, "the worker was lost"),
 )
-
-
-def what_if(change: Execution | None) -> WhatIf:
-    return WhatIf("threads-1", WhatIfKind.THREADS, slower(2), change, 1.0, Gain(0.45, 0.4, 0.5), ("conv",), "fewer")
-
-
-def slower(times: int) -> Execution:
-    """The fake worker, slower than it is by this factor."""
-    told = {"FAKE_NOISE": "0.001", "FAKE_FACTOR": str(times)}
-    return Execution(
-        replace(FAKE, settings=replace(FAKE.settings, environment=tuple(told.items()))),
-        Level.WRITTEN,
-    )
 
 
 @pytest.mark.parametrize("message", MESSAGES)
@@ -63,7 +49,7 @@ def test_an_order_proves_its_what_ifs_and_tells_their_gains(tmp_path: Path) -> N
     site = Site(tmp_path / "data")
     site.path.mkdir()
     (source,) = Library(SAMPLE_MODELS, tmp_path).find(MODEL)
-    order = ProofOrder(source, (what_if(None), what_if(slower(1))))
+    order = ProofOrder(source, (what_if(None), what_if(faster())))
     assert pickle.loads(order.encoded()) == order
     told: list[ProofMessage] = []
     execute(order, site.place, told.append)

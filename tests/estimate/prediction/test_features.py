@@ -46,16 +46,12 @@ def test_a_depthwise_convolution_is_another_operator() -> None:
     assert math.exp(found.sizes[Sizes._fields.index("groups")]) == pytest.approx(64)
 
 
-def test_a_matrix_product_has_rows_and_columns() -> None:
+def test_products_multiply_rows_and_columns() -> None:
     found = sizes(linear(512, 1000))
     assert (found.arithmetic, found.channels_read, found.channels_written) == (512_000, 512, 1000)
-
-
-def test_axes_that_a_linear_layer_flattens_are_read_channels() -> None:
+    # Axes that a linear layer flattens are read channels.
     assert sizes(form("linear", [1, 512, 7, 7], [[4096, 25088]])).arithmetic == 4096 * 25088
-
-
-def test_a_product_of_two_tensors_multiplies_them() -> None:
+    # A product of two tensors multiplies them.
     document = json.loads(form("onnx.MatMul", [1, 12, 64, 32]))
     document["data"].append([[1, 12, 32, 64], "float32"])
     assert sizes(json.dumps(document)).arithmetic == 12 * 64 * 32 * 64
@@ -87,13 +83,10 @@ def test_layouts_count_without_their_details() -> None:
     assert {"reads conv", "reads plain", "reads streamed", "reads varied", "reads kept", "cold"} <= found
 
 
-def test_a_pooling_writes_fewer_elements() -> None:
+def test_a_pooling_writes_fewer_elements_and_an_embedding_reads_the_rows_that_are_looked_up() -> None:
     found = sizes(form("max_pool", [1, 64, 56, 56], kernel=[2, 2], stride=[2, 2]))
     assert found.bytes_written == 4 * 64 * 28 * 28
     assert sizes(form("global_mean_pool", [1, 64, 56, 56])).bytes_written == 4 * 64
-
-
-def test_an_embedding_reads_the_rows_that_are_looked_up() -> None:
     assert sizes(form("embedding", [1, 16], [[30_000, 512]])).bytes_of_weights == 4 * 16 * 512
 
 
