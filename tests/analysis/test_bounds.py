@@ -1,30 +1,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
 
 from dlbricks_tui.analysis.bounds import best_measured, over_best, ratio_of
-from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
-from tests.analysis.executions import executed, some_executions, with_nodes
+from tests.analysis.executions import executed, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
-
-
-@given(some_executions())
-def test_the_best_never_exceeds_any_execution_lies_in_its_interval_and_falls_with_more_executions(
-    executions: list[MeasuredExecution],
-) -> None:
-    bests = [best_measured(executions[: number + 1]) for number in range(len(executions))]
-    latencies_ps = [it.latency_ps for it in bests]
-    assert latencies_ps == sorted(latencies_ps, reverse=True)
-    best, latency = bests[-1], bests[-1].latency
-    for one in executions:
-        if one.estimate.composed is not None:
-            assert best.latency_ps <= picoseconds(one.estimate.composed.sequential_ms)
-            assert best.parallel_ps <= picoseconds(one.estimate.composed.parallel_ms)
-    assert best.parallel_ps <= best.latency_ps
-    assert 0.0 <= latency.low_ms <= latency.value_ms <= latency.high_ms
 
 
 def test_each_group_has_the_execution_that_was_fastest() -> None:

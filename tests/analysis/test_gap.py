@@ -1,31 +1,10 @@
 from dataclasses import replace
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dlbricks_tui.analysis.bounds import best_measured
 from dlbricks_tui.analysis.gap import gap_of
-from dlbricks_tui.analysis.groups import MeasuredExecution
-from dlbricks_tui.estimate.compositions import picoseconds
 from dlbricks_tui.estimate.knowledge import Latency
-from tests.analysis.executions import as_conversion, executed, some_executions, with_nodes
+from tests.analysis.executions import as_conversion, executed, with_nodes
 from tests.bricks.graphs import chain
-
-
-@given(some_executions(), st.data())
-def test_the_parts_add_up_to_the_measured_latency_minus_the_best(
-    executions: list[MeasuredExecution], data: st.DataObject
-) -> None:
-    baseline = data.draw(st.sampled_from(executions))
-    best = best_measured(executions)
-    gap = gap_of(baseline, best)
-    measured, composed = baseline.found.end_to_end, baseline.estimate.composed
-    if measured is not None:
-        assert gap.total_ps == picoseconds(measured.value_ms) - best.latency_ps
-    elif composed is not None:
-        assert gap.unexplained_ps is None
-        assert gap.total_ps == picoseconds(composed.sequential_ms) - best.latency_ps
-    assert min(gap.slower_layers_ps, gap.conversions_ps, gap.calls_ps) >= 0
 
 
 def test_each_cause_has_its_part() -> None:

@@ -1,26 +1,10 @@
 from dataclasses import replace
 
-from hypothesis import given
-
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of, paid_ps
+from dlbricks_tui.analysis.groups import groups_of, paid_ps
 from dlbricks_tui.analysis.winners import fastest
 from dlbricks_tui.models.graph import TensorType
-from tests.analysis.executions import as_conversion, executed, in_file, renamed, some_executions, with_nodes
+from tests.analysis.executions import as_conversion, executed, in_file, renamed, with_nodes
 from tests.bricks.graphs import DATA, Spec, after, built, chain
-
-
-@given(some_executions())
-def test_each_part_and_each_node_belongs_to_one_group_and_is_computed_by_one_winner(
-    executions: list[MeasuredExecution],
-) -> None:
-    found = groups_of(executions)
-    for number, one in enumerate(executions):
-        held = [part for group in found.groups for part in group.parts[number]]
-        converting = [part for part, nodes in enumerate(one.nodes_of_parts) if not nodes]
-        assert sorted([*held, *converting]) == list(range(len(one.parts)))
-    won = fastest(found, [[part.paid_ps for part in it.parts] for it in executions])
-    for nodes in ([node for it in some for node in it.nodes] for some in (found.groups, won)):
-        assert len(nodes) == len(set(nodes))
 
 
 def test_a_group_is_the_smallest_set_of_nodes_that_all_executions_cover_with_whole_layers() -> None:

@@ -1,14 +1,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
 
-from dlbricks_tui.analysis.groups import MeasuredExecution, groups_of
-from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, roofline_ms, works_of
+from dlbricks_tui.analysis.roofline import Roof, Work, points_of, roof_of, works_of
 from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.kinds import Kind
 from dlbricks_tui.store.records import Peaks, System
-from tests.analysis.executions import as_conversion, executed, some_executions, with_nodes
+from tests.analysis.executions import as_conversion, executed, with_nodes
 from tests.bricks.convolutions import convolving
 from tests.bricks.graphs import chain
 
@@ -89,16 +87,6 @@ def test_layers_that_are_faster_than_the_peaks_raise_the_roof_and_are_their_own_
     # A layer without weight in the model tells nothing of the peaks.
     light = executed(written, {0: usual_ms / 2, 1: 1000.0 * usual_ms})
     assert ROOF.reached_by(points_of(light, works_of(light, written), ROOF)) == ROOF
-
-
-@given(some_executions())
-def test_more_executions_never_raise_the_roofline(executions: list[MeasuredExecution]) -> None:
-    held = [works_of(one, executions[0].graph) for one in executions]
-    least = [
-        roofline_ms(executions[:count], groups_of(executions[:count]), held[:count], ROOF)
-        for count in range(1, len(executions) + 1)
-    ]
-    assert least == sorted(least, reverse=True)
 
 
 def test_the_roof_is_that_of_the_system_and_threads() -> None:

@@ -1,15 +1,12 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dlbricks_tui.analysis.groups import MeasuredExecution
 from dlbricks_tui.analysis.roofline import Roof
 from dlbricks_tui.analysis.written_times import Basis, written_times
 from dlbricks_tui.models.graph import LayerGraph, TensorType
 from dlbricks_tui.models.kinds import Kind
-from tests.analysis.executions import as_conversion, executed, some_executions, with_nodes
+from tests.analysis.executions import as_conversion, executed, with_nodes
 from tests.bricks.graphs import chain
 
 ROOF = Roof(2, {"avx512": 100.0}, 10.0, 40.0, 32 << 20, 0)
@@ -24,18 +21,6 @@ def sized(graph: LayerGraph, *mebibytes: int) -> LayerGraph:
         for it, own, before in zip(graph.layers, outputs, [graph.layers[0].data, *outputs], strict=False)
     ]
     return replace(graph, layers=tuple(layers))
-
-
-@given(some_executions(), st.data())
-def test_the_times_of_the_written_layers_add_up_to_those_of_the_execution(
-    executions: list[MeasuredExecution], data: st.DataObject
-) -> None:
-    one = data.draw(st.sampled_from(executions))
-    shares = data.draw(st.none() | st.sampled_from(executions))
-    written = with_nodes(one.graph)
-    found = written_times(one, written, shares, ROOF)
-    assert found.total_ps == sum(part.paid_ps for part in one.parts)
-    assert min(it.latency_ps for it in found.layers) >= 0
 
 
 def test_a_layer_that_runs_by_itself_has_its_own_time() -> None:

@@ -160,8 +160,8 @@ def test_a_damaged_or_missing_file_is_one_line(tmp_path: Path) -> None:
 def test_its_results_can_be_exported_and_imported_elsewhere(demonstration: Demonstration, tmp_path: Path) -> None:
     file = tmp_path / "results.json.gz"
     with ResultsDatabase(demonstration.data.store) as store:
-        count = export_selection(store.select(order=()), file)
+        count = export_selection(store.select("runtime~openvino", order=()), file)
     with ResultsDatabase(tmp_path / "store") as store:
         done = import_paths(store, [file], Trust(Signers()))
         assert done.complete
-        assert len(store.select(order=())) == count > 500
+        assert len(store.select(order=())) == count > 100

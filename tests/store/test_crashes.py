@@ -36,7 +36,7 @@ def write_at_once(folder: Path, each: int) -> None:
 
 
 def test_two_writers_at_once_lose_nothing(tmp_path: Path) -> None:
-    write_at_once(tmp_path, 150)
+    write_at_once(tmp_path, 100)
 
 
 @pytest.mark.soak
