@@ -1,4 +1,3 @@
-import dataclasses
 import os
 import signal
 import threading
@@ -57,28 +56,20 @@ def test_a_deleted_record_stays_deleted_until_it_is_added_again(tmp_path: Path) 
         assert sorted(it.uuid for it in store.records(Measurement)) == sorted([first.uuid, second.uuid])
 
 
-def test_deleted_records_come_back_as_they_were(tmp_path: Path) -> None:
+def test_deleted_records_come_back_as_they_were_even_after_compactions(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
         store.add(measurement(1.0), measurement(2.0, context="other"))
         before = store.select(order=OLDEST_FIRST)
         expected = [before.result(position) for position in range(2)]
-        store.delete(before.values("id"))
-        assert store.restore(before) == 2
-        assert store.restore(before) == 0
+        for compactions in (0, 2):
+            store.delete(before.values("id"))
+            for _ in range(compactions):
+                store.compact()
+            assert store.restore(before) == 2
+            assert store.restore(before) == 0
     with ResultsDatabase(tmp_path) as store:
         after = store.select(order=OLDEST_FIRST)
         assert [after.result(position) for position in range(2)] == expected
-
-
-def test_deleted_records_come_back_even_after_compactions(tmp_path: Path) -> None:
-    with ResultsDatabase(tmp_path) as store:
-        store.add(measurement(1.0))
-        deleted = store.select(order=OLDEST_FIRST)
-        store.delete(deleted.values("id"))
-        store.compact()
-        store.compact()
-        assert store.restore(deleted) == 1
-        assert store.select(order=OLDEST_FIRST).values("id") == deleted.values("id")
 
 
 def test_an_open_store_sees_compactions_and_later_writes_of_others(tmp_path: Path) -> None:
@@ -115,16 +106,14 @@ def test_two_open_stores_write_in_turns(tmp_path: Path) -> None:
         assert len(one.select()) == len(other.select()) == 6
 
 
-def test_readers_do_not_wait_for_the_lock(tmp_path: Path) -> None:
+def test_readers_do_not_wait_for_the_lock_and_a_writer_that_waits_too_long_names_its_process(tmp_path: Path) -> None:
     with ResultsDatabase(tmp_path) as store:
         store.add(measurement())
-    with StoreLock(tmp_path / "lock"), ResultsDatabase(tmp_path) as reader:
-        assert len(reader.select()) == 1
-
-
-def test_a_writer_that_waits_too_long_names_the_process_with_the_lock(tmp_path: Path) -> None:
-    with StoreLock(tmp_path / "lock"), pytest.raises(StoreBusyError, match=f"process {os.getpid()} .* locked"):
-        StoreLock(tmp_path / "lock", patience_seconds=0.01).__enter__()
+    with StoreLock(tmp_path / "lock"):
+        with ResultsDatabase(tmp_path) as reader:
+            assert len(reader.select()) == 1
+        with pytest.raises(StoreBusyError, match=f"process {os.getpid()} .* locked"):
+            StoreLock(tmp_path / "lock", patience_seconds=0.01).__enter__()
 
 
 def test_a_writer_waits_until_the_lock_is_free(tmp_path: Path) -> None:
@@ -147,7 +136,9 @@ def test_the_lock_is_released_when_its_process_ends(tmp_path: Path) -> None:
         assert store.add(measurement()) == 1
 
 
-def test_a_measurement_without_a_number_is_refused(tmp_path: Path) -> None:
+def test_a_measurement_without_a_number_is_refused_and_one_with_flags_doubtful(tmp_path: Path) -> None:
+    assert measurement().good
+    assert not measurement(flags=("drift",)).good
     with ResultsDatabase(tmp_path) as store:
         with pytest.raises(StoreError, match="table measurements cannot be stored"):
             store.add(measurement(samples_ms=(1.0, float("nan"))))
@@ -166,11 +157,6 @@ def test_the_latest_description_of_a_system_counts(tmp_path: Path) -> None:
         store.add(system(cores=4), system("other"), system(cores=2))
         assert by_id(store.systems()) == {"c5.xlarge": system(cores=2), "other": system("other")}
         assert len(store.records(System)) == 3
-
-
-def test_a_measurement_with_flags_is_doubtful() -> None:
-    assert measurement().good
-    assert not dataclasses.replace(measurement(), flags=("drift",)).good
 
 
 def test_records_need_no_database_and_a_look_up_no_package_but_tinydb_and_numpy() -> None:

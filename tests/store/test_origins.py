@@ -63,10 +63,9 @@ def test_the_origin_is_a_column_to_filter_and_sort_by(store: ResultsDatabase) ->
     assert len(store.select("own")) == 0
 
 
-@pytest.mark.parametrize("trusting_index", [True, False])
-def test_the_origin_stays_over_openings_and_compactions(store: ResultsDatabase, trusting_index: bool) -> None:
+def test_the_origin_stays_over_openings_and_compactions(store: ResultsDatabase) -> None:
     folder = store.storage.generation.folder
-    for _ in range(2):
+    for trusting_index in (False, True, False, True):
         if not trusting_index:
             (folder / "index.bin").unlink(missing_ok=True)
         with ResultsDatabase(folder) as again:
