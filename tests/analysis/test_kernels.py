@@ -24,6 +24,7 @@ from tests.models.table_framework import TableFramework
 MXNET = Runtime("mxnet", sys.executable, "mxnet", "1.9.1", "3.11.7", Settings(1))
 OPENVINO = replace(MXNET, framework="openvino")
 ORT = replace(MXNET, framework="onnxruntime")
+SQUEEZENET = "gluon/squeezenet1.1-symbol.json"
 
 # Of a convolution with 96 input and 24 output channels in MobileNetV2.
 NARROW = (
@@ -156,11 +157,16 @@ def test_names_of_kernels_tell_their_instructions() -> None:
 
 
 @pytest.mark.mxnet
-def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path) -> None:
-    # Its types come with it, so that MXNet is started to tell the kernels only.
-    source = source_of(SAMPLE_MODELS / "gluon/squeezenet1.1-symbol.json")
-    graph = Loader(tmp_path / "cache", TableFramework()).load(source, Level.WRITTEN)
-    kernels = explained(tmp_path, MXNET.with_instructions(InstructionSet.SSE41), graph)
+@pytest.mark.parametrize("level", [Level.WRITTEN, pytest.param(Level.FUSED, marks=pytest.mark.soak)])
+def test_mxnet_tells_the_kernel_of_every_convolution_within_the_limit(tmp_path: Path, level: Level) -> None:
+    runtime, source = MXNET.with_instructions(InstructionSet.SSE41), source_of(SAMPLE_MODELS / SQUEEZENET)
+    if level is Level.WRITTEN:
+        # Its types come with it, so that MXNet is started to tell the kernels only.
+        graph = Loader(tmp_path / "cache", TableFramework()).load(source, level)
+    else:
+        with WorkerFramework(runtime, tmp_path / "log") as framework:
+            graph = Loader(tmp_path / "cache", framework, framework).load(source, level)
+    kernels = explained(tmp_path, runtime, graph)
     assert len(kernels) == 26 and set(kernels) == {"jit:sse41", "jit_1x1:sse41"}
 
 
