@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import venv
 from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,14 +53,16 @@ def ort() -> Any:
 
 @pytest.fixture(autouse=True, scope="session")
 def _mxnet_is_listed() -> Iterator[None]:
-    """List MXNet 1.9.1 as installed on every Python.
+    """List MXNet 1.9.1 as installed on every Python, and read the versions of packages once.
 
     Tests of stored results, and those with a fake worker, need its name and version only.
     """
+    installed = cache(metadata.version)
+    is_missing = find_spec("mxnet") is None
     with pytest.MonkeyPatch.context() as monkeypatch:
-        if find_spec("mxnet") is None:
-            version = metadata.version
-            monkeypatch.setattr(metadata, "version", lambda name: "1.9.1" if name == "mxnet" else version(name))
+        monkeypatch.setattr(
+            metadata, "version", lambda name: "1.9.1" if is_missing and name == "mxnet" else installed(name)
+        )
         yield
 
 

@@ -5,7 +5,7 @@
 """
 
 import random
-import sys
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from dlbricks_tui.store.verification import verify
 from tests.attack.damage import MORE_WAYS, WAYS
 from tests.attack.damaged_files import attack_files
 from tests.attack.prepared import TARGETS, prepared_folder
+from tests.soak import TOLD
 from tests.store.samples import form, measurement, runtime, system
 
 _CLOCKS = 300
@@ -63,14 +64,10 @@ def test_the_last_result_counts_after_any_clock(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-def test_the_whole_attack(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_whole_attack(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     with prepared_folder(tmp_path / "work") as data:
         tally = attack_files(data, TARGETS, MORE_WAYS)
     dated = sum(attack_clocks(tmp_path / "clocks" / str(seed), random.Random(seed)) for seed in range(_CLOCKS))
-    summary = (
-        str(tally),
-        f"{_CLOCKS} stores under clocks that were ahead at times: {dated} results, all in order",
-    )
-    with capsys.disabled():
-        sys.stdout.write("\n" + "\n".join(summary) + "\n")
+    record_property(TOLD, tally)
+    record_property(TOLD, f"{_CLOCKS} stores under clocks that were ahead at times: {dated} results, all in order")
     assert tally.faults == []

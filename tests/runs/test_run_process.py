@@ -39,8 +39,10 @@ from tests.runs.killing import (
     workers_of,
 )
 from tests.runs.runs import BRICKS, Site
+from tests.soak import TOLD
 
 RULE = FixedRuns(FEWEST_SAMPLES + 1)
+_KILLS = 10
 Act = Callable[[], None]
 
 
@@ -251,9 +253,12 @@ def test_a_run_whose_process_was_killed_reads_as_interrupted_keeps_its_results_a
 
 @pytest.mark.soak
 @pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
-def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(site: Site, victims: tuple[str, ...]) -> None:
+def test_no_kill_loses_an_acknowledged_result_or_leaves_a_process_behind(
+    site: Site, victims: tuple[str, ...], record_property: Callable[[str, object], None]
+) -> None:
     site = Site(site.path, nap_seconds=0.005)
-    kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, kills=10)
+    results = kill_at_random(site, lambda rule: site.request(end_to_end=True, rule=rule), victims, _KILLS)
+    record_property(TOLD, f"{_KILLS} kills of {' and '.join(victims)}: {results} results, none lost")
     contents = site.contents()
     assert len(set(contents.measured)) == BRICKS
     assert contents.end_to_end

@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, cast
 
@@ -12,6 +13,7 @@ import pytest
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.selections import OLDEST_FIRST
 from dlbricks_tui.store.verification import verify
+from tests.soak import TOLD
 from tests.store.processes import Acknowledged, keep_killing, start_writer
 
 
@@ -20,8 +22,11 @@ def test_kills_at_random_moments_lose_no_acknowledged_result(tmp_path: Path) -> 
 
 
 @pytest.mark.soak
-def test_two_hundred_kills_lose_no_acknowledged_result(tmp_path: Path) -> None:
-    keep_killing(tmp_path, 200)
+def test_two_hundred_kills_lose_no_acknowledged_result(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    acknowledged = keep_killing(tmp_path, 200)
+    record_property(TOLD, f"200 kills of writers, some on a full disk: {acknowledged} results acknowledged, none lost")
 
 
 def write_at_once(folder: Path, each: int) -> None:
