@@ -2,8 +2,9 @@
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,10 +13,26 @@ from tests.models.onnx_models import saved
 from tests.share.onnx_network import network
 
 ROOT = Path(__file__).parents[1]
-MXNET_FILE = next(SAMPLE_MODELS.glob("gluon/vgg11-symbol.json*"))
+MXNET_FILE = str(next(SAMPLE_MODELS.glob("gluon/vgg11-symbol.json*")))
+# Does as `python -m dlbricks_tui` for each of some command lines: starting a process for each takes most of the time.
+IN_TURN = """
+import contextlib, io, json, os, sys
+from importlib.util import find_spec
+from dlbricks_tui.cli.main import main
 
-Ran = subprocess.CompletedProcess[str]
-Command = Callable[..., Ran]
+if __name__ == "__main__":
+    assert find_spec("mxnet") is None
+    os.fsync = lambda _: None
+    answers = []
+    for line in json.loads(sys.argv[2]):
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as told:
+            status = main(["--data-dir", sys.argv[1], *line])
+        answers.append([status, out.getvalue(), told.getvalue()])
+    print(json.dumps(answers))
+"""
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+Answers = Callable[..., list[tuple[int, str, str]]]
 
 
 @pytest.fixture
@@ -25,51 +42,54 @@ def dlbricks(python_without_mxnet: Path, tmp_path: Path) -> Command:
     return lambda *arguments: subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
 
 
-def test_the_interpreter_has_no_mxnet(python_without_mxnet: Path) -> None:
-    ran = subprocess.run([python_without_mxnet, "-c", "import mxnet"], capture_output=True, text=True)
-    assert "No module named 'mxnet'" in ran.stderr
+@pytest.fixture
+def in_turn(python_without_mxnet: Path, tmp_path: Path) -> Answers:
+    """Run commands one after another, and return the status, output and narration of each."""
+
+    def run(*lines: Sequence[str]) -> list[tuple[int, str, str]]:
+        command = [str(python_without_mxnet), "-c", IN_TURN, str(tmp_path / "data"), json.dumps(lines)]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert ran.returncode == 0, ran.stderr
+        return [tuple(answer) for answer in json.loads(ran.stdout)]
+
+    return run
 
 
-def test_a_sample_is_measured_and_estimated_by_onnx_runtime(dlbricks: Command) -> None:
-    ran = dlbricks("run", "squeezenet1.1", "--end-to-end", "--fixed-runs", "3", "--calibrate", "never", "--json")
-    assert ran.returncode == 0, ran.stderr
-    found = json.loads(ran.stdout)
-    (measured,) = found["models"]
+def document(answer: tuple[int, str, str]) -> Any:
+    status, out, told = answer
+    assert status == 0, told
+    return json.loads(out)
+
+
+def test_a_model_is_measured_and_estimated_by_onnx_runtime_although_mxnet_is_configured(in_turn: Answers) -> None:
+    quick = ("--level", "written", "--end-to-end", "--fixed-runs", "1", "--calibrate", "never", "--json")
+    ran, estimate = in_turn(
+        ("--set", "run.runtime=default", "run", "tabular_network", *quick),
+        ("estimate", "tabular_network", "--level", "written", "--json"),
+    )
+    (measured,) = document(ran)["models"]
     assert measured["runtime"].startswith("onnxruntime-")
-    assert (measured["coverage"]["missing"], found["bricks"]["failed"]) == (0, 0)
+    assert (measured["coverage"]["missing"], document(ran)["bricks"]["failed"]) == (0, 0)
     assert measured["sequential_ms"] > 0 < measured["measured_ms"]
-    (estimated,) = json.loads(dlbricks("estimate", "squeezenet1.1", "--json").stdout)
+    (estimated,) = document(estimate)
     assert estimated["sequential_ms"] == measured["sequential_ms"]
 
 
-def test_only_runtimes_that_can_run_are_listed_and_checked(dlbricks: Command) -> None:
-    for arguments in (["runtimes"], ["runtimes", "check"]):
-        ran = dlbricks(*arguments, "--json")
-        assert ran.returncode == 0, ran.stderr
-        assert {"default", "default-onnx"} & {it["name"] for it in json.loads(ran.stdout)} == {"default-onnx"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (["run", str(MXNET_FILE)], "no runtime here runs MXNet models: pip install mxnet, on Python 3.12 or older"),
-        (["run", str(MXNET_FILE), "--runtime", "default"], "runtime default is MXNet in "),
-        (["suite", "export", str(MXNET_FILE), "-o", "suite"], "no runtime here runs MXNet models: "),
-    ],
-)
-def test_a_command_that_needs_mxnet_says_so_at_once(dlbricks: Command, arguments: list[str], told: str) -> None:
-    ran = dlbricks(*arguments)
-    assert (ran.returncode, ran.stdout) == (2, "")
-    assert ran.stderr.startswith(f"dlbricks: error: {told}")
-    assert len(ran.stderr.splitlines()) == 1
-    assert "dlbricks runtimes add PATH" in ran.stderr
-
-
-def test_a_configured_mxnet_that_is_missing_stops_no_run(dlbricks: Command) -> None:
-    quick = ("--level", "written", "--fixed-runs", "1", "--calibrate", "never", "--json")
-    ran = dlbricks("--set", "run.runtime=default", "run", "tabular_network", *quick)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout)["models"][0]["runtime"].startswith("onnxruntime-")
+def test_only_runtimes_that_can_run_are_listed_and_checked_and_a_command_that_needs_mxnet_says_so(
+    in_turn: Answers,
+) -> None:
+    refused = {
+        ("run", MXNET_FILE): "no runtime here runs MXNet models: pip install mxnet, on Python 3.12 or older",
+        ("run", MXNET_FILE, "--runtime", "default"): "runtime default is MXNet in ",
+        ("suite", "export", MXNET_FILE, "-o", "suite"): "no runtime here runs MXNet models: ",
+    }
+    listed, checked, *answers = in_turn(("runtimes", "--json"), ("runtimes", "check", "--json"), *refused)
+    for answer in (listed, checked):
+        assert {"default", "default-onnx"} & {it["name"] for it in document(answer)} == {"default-onnx"}
+    for (status, out, told), said in zip(answers, refused.values(), strict=True):
+        assert (status, out, told.count("\n")) == (2, "", 1)
+        assert told.startswith(f"dlbricks: error: {said}")
+        assert "dlbricks runtimes add PATH" in told
 
 
 @pytest.mark.soak

@@ -1,11 +1,33 @@
-"""People who exchange files: each has a data folder, and says commands."""
+"""Commands and their answers, and people who exchange files: each has a data folder, and says commands."""
 
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.cli.main import main
+
+# Takes the words of a command line; gives its exit status, standard output and standard error.
+Command = Callable[..., tuple[int, str, str]]
+
+
+def one_line(answer: tuple[int, str, str]) -> str:
+    """Return the complaint of a command that refused its arguments."""
+    status, out, told = answer
+    assert (status, out, told.count("\n")) == (2, "", 1), answer
+    return told
+
+
+def hurry(patch: pytest.MonkeyPatch) -> None:
+    """Take few samples inside of networks, without waiting for calm: figures do not matter in tests of commands."""
+    patch.setattr("dlbricks_tui.measure.inside.PLAIN_SECONDS", 0.01)
+    patch.setattr("dlbricks_tui.measure.inside.most_seconds_per_carrier", lambda _: 0.3)
+    patch.setattr("dlbricks_tui.measure.inside._PATIENCE_SECONDS", 0.0)
+    patch.setattr("dlbricks_tui.measure.supervised_worker.SupervisedWorker.contention", lambda _: None)
+    # No power fails here; tests of the store and of runs prove what survives.
+    patch.setattr(os, "fsync", lambda _: None)
 
 
 @dataclass(frozen=True)
@@ -17,6 +39,7 @@ class People:
 
     def say(self, who: str, *arguments: str) -> tuple[int, str, str]:
         """Run a command and return its status, standard output and standard error."""
+        self.capsys.readouterr()
         status = main(["--data-dir", str(self.path / who), *arguments])
         out, told = self.capsys.readouterr()
         return status, out, told

@@ -25,6 +25,7 @@ from dlbricks_tui.host import peaks
 from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Peaks, Proof
+from tests.cli.people import hurry
 from tests.models.onnx_models import saved, small
 from tests.store.samples import system
 
@@ -37,9 +38,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("measured")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
-        # Figures do not matter here, and good ones take a minute.
-        patch.setattr("dlbricks_tui.measure.inside.PLAIN_SECONDS", 0.01)
-        patch.setattr("dlbricks_tui.measure.inside.most_seconds_per_carrier", lambda _: 0.5)
+        hurry(patch)
         patch.setattr(ProofRule, "is_done", lambda _, rounds, *__: rounds >= 5)
         arguments = ["--measure", "--prove", "all", "--kinds", "fusion", "--runtime", "onnxruntime", "--threads", "1"]
         status = main(["--data-dir", str(folder / "data"), "analyze", str(saved(folder, small())), *arguments])

@@ -1,13 +1,16 @@
 import csv
+import io
 import json
 import math
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.dom.minidom import parseString
 
 import pytest
@@ -15,12 +18,16 @@ from onnx.helper import make_node
 
 from dlbricks_tui.bricks.decomposition import Cutting, decompose
 from dlbricks_tui.cli.main import main
-from dlbricks_tui.host.fingerprint import fingerprint
+from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.models.library import Library
+from dlbricks_tui.models.loading import Loader
+from dlbricks_tui.report.contents import find_contents
+from dlbricks_tui.report.report import _lead
 from dlbricks_tui.store.records import EndToEnd, Measurement, Record
 from tests.cli.test_hostile_names import HOSTILE, hostile_model
 from tests.estimate.stored import brick_records, model_record, store_of
-from tests.estimate.table1 import table1
+from tests.estimate.table1 import NoFramework, table1
 from tests.models.onnx_models import model, saved, small
 from tests.store.samples import load_test, run, system
 
@@ -32,20 +39,42 @@ C5: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
 MODELS = ("--models", "table1:4", "table1:16")
 VOID = {"meta", "path", "use", "br", "link", "img"}
 
-Report = Callable[..., Path]
+
+class Reported(NamedTuple):
+    """The folder of a report, and what the command wrote."""
+
+    folder: Path
+    out: str
+    told: str
+
+
+Report = Callable[..., Reported]
+
+
+def reported(folder: Path, output: Path, *arguments: str) -> Reported:
+    """Report on the store of a folder, for tests that only read the report."""
+    with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as told:
+        status = main(["--data-dir", str(folder / "data"), "report", "-o", str(output), *arguments])
+    assert status == 0, told.getvalue()
+    return Reported(output, out.getvalue(), told.getvalue())
 
 
 @pytest.fixture
 def report(tmp_path: Path) -> Report:
-    """Report on a store with these records, and return the folder."""
+    """Report on a store with these records."""
 
-    def make(records: Sequence[Record], *arguments: str, status: int = 0) -> Path:
+    def make(records: Sequence[Record], *arguments: str) -> Reported:
         store_of(tmp_path / "data" / "store", *records).close()
-        folder = tmp_path / "report"
-        assert main(["--data-dir", str(tmp_path / "data"), "report", "-o", str(folder), *MODELS, *arguments]) == status
-        return folder
+        return reported(tmp_path, tmp_path / "report", *arguments)
 
     return make
+
+
+def folder_with(cache: Path, folder: Path, *records: Record) -> Path:
+    """Store these records in a folder that knows the models of other tests."""
+    store_of(folder / "data" / "store", *records).close()
+    (folder / "data" / "cache").symlink_to(cache)
+    return folder
 
 
 @cache
@@ -59,12 +88,24 @@ def measured() -> Sequence[Record]:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report on all that is measured, for tests that only read it."""
-    folder = tmp_path_factory.mktemp("full")
-    store_of(folder / "data" / "store", *measured()).close()
-    assert main(["--data-dir", str(folder / "data"), "report", "-o", str(folder / "report"), *MODELS]) == 0
-    return folder / "report"
+def full_report(tmp_path_factory: pytest.TempPathFactory, _cache: Path) -> Reported:
+    """The report on all that is measured on a system, in JSON."""
+    name = SQUEEZENET.graph.name
+    tests = (load_test(name=name, **C5), load_test(name=name, system="m5"), load_test(name="other", **C5))
+    folder = folder_with(_cache, tmp_path_factory.mktemp("full"), *measured(), *tests)
+    return reported(folder, folder / "report", *MODELS, "--json", "--system", "c5.2xlarge")
+
+
+@pytest.fixture(scope="module")
+def full(full_report: Reported) -> Path:
+    return full_report.folder
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory, _cache: Path) -> Reported:
+    """The report on an empty store."""
+    folder = folder_with(_cache, tmp_path_factory.mktemp("empty"))
+    return reported(folder, folder / "report", *MODELS)
 
 
 def rows(folder: Path, name: str) -> list[dict[str, str]]:
@@ -114,24 +155,35 @@ def page(folder: Path) -> Page:
     return found
 
 
-def test_the_page_of_an_empty_store_names_the_commands_that_fill_it(
-    report: Report, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = report([])
-    out, err = capsys.readouterr()
-    assert out == f"{folder / 'index.html'}\n"
-    assert err.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
-    text = page(folder).text
+def test_the_page_of_an_empty_store_names_the_commands_that_fill_it(empty: Reported) -> None:
+    assert empty.out == f"{empty.folder / 'index.html'}\n"
+    assert empty.told.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
+    text = page(empty.folder).text
     assert "None of them was measured yet" in text
     assert text.count("dlbricks run table1:4 table1:16 --end-to-end") == 5
     assert "dlbricks results import --format dlbricks-2019 CHECKOUT" in text
-    drawn = {path.name for path in (folder / "figures").glob("*.svg")}
+    drawn = {path.name for path in (empty.folder / "figures").glob("*.svg")}
     assert drawn == {"figure-5.svg", "figure-6.svg", "figure-7.svg", "figures-2-and-4-4.svg", "figures-2-and-4-16.svg"}
 
 
-def test_models_that_are_left_to_measure_are_counted(report: Report) -> None:
-    records = [*brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
-    text = page(report(records)).text
+def test_a_report_has_the_same_bytes_again_and_replaces_the_previous_one_and_nothing_else(
+    tmp_path: Path, empty: Reported, full: Path
+) -> None:
+    shutil.copytree(full, tmp_path / "report")
+    (tmp_path / "report" / "figures" / "mine.svg").write_text("<svg/>")
+    reported(tmp_path, tmp_path / "report", *MODELS)
+    new, first = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (tmp_path / "report", empty.folder)
+    )
+    assert new.pop(Path("figures", "mine.svg")) == b"<svg/>"
+    assert new == first
+
+
+def test_models_that_were_measured_and_those_that_are_left_are_counted(report: Report) -> None:
+    records = [system("c5.2xlarge"), *brick_records(SQUEEZENET, **C5), model_record(SQUEEZENET, 30.0, **C5)]
+    text = page(report(records, *MODELS).folder).text
+    assert "2 models, 1 of them measured, in 1 way:" in text
     assert text.count("1 of 2 models was not measured both by bricks and end to end") == 2
     assert "1 of 2 models was not measured end to end" in text
 
@@ -140,8 +192,10 @@ def test_a_full_store_gives_every_figure_with_its_numbers(full: Path) -> None:
     names = {path.stem for path in (full / "figures").glob("*.svg")}
     single = {f"figure-{number}" for number in (5, 6, 7, 9, 11, 12)} | {"figures-2-and-4-4", "figures-2-and-4-16"}
     analysed = {f"figure-{it}-c5.2xlarge-mxnet-written" for it in ("bounds", "gap")}
-    assert names == single | analysed | {"figure-3-c5.2xlarge-written", "figure-10-c5.2xlarge-written"}
-    assert {path.stem for path in (full / "figures").glob("*.csv")} == names | {"table-1", "bricks"}
+    of_system = {f"figure-{it}" for it in ("3-c5.2xlarge-written", "10-c5.2xlarge-written", "scenarios-c5.2xlarge")}
+    assert names == single | analysed | of_system
+    tables = {"table-1", "bricks", "table-scenarios"}
+    assert {path.stem for path in (full / "figures").glob("*.csv")} == names | tables
     assert "lacks" not in page(full).text
 
 
@@ -191,29 +245,9 @@ def test_published_figures_stand_beside_measured_ones(full: Path) -> None:
     assert "1,529" in page(full).text
 
 
-def test_the_same_store_gives_the_same_bytes(report: Report, full: Path) -> None:
-    first, second = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
-        for folder in (full, report(measured()))
-    )
-    assert first == second
-
-
-def test_a_report_replaces_the_previous_one_and_nothing_else(report: Report) -> None:
-    folder = report(measured())
-    (folder / "figures" / "mine.svg").write_text("<svg/>")
-    report([], "--system", "c5.2xlarge")
-    assert (folder / "figures" / "figure-9.svg").exists()
-    again = main(["--data-dir", str(folder / "empty"), "report", "-o", str(folder), *MODELS])
-    assert again == 0
-    assert not (folder / "figures" / "figure-9.svg").exists()
-    assert (folder / "figures" / "mine.svg").exists()
-
-
-def test_json_names_the_page_its_files_and_what_is_missing(report: Report, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = report(measured(), "--json")
-    document = json.loads(capsys.readouterr().out)
-    assert document["page"] == str(folder / "index.html")
+def test_json_names_the_page_its_files_and_what_is_missing(full_report: Reported) -> None:
+    document = json.loads(full_report.out)
+    assert document["page"] == str(full_report.folder / "index.html")
     assert all(Path(name).is_file() for name in document["files"])
     (series,) = document["series"]
     assert (series["system"], series["granularities"]) == ("c5.2xlarge", [1, 2])
@@ -223,16 +257,11 @@ def test_json_names_the_page_its_files_and_what_is_missing(report: Report, capsy
     missing = [section["missing"] for section in document["sections"]]
     assert missing[:11] == [[]] * 11
     assert "dlbricks analyze MODEL --measure" in missing[11][0]
-    assert "dlbricks scenario MODEL" in missing[-1][0]
 
 
-def test_the_load_tests_of_reported_models_are_a_section(report: Report) -> None:
-    name = SQUEEZENET.graph.name
-    tests = [load_test(name=name, **C5), load_test(name=name, system="m5"), load_test(name="other", **C5)]
-    folder = report([*measured(), *tests], "--system", "c5.2xlarge")
-    (row,) = rows(folder, "table-scenarios")
-    assert (row["model"], row["system"], row["valid"]) == (name, "c5.2xlarge", "yes")
-    assert (folder / "figures" / "figure-scenarios-c5.2xlarge.svg").exists()
+def test_the_load_tests_of_reported_models_on_the_system_are_a_section(full: Path) -> None:
+    (row,) = rows(full, "table-scenarios")
+    assert (row["model"], row["system"], row["valid"]) == (SQUEEZENET.graph.name, "c5.2xlarge", "yes")
 
 
 @pytest.mark.mxnet
@@ -269,24 +298,17 @@ def test_an_unusable_output_folder_is_bad_input(tmp_path: Path, capsys: pytest.C
         assert told in capsys.readouterr().err
 
 
-def test_a_model_of_the_user_is_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    host: dict[str, Any] = {"system": fingerprint().id, "runtime": "ours"}
-    store_of(tmp_path / "data" / "store", *brick_records(SQUEEZENET, **host)).close()
-    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models", "table1:16"]
-    assert main(arguments) == 0
-    assert "name several with `--models`" in capsys.readouterr().err
-    assert "1 model, measured in 1 way:" in page(tmp_path / "r").text
-
-
-def test_models_that_share_bricks_with_others_do_not_count_as_measured(report: Report) -> None:
+def test_the_lead_of_the_page_tells_measured_models_from_those_that_share_bricks(tmp_path: Path) -> None:
+    sources = Library(SAMPLE_MODELS, tmp_path).find_all(("table1:16",))
     shared = next(it for it in brick_records(SQUEEZENET, **C5) if isinstance(it, Measurement))
-    text = page(report([system("c5.2xlarge"), shared])).text
-    assert "2 models, none of them measured. Some of their bricks were measured in other models, in 1 way:" in text
-
-
-def test_the_page_says_how_many_models_were_measured(report: Report) -> None:
-    text = page(report([system("c5.2xlarge"), *brick_records(SQUEEZENET, **C5)])).text
-    assert "2 models, 1 of them measured, in 1 way:" in text
+    for name, records, said in (
+        ("shared", [shared], "1 model, none of them measured. Some of their bricks were measured in other models"),
+        ("whole", brick_records(SQUEEZENET, **C5), "1 model, measured in 1 way: c5.2xlarge, written."),
+    ):
+        with store_of(tmp_path / name, system("c5.2xlarge"), *records) as store:
+            loader = Loader(tmp_path / "data" / "cache", NoFramework())
+            contents = find_contents(store, lambda _, found=loader: found, sources, ["table1:16"], "here")
+        assert _lead(contents)[1].startswith(said)
 
 
 def test_a_model_with_given_shapes_can_be_reported_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -296,25 +318,19 @@ def test_a_model_with_given_shapes_can_be_reported_on(tmp_path: Path, capsys: py
     assert main(arguments) == 2
     assert "--input x=" in capsys.readouterr().err
     assert main([*arguments, "--input", "x=1,8"]) == 0
-    assert "--input x=1,8 --end-to-end" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "--input x=1,8 --end-to-end" in told and "name several with `--models`" in told
     assert (tmp_path / "r" / "index.html").exists()
 
 
-def test_each_model_has_its_own_files(tmp_path: Path) -> None:
-    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
-    assert main([*arguments, "resnet18_v1", "resnet18_v2"]) == 0
-    drawn = {path.stem for path in (tmp_path / "r" / "figures").glob("figures-2-and-4-*.svg")}
-    assert drawn == {"figures-2-and-4-model-1", "figures-2-and-4-model-2"}
-    assert page(tmp_path / "r").text.count("resnet18_v2") > 1
-
-
-def test_control_codes_and_dollar_signs_in_names_are_printed_as_text(tmp_path: Path) -> None:
+def test_control_codes_and_dollar_signs_in_names_are_printed_as_text(tmp_path: Path, report: Report) -> None:
     files = [saved(tmp_path, hostile_model(), HOSTILE), saved(tmp_path, small(), r"$\frac{a$")]
-    arguments = ["--data-dir", str(tmp_path / "data"), "report", "-o", str(tmp_path / "r"), "--models"]
-    assert main([*arguments, *map(str, files)]) == 0
-    written = [path for path in (tmp_path / "r").rglob("*") if path.is_file()]
-    assert r"$\frac{a$" in page(tmp_path / "r").text
-    for path in written:
+    folder = report([], "--models", *map(str, files)).folder
+    # Each model has a picture of its own.
+    drawn = {path.stem for path in (folder / "figures").glob("figures-2-and-4-*.svg")}
+    assert drawn == {"figures-2-and-4-model-1", "figures-2-and-4-model-2"}
+    assert page(folder).text.count(r"$\frac{a$") > 1
+    for path in (path for path in folder.rglob("*") if path.is_file()):
         text = path.read_text()
         assert all(char.isprintable() or char == "\n" for char in text), path
         if path.suffix == ".svg":
