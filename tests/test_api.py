@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import pytest
 
@@ -20,13 +22,15 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.folder import FleetFolder
+from dlbricks_tui.host.queue import HOST_LOCK_VARIABLE
 from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.run_folder import RunState
 from tests.answers.validation import faults
+from tests.cli.people import hurry
 from tests.fleet.sample_fleet import EVENTS, tell
 from tests.runs.runs import BRICKS, MODEL, move_results
 
-pytestmark = pytest.mark.usefixtures("shared_cache")
+pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "reference" / "api.md"
@@ -35,14 +39,43 @@ BY_THE_FAKE = api.MeasureOptions(
 )
 
 
+class OneRun(NamedTuple):
+    """A data folder with a run, its result, and the progress that it told."""
+
+    data: Path
+    run: api.RunResult
+    told: list[api.Progress]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    hurry(monkeypatch)
+
+
 @pytest.fixture
 def data(data_with_fake: Path) -> Path:
     """A data folder whose usual runtime is the fake worker."""
     return data_with_fake
 
 
-def measured(data: Path, progress: Callable[[api.Progress], None] | None = None) -> api.RunResult:
-    return api.measure(MODEL, BY_THE_FAKE, progress=progress, data=data)
+@pytest.fixture(scope="module")
+def one_run(tmp_path_factory: pytest.TempPathFactory, registered_fake: bytes, _cache: Path) -> OneRun:
+    """A run of the usual model in a data folder, and what it told."""
+    folder, told = tmp_path_factory.mktemp("measured"), list[api.Progress]()
+    (folder / "runtimes.json").write_bytes(registered_fake)
+    (folder / "cache").symlink_to(_cache)
+    with pytest.MonkeyPatch.context() as patch:
+        hurry(patch)
+        patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
+        return OneRun(folder, api.measure(MODEL, BY_THE_FAKE, progress=told.append, data=folder), told)
+
+
+@pytest.fixture
+def measured(data: Path, one_run: OneRun) -> api.RunResult:
+    """The run, in the data folder of this test."""
+    for name in ("store", "runs"):
+        shutil.copytree(one_run.data / name, data / name)
+    return one_run.run
 
 
 def test_a_model_is_loaded_as_its_layers(data: Path) -> None:
@@ -50,9 +83,8 @@ def test_a_model_is_loaded_as_its_layers(data: Path) -> None:
     assert (graph.name, graph.level, len(graph.layers)) == (MODEL, api.Level.WRITTEN, 21)
 
 
-def test_a_run_measures_a_model_and_reports_its_progress(data: Path) -> None:
-    told: list[api.Progress] = []
-    run = measured(data, told.append)
+def test_a_run_measures_a_model_and_reports_its_progress(one_run: OneRun) -> None:
+    _, run, told = one_run
     assert (run.state, run.bricks.run, run.end_to_end.run) == (api.State.FINISHED, BRICKS, 1)
     (model,) = run.models
     assert model.complete
@@ -64,15 +96,13 @@ def test_a_run_measures_a_model_and_reports_its_progress(data: Path) -> None:
     assert any(note.startswith(f"{BRICKS} bricks: 0 known, {BRICKS} to measure") for note in notes)
 
 
-def test_an_estimate_from_the_store_equals_that_of_the_run(data: Path) -> None:
-    run = measured(data)
+def test_an_estimate_from_the_store_equals_that_of_the_run(data: Path, measured: api.RunResult) -> None:
     options = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
-    assert api.estimate(MODEL, options, data=data) == run.models[0]
+    assert api.estimate(MODEL, options, data=data) == measured.models[0]
     assert api.estimate(MODEL, api.EstimateOptions(runtime="fake", workers=2), data=data).workers_ms is not None
 
 
-def test_stored_results_are_selected_by_the_filters_of_the_command_line(data: Path) -> None:
-    measured(data)
+def test_stored_results_are_selected_by_the_filters_of_the_command_line(data: Path, measured: api.RunResult) -> None:
     with api.open_results(data) as results:
         (system,), (runtime,) = results.systems(), results.runtimes()
         bricks = results.select("of=brick", f"system={system.id}", order=("ms",))
@@ -102,7 +132,7 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
 
     def try_it() -> None:
         try:
-            measured(data)
+            api.measure(MODEL, BY_THE_FAKE, data=data)
         except api.RunError as error:
             refused.append(str(error))
 
@@ -113,6 +143,8 @@ def test_a_run_refuses_a_thread_that_gets_no_signals(data: Path) -> None:
 
 
 def test_a_probe_measures_few_bricks_and_predicts_the_others_from_another_system(data: Path) -> None:
+    with pytest.raises(api.RunError, match="no results of another system"):
+        api.probe(MODEL, api.ProbeOptions(runtime="fake"), data=data)
     alone = replace(BY_THE_FAKE, method=api.Method.ALONE, end_to_end=False, fixed_runs=5)
     assert api.measure(MODEL, alone, data=data).state is api.State.FINISHED
     move_results(data / "store", "c5.xlarge")
@@ -130,13 +162,7 @@ def test_a_probe_measures_few_bricks_and_predicts_the_others_from_another_system
     assert [it.model for it in api.probe(options=by_the_fake, data=data).models] == [MODEL]
 
 
-def test_a_probe_without_another_system_says_what_to_do(data: Path) -> None:
-    with pytest.raises(api.RunError, match="no results of another system"):
-        api.probe(MODEL, api.ProbeOptions(runtime="fake"), data=data)
-
-
-def test_combinations_of_a_model_are_compared(data: Path) -> None:
-    measured(data)
+def test_combinations_of_a_model_are_compared(data: Path, measured: api.RunResult) -> None:
     found = api.compare(MODEL, api.CompareOptions(runtime="fake", level=api.Level.WRITTEN, threads=(1, 2)), data=data)
     assert found.model == MODEL
     assert {it.threads for it in found.combinations} == {1, 2}
@@ -147,7 +173,9 @@ def test_combinations_of_a_model_are_compared(data: Path) -> None:
     assert best.per_second == pytest.approx(1000 / best.measured_ms)
 
 
-def test_documents_of_commands_conform_to_the_printed_schemas(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_of_commands_conform_to_the_printed_schemas(
+    data: Path, measured: api.RunResult, capsys: pytest.CaptureFixture[str]
+) -> None:
     def output(*arguments: str) -> object:
         capsys.readouterr()
         assert main(["--data-dir", str(data), *arguments]) == 0
@@ -177,7 +205,7 @@ def test_documents_of_commands_conform_to_the_printed_schemas(data: Path, capsys
 
 def test_the_package_shows_its_api_and_loads_it_on_first_use() -> None:
     assert "api" in dir(dlbricks_tui)
-    code = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api.estimate; print('numpy' in before)"
+    code = "import sys, dlbricks_tui; before = set(sys.modules); dlbricks_tui.api; print('numpy' in before)"
     shown = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert shown.stdout == "False\n"
 
@@ -200,9 +228,8 @@ def test_the_api_page_names_every_function_and_its_example_runs(
 
 
 def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked_for(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    data: Path, measured: api.RunResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured(data)
     asked = api.ScenarioOptions(kind=api.ScenarioKind.SERVER, bound_ms=500.0)
     by_the_fake = api.EstimateOptions(runtime="fake", level=api.Level.WRITTEN)
     predicted = api.scenario(MODEL, asked, by_the_fake, data=data)
@@ -232,8 +259,10 @@ def test_a_scenario_is_predicted_from_the_store_and_measured_where_that_is_asked
 
 
 @pytest.mark.usefixtures("without_mxnet")
-def test_an_evaluation_is_written_from_a_run_and_carried_out(data: Path, tmp_path: Path) -> None:
-    run = measured(data)
+def test_an_evaluation_is_written_from_a_run_and_carried_out(
+    data: Path, measured: api.RunResult, tmp_path: Path
+) -> None:
+    run = measured
     file = tmp_path / "alexnet.toml"
     written = api.evaluation_of(run.run, file, data=data)
     assert [it.name for it in written.models] == [MODEL]

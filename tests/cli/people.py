@@ -26,6 +26,7 @@ def hurry(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("dlbricks_tui.measure.inside.most_seconds_per_carrier", lambda _: 0.3)
     patch.setattr("dlbricks_tui.measure.inside._PATIENCE_SECONDS", 0.0)
     patch.setattr("dlbricks_tui.measure.supervised_worker.SupervisedWorker.contention", lambda _: None)
+    patch.setattr("dlbricks_tui.host.noise.SECONDS_TO_WATCH", 0.01)
     # No power fails here; tests of the store and of runs prove what survives.
     patch.setattr(os, "fsync", lambda _: None)
 

@@ -2,7 +2,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import Optimisation
 from dlbricks_tui.store.records import Measurement, Peaks, Record
+from tests.cli.people import Command, one_line
+from tests.cli.people import Command as Analyze
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
@@ -38,8 +40,6 @@ CONTRACT = {
     *("model", "system", "measured_ms", "sequential_ms", "best_ms", "best_parallel_ms", "roofline_ms"),
     *("what_ifs", "gap"),
 }
-
-Analyze = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -101,6 +101,33 @@ def test_an_analysis_has_the_keys_that_programs_use(analyze: Analyze) -> None:
     assert threads["gain"] == pytest.approx(0.5)
     low, high = threads["interval"]
     assert low < threads["gain"] < high
+    status, out, _ = analyze([], "table1:16", "--runtime", MXNET_1, "--layers")
+    assert status == 0
+    assert "60.00 ms measured" in out.splitlines()[0] and "times the best measured" in out.splitlines()[0]
+    for words in ("best measured", "roofline", "gap to the best", "unexplained", "threads-2", "FASTEST"):
+        assert words in out
+    assert max(map(len, out.splitlines())) <= 120
+
+
+def test_several_models_make_tables_rows_of_csv_or_details_one_after_another(analyze: Analyze) -> None:
+    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
+    both = ("table1:16", "squeezenet1.0", "--runtime", MXNET_1)
+    status, out, err = analyze(records, *both)
+    assert status == 1
+    lines = out.splitlines()
+    titles = [line for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))]
+    assert [line.split()[0] for line in titles] == ["BOUNDS", "GAINS", "GAP"]
+    assert lines[0].endswith("2 models")
+    assert "no best, as results of layers are missing: squeezenet1.0" in lines
+    assert err.count("dlbricks doctor --peaks --threads 1") == 1, "what several models lack is named once"
+    _, out, _ = analyze([], *both, "--csv")
+    first, second = csv.DictReader(out.splitlines())
+    assert float(first["measured_ms"]) == pytest.approx(60.0)
+    assert (first["best_threads"], first["threads_gain"][:3]) == ("threads-2", "0.5")
+    assert (second["model"], second["best_ms"]) == ("squeezenet1.0", "")
+    _, out, _ = analyze([], *both, "--layers")
+    assert "FASTEST" in out
+    assert "BOUNDS" not in out
 
 
 def test_a_roofline_above_what_was_measured_is_corrected_and_says_that_the_peaks_are_those_of_a_busy_host(
@@ -183,15 +210,41 @@ def test_the_command_that_measures_what_is_missing_has_the_limits_on_kernels(ana
     assert end_to_end["command"].endswith("--threads 1 --instructions avx2 --level written --end-to-end")
 
 
-def test_the_command_that_measures_what_is_missing_cuts_models_alike(analyze: Analyze) -> None:
-    _, _, err = analyze(results(MXNET_1), "table1:16", "--runtime", MXNET_1, "-g", "2", "--cut", "runnable")
-    assert "--threads 1 --level written --granularity 2 --cut runnable`" in err
-
-
-def test_without_peaks_there_is_no_roofline_and_the_command_for_them_is_named(analyze: Analyze) -> None:
-    status, out, err = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--json")
+def test_what_was_not_measured_is_named_with_the_command_that_measures_it(analyze: Analyze) -> None:
+    asked = ("table1:16", "--runtime", MXNET_1)
+    status, out, err = analyze(results(MXNET_1, 60.0), *asked, "--json")
     assert (status, document(out)["roofline_ms"]) == (0, None)
     assert "dlbricks doctor --peaks --threads 1" in err
+    _, out, _ = analyze([], *asked, "--roofline")
+    assert out.splitlines()[-1].startswith("no roofline: the peaks of the system are not known")
+    _, _, err = analyze([], *asked, "-g", "2", "--cut", "runnable")
+    assert "--threads 1 --level written --granularity 2 --cut runnable`" in err
+    status, out, told = analyze([], *asked, "--kernels", "--json")
+    assert (status, document(out)["kernels"]) == (1, [])
+    assert "was measured on c5.xlarge, and only that host tells its kernels" in told
+    status, out, err = analyze([], "squeezenet1.0", "--runtime", MXNET_1, "--json")
+    found = document(out)
+    assert (status, found["best_ms"], found["gap"], found["what_ifs"]) == (1, None, None, [])
+    assert "dlbricks run squeezenet1.0" in err
+
+
+def test_the_tree_and_graph_files_have_the_time_of_each_part(analyze: Analyze, tmp_path: Path) -> None:
+    dot, graphml = tmp_path / "a.dot", tmp_path / "a.graphml"
+    asked = ("table1:16", "--runtime", MXNET_1)
+    files = ("--dot", str(dot), "--graphml", str(graphml))
+    status, out, _ = analyze(results(MXNET_1, 60.0), *asked, "--json", *files)
+    times = [facts["latency_ms"] for _, facts in networkx.read_graphml(graphml).nodes(data=True)]
+    assert (status, len(times)) == (0, len(SQUEEZENET.graph.layers))
+    assert sum(times) == pytest.approx(document(out)["sequential_ms"], rel=0.05)
+    assert " ms" in dot.read_text()
+    status, out, _ = analyze([], *asked, "--tree")
+    assert status == 0
+    header = next(line for line in out.splitlines() if line.startswith("REGION"))
+    assert header.split()[:3] == ["REGION", "MS", "SHARE"]
+    assert "MS, SHARE: the time in this place" in out
+    assert "ONNX" in one_line(analyze([], *asked, "--onnx", str(tmp_path / "a"))), "the model is one of MXNet"
+    one_line(analyze([], "table1:16", "squeezenet1.0", "--runtime", MXNET_1, "--dot", str(dot)))
+    assert "'0': give a whole number from 1 to 1,024" in one_line(analyze([], "table1:16", "--threads", "0"))
 
 
 def test_without_results_the_command_for_the_peaks_has_the_threads_that_the_framework_starts(
@@ -202,25 +255,6 @@ def test_without_results_the_command_for_the_peaks_has_the_threads_that_the_fram
     asked = ["--data-dir", str(tmp_path / "data"), "analyze", "table1:16", "--runtime", "onnxruntime"]
     assert main(asked) == 1
     assert "dlbricks doctor --peaks --threads 6" in capsys.readouterr().err
-
-
-def test_the_text_shows_headline_bounds_gap_and_what_ifs(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5), peaks(2)]
-    status, out, _ = analyze(records, "table1:16", "--runtime", MXNET_1, "--layers")
-    assert status == 0
-    assert "60.00 ms measured" in out.splitlines()[0]
-    assert "times the best measured" in out.splitlines()[0]
-    for words in (
-        "best measured",
-        "roofline",
-        "gap to the best",
-        "slower layers",
-        "unexplained",
-        "threads-2",
-        "FASTEST",
-    ):
-        assert words in out
-    assert max(map(len, out.splitlines())) <= 120
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
@@ -241,134 +275,26 @@ def test_the_roofline_fits_80_columns_and_24_lines_in_what_a_terminal_can_show(
     assert "\\u" not in picture
 
 
-def test_without_peaks_the_text_says_why_there_is_no_roofline(analyze: Analyze) -> None:
-    _, out, _ = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--roofline")
-    assert out.splitlines()[-1].startswith("no roofline: the peaks of the system are not known")
-
-
-def test_a_model_that_was_not_measured_says_what_to_run(analyze: Analyze) -> None:
-    status, out, err = analyze(results(MXNET_1, 60.0), "squeezenet1.0", "--runtime", MXNET_1, "--json")
-    found = document(out)
-    assert (status, found["best_ms"], found["gap"], found["what_ifs"]) == (1, None, None, [])
-    assert "dlbricks run squeezenet1.0" in err
-
-
-def test_bad_input_gets_one_line(analyze: Analyze) -> None:
-    status, out, err = analyze(results(MXNET_1), "table1:16", "--threads", "0")
-    assert (status, out) == (2, "")
-    assert err.count("\n") == 1
-    assert "'0': give a whole number from 1 to 1,024" in err
-
-
-def test_the_schema_is_that_of_the_documents(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["analyze", "--json-schema"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["$defs"]["ModelAnalysis"]["properties"].keys() >= CONTRACT
-
-
-def test_the_kernels_of_another_host_are_refused_in_one_line(analyze: Analyze) -> None:
-    status, out, told = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--kernels", "--json")
-    assert (status, document(out)["kernels"]) == (1, [])
-    assert "was measured on c5.xlarge, and only that host tells its kernels" in told
-
-
-def test_the_limits_on_kernels_choose_the_baseline(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_limits_on_kernels_choose_the_baseline_and_this_host_tells_its_kernels(
+    dlbricks: Command, tmp_path: Path
+) -> None:
     data = tmp_path / "data"
     ours = Registry(data).find("onnxruntime")
     basic = ours.with_optimisation(Optimisation.BASIC).identity
     (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")
     model = decompose(Loader(data / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
-    bricks = [
-        *brick_records(model, system=fingerprint().id, runtime=ours.identity),
-        *brick_records(model, system=fingerprint().id, runtime=basic),
-    ]
-    store_of(data / "store", *bricks).close()
-    asked = ["--data-dir", str(data), "analyze", source.name, "--runtime", ours.name, "--level", "written"]
-    assert main([*asked, "--optimisation", "basic", "--json"]) == 0
-    found = document(capsys.readouterr().out)
-    assert [it["id"] for it in found["what_ifs"]] == ["kernels-default"]
-    assert " --optimisation basic " in found["missing"][0]["command"]
-    assert main([*asked, "--json"]) == 0
-    assert [it["id"] for it in document(capsys.readouterr().out)["what_ifs"]] == ["kernels-basic"]
-    assert main([*asked, "--instructions", "avx2"]) == 2
-    assert "ONNX Runtime" in capsys.readouterr().err
-
-
-def test_the_kernels_of_this_host_are_those_of_the_runtime(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data = tmp_path / "data"
-    ours = Registry(data).find("onnxruntime")
-    (source,) = Library(SAMPLE_MODELS, data, Format.ONNX).find("tabular_network")
-    model = decompose(Loader(data / "cache", TableFramework()).load(source, Level.WRITTEN).named(source.name))
     store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=ours.identity)).close()
-    asked = ["--data-dir", str(data), "analyze", source.name, "--runtime", ours.name, "--level", "written", "--kernels"]
-    assert main([*asked, "--json"]) == 0
-    found = document(capsys.readouterr().out)
+    asked = ["analyze", source.name, "--runtime", ours.name, "--level", "written"]
+    found = document(dlbricks(*asked, "--kernels", "--json")[1])
     assert [it["layer"] for it in found["kernels"]] == [it.name for it in model.graph.layers]
     natives = ["+".join(dict.fromkeys(each.native.op for each in it.operators)) for it in model.graph.layers]
     assert [it["implementation"] for it in found["kernels"]] == natives
     assert sum(it["latency_ms"] for it in found["kernels"]) == pytest.approx(found["sequential_ms"])
-    assert main(asked) == 0
-    assert "KERNEL" in capsys.readouterr().out
-
-
-def test_the_tree_of_the_file_has_the_time_of_each_part(analyze: Analyze) -> None:
-    status, out, _ = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--tree")
-    assert status == 0
-    header = next(line for line in out.splitlines() if line.startswith("REGION"))
-    assert header.split()[:3] == ["REGION", "MS", "SHARE"]
-    assert "MS, SHARE: the time in this place" in out
-
-
-def test_graph_files_have_the_time_of_each_written_layer(analyze: Analyze, tmp_path: Path) -> None:
-    files = ["--dot", str(tmp_path / "a.dot"), "--graphml", str(tmp_path / "a.graphml")]
-    status, out, _ = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--json", *files)
-    digraph = networkx.read_graphml(tmp_path / "a.graphml")
-    times = [facts["latency_ms"] for _, facts in digraph.nodes(data=True)]
-    assert (status, len(times)) == (0, len(SQUEEZENET.graph.layers))
-    assert sum(times) == pytest.approx(document(out)["sequential_ms"], rel=0.05)
-    assert " ms" in (tmp_path / "a.dot").read_text()
-
-
-def test_a_copy_of_an_onnx_file_needs_an_onnx_file(analyze: Analyze, tmp_path: Path) -> None:
-    status, _, err = analyze(results(MXNET_1, 60.0), "table1:16", "--runtime", MXNET_1, "--onnx", str(tmp_path / "a"))
-    assert (status, err.count("\n")) == (2, 1)
-    assert "ONNX" in err
-
-
-def test_graph_files_are_of_one_model(analyze: Analyze, tmp_path: Path) -> None:
-    models = ["table1:16", "squeezenet1.0"]
-    status, _, err = analyze(results(MXNET_1), *models, "--runtime", MXNET_1, "--dot", str(tmp_path / "a.dot"))
-    assert (status, err.count("\n")) == (2, 1)
-
-
-def test_several_models_make_tables(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
-    status, out, _ = analyze(records, "table1:16", "squeezenet1.0", "--runtime", MXNET_1)
-    assert status == 1
-    lines = out.splitlines()
-    titles = [line for line in lines if line.startswith(("BOUNDS", "GAINS", "GAP"))]
-    assert [line.split()[0] for line in titles] == ["BOUNDS", "GAINS", "GAP"]
-    assert lines[0].endswith("2 models")
-    assert "no best, as results of layers are missing: squeezenet1.0" in lines
-
-
-def test_what_several_models_lack_is_named_once(analyze: Analyze) -> None:
-    _, _, err = analyze(results(MXNET_1, 60.0), "table1:16", "squeezenet1.0", "--runtime", MXNET_1)
-    assert err.count("dlbricks doctor --peaks --threads 1") == 1
-
-
-def test_comma_separated_values_have_a_row_for_each_model(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
-    _, out, _ = analyze(records, "table1:16", "squeezenet1.0", "--runtime", MXNET_1, "--csv")
-    first, second = csv.DictReader(out.splitlines())
-    assert float(first["measured_ms"]) == pytest.approx(60.0)
-    assert (first["best_threads"], first["threads_gain"][:3]) == ("threads-2", "0.5")
-    assert (second["model"], second["best_ms"]) == ("squeezenet1.0", "")
-
-
-def test_details_of_several_models_follow_one_another(analyze: Analyze) -> None:
-    records = [*results(MXNET_1, 60.0), *results(MXNET_2, factor=0.5)]
-    _, out, _ = analyze(records, "table1:16", "squeezenet1.0", "--runtime", MXNET_1, "--layers")
-    assert "FASTEST" in out
-    assert "BOUNDS" not in out
+    status, out, _ = dlbricks(*asked, "--kernels")
+    assert status == 0 and "KERNEL" in out
+    store_of(data / "store", *brick_records(model, system=fingerprint().id, runtime=basic)).close()
+    status, out, _ = dlbricks(*asked, "--optimisation", "basic", "--json")
+    assert (status, [it["id"] for it in document(out)["what_ifs"]]) == (0, ["kernels-default"])
+    assert " --optimisation basic " in document(out)["missing"][0]["command"]
+    assert [it["id"] for it in document(dlbricks(*asked, "--json")[1])["what_ifs"]] == ["kernels-basic"]
+    assert "ONNX Runtime" in one_line(dlbricks(*asked, "--instructions", "avx2"))

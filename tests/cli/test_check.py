@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,10 +36,10 @@ from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import EndToEnd, System
 from dlbricks_tui.store.statistics import summarise
 from tests.answers.validation import faults
+from tests.cli.people import Command, hurry, one_line
 from tests.runs.runs import FAKE_WORKER, MODEL
 from tests.store.samples import end_to_end
 
-Command = Callable[..., tuple[int, str, str]]
 BY_THE_FAKE = ("--runtime", "fake")
 # What latencies of the fake worker were multiplied by when the baseline was measured.
 BASELINE_FACTOR = "2"
@@ -56,14 +56,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     interpreter.chmod(0o755)
     data = DataFolder(folder / "data")
     with pytest.MonkeyPatch.context() as patch:
+        hurry(patch)
         patch.setenv(HOST_LOCK_VARIABLE, str(folder / "host.lock"))
         patch.setenv("FAKE_FACTOR", BASELINE_FACTOR)
-        assert (
-            main(
-                ["--data-dir", str(data.path), "runtimes", "add", str(interpreter), "--name", "fake", "--threads", "1"]
-            )
-            == 0
-        )
+        added = ("runtimes", "add", str(interpreter), "--name", "fake", "--threads", "1")
+        assert main(["--data-dir", str(data.path), *added]) == 0
         request = RunRequest(
             models=chosen([it.in_format(Format.MXNET) for it in library(data).find(MODEL)]),
             runtime=Registry(data.path).find("fake"),
@@ -111,20 +108,29 @@ def of_model(latency_ms: float, samples: int = 20, **fields: Any) -> EndToEnd:
     return end_to_end(**{**usual, "samples_ms": taken, "statistics": summarise(taken), **fields})
 
 
-def test_an_unchanged_model_is_the_same(check: Command) -> None:
+def test_a_model_is_the_same_or_faster_or_changed_by_less_than_the_limit(
+    check: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     status, out, told = check()
     assert status == 0
     (line,) = out.splitlines()
     assert line.startswith(f"same     {MODEL} (mxnet, 1 thread, written): ")
     assert "in 3 processes; changes up to 3.0 % count as none" in told
     assert "1 same" in told
+    monkeypatch.setenv("FAKE_FACTOR", "1")
+    status, out, _ = check("--processes", "1")
+    assert status == 0 and out.startswith("faster ") and "-50." in out and "p < 0.001" in out
+    monkeypatch.setenv("FAKE_FACTOR", "3")
+    status, out, _ = check("--processes", "1", "--by", "60%")
+    assert status == 0 and out.startswith("same ")
 
 
-def test_a_slower_model_gives_status_1_and_every_documented_key(
-    check: Command, monkeypatch: pytest.MonkeyPatch
+def test_a_slower_model_gives_status_1_every_documented_key_and_a_failure_for_junit(
+    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("FAKE_FACTOR", "3")
-    status, out, _ = check(MODEL, "--json", "--processes", "2")
+    file = tmp_path / "verdicts.xml"
+    status, out, _ = check(MODEL, "--json", "--processes", "2", "--junit", str(file))
     assert status == 1
     (found,) = json.loads(out)
     schema = schema_of(CheckedModel, many=True)
@@ -134,18 +140,12 @@ def test_a_slower_model_gives_status_1_and_every_documented_key(
     low, high = found["interval"]
     assert low < found["change"] < high and found["change"] == pytest.approx(0.5, abs=0.03)
     assert len(set(found["runs"])) == 2 and found["is_samples"] >= found["was_samples"] > 4
-
-
-def test_a_faster_model_is_no_failure(check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_FACTOR", "1")
-    status, out, _ = check("--processes", "1")
-    assert status == 0 and out.startswith("faster ") and "-50." in out and "p < 0.001" in out
-
-
-def test_a_change_below_the_limit_counts_as_none(check: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_FACTOR", "3")
-    status, out, _ = check("--processes", "1", "--by", "60%")
-    assert status == 0 and out.startswith("same ")
+    suite = ET.parse(file).getroot()[0]
+    assert suite.get("failures") == "1"
+    (case,) = suite.findall("testcase")
+    failure = case.find("failure")
+    assert case.get("name") == f"{MODEL} (mxnet, 1 thread, written)"
+    assert failure is not None and failure.text is not None and f"slower   {MODEL} (" in failure.text
 
 
 def test_too_few_earlier_samples_give_no_verdict_and_no_failure(check: Command, place: Path, tmp_path: Path) -> None:
@@ -165,16 +165,6 @@ def test_another_system_is_told_and_is_a_difference(check: Command, place: Path,
     assert "other.json was measured on another system, c5.xlarge" in told
 
 
-def test_a_kernel_that_has_changed_since_is_named(check: Command, place: Path, tmp_path: Path) -> None:
-    (found,) = read_baselines(place / "before.json.gz").found
-    assert dict(found.result.host)["kernel"], "the run has recorded where its results come from"
-    older = replace(found.result, host=tuple({**dict(found.result.host), "kernel": "5.4.0"}.items()))
-    file = tmp_path / "night.toml"
-    write_evaluation(evaluation_of(older), file)
-    _, out, _ = check("--processes", "1", against=file)
-    assert f"kernel: 5.4.0 before, {dict(found.result.host)['kernel']} now" in out
-
-
 def test_a_model_that_the_file_lacks_gives_status_1(check: Command, tmp_path: Path) -> None:
     status, out, _ = check("resnet18_v1", "--junit", str(tmp_path / "out.xml"))
     assert status == 1
@@ -191,21 +181,6 @@ def test_a_model_that_fails_gives_its_reason_and_status_1(check: Command, monkey
     assert (found["verdict"], found["is_ms"], found["reason"]) == ("unknown", None, "the operator is unbuildable")
 
 
-def test_junit_has_a_failure_for_a_slower_model(
-    check: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("FAKE_FACTOR", "3")
-    file = tmp_path / "verdicts.xml"
-    status, out, _ = check("--processes", "1", "--junit", str(file))
-    assert status == 1
-    suite = ET.parse(file).getroot()[0]
-    assert suite.get("failures") == "1"
-    (case,) = suite.findall("testcase")
-    failure = case.find("failure")
-    assert case.get("name") == f"{MODEL} (mxnet, 1 thread, written)"
-    assert failure is not None and failure.text is not None and out.strip() in failure.text
-
-
 def evaluation_of(*results: RecordedResult) -> Evaluation:
     return Evaluation(
         name="night",
@@ -216,24 +191,19 @@ def evaluation_of(*results: RecordedResult) -> Evaluation:
     )
 
 
-def test_an_evaluation_with_results_is_a_baseline_too(
-    check: Command, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_evaluation_with_results_is_a_baseline_too_and_a_changed_kernel_is_named(
+    check: Command, place: Path, tmp_path: Path
 ) -> None:
     (found,) = read_baselines(place / "before.json.gz").found
+    assert dict(found.result.host)["kernel"], "the run has recorded where its results come from"
+    older = replace(found.result, host=tuple({**dict(found.result.host), "kernel": "5.4.0"}.items()))
     file = tmp_path / "night.toml"
-    write_evaluation(evaluation_of(found.result), file)
+    write_evaluation(evaluation_of(older), file)
     status, out, _ = check("--processes", "1", against=file)
     assert status == 0 and out.startswith(f"same     {MODEL} ")
-    monkeypatch.setenv("FAKE_FACTOR", "3")
-    assert check(MODEL, "--processes", "1", against=file)[0] == 1
-
-
-def test_an_evaluation_without_results_is_one_line(check: Command, tmp_path: Path) -> None:
-    file = tmp_path / "night.toml"
+    assert f"kernel: 5.4.0 before, {dict(found.result.host)['kernel']} now" in out
     write_evaluation(evaluation_of(), file)
-    status, out, told = check(against=file)
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
-    assert "has no results to compare with" in told
+    assert "has no results to compare with" in one_line(check(against=file))
 
 
 @pytest.mark.parametrize(
@@ -252,8 +222,7 @@ def test_a_wrong_file_is_one_line(check: Command, tmp_path: Path, name: str, con
         file.mkdir()
     elif content is not None:
         file.write_text(content)
-    status, out, told = check(against=file)
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    told = one_line(check(against=file))
     assert said in told and name in told
 
 
@@ -269,9 +238,7 @@ def test_a_wrong_file_is_one_line(check: Command, tmp_path: Path, name: str, con
     ],
 )
 def test_wrong_options_are_one_line(check: Command, arguments: tuple[str, ...], said: str) -> None:
-    status, out, told = check(*arguments)
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
-    assert said in told
+    assert said in one_line(check(*arguments))
 
 
 def test_a_file_of_several_other_systems_needs_the_name_of_one(check: Command, place: Path, tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from dlbricks_tui.runtime.registry import Registry
 from dlbricks_tui.runtime.traits import Format
 from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
+from tests.cli.people import Command as Compare
+from tests.cli.people import one_line
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
@@ -27,8 +29,6 @@ pytestmark = pytest.mark.usefixtures("shared_cache")
 SQUEEZENET = decompose(table1()["16"])
 MXNET_1, MXNET_4 = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 4))
 ORT_1, ORT_2 = (f"onnxruntime-1.32.0 python-3.11 threads-{threads}" for threads in (1, 2))
-
-Compare = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -109,41 +109,28 @@ def test_batch_sizes_are_ordered_by_throughput(compare: Compare, onnx: Callable[
     assert [it["per_second"] for it in found] == [pytest.approx(4000 / 1.5), 2000.0, 1000.0]
 
 
-def test_a_combination_that_is_asked_for_says_which_run_measures_it(compare: Compare, tmp_path: Path) -> None:
-    ours = Registry(tmp_path / "data").default().with_threads(1)
-    records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
-    asked = ("table1:16", "--threads", "1,2", "--measured-only")
-    status, out, _ = compare(records, *asked, "--json")
-    first, second = json.loads(out)["combinations"]
-    assert (status, first["measured_ms"], first["command"]) == (1, 30.0, None)
-    assert (second["threads"], second["estimate_ms"], second["ratio"], second["verdict"]) == (2, None, None, None)
-    assert second["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
-    _, out, _ = compare([], *asked)
-    assert out.splitlines()[-1].split(maxsplit=1) == ["2", f"not measured: {second['command']}"]
-
-
-def test_what_is_missing_on_another_system_is_to_be_run_there(compare: Compare, tmp_path: Path) -> None:
-    ours = Registry(tmp_path / "data").default().with_threads(1)
-    asked = ("table1:16", "--threads", "1,2", "--measured-only")
-    _, _, told = compare(results(SQUEEZENET, ours.identity, 30.0), *asked, "--system", "c5.xlarge")
-    only = "Only 1 thread was measured: 30.00 ms, 33.33 per second; 1 other was not.\n"
-    assert told == f"{only}run what is missing on c5.xlarge\n"
-    _, _, told = compare(results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id), *asked)
-    assert told == only
-
-
-def test_a_model_without_results_says_which_run_measures_it(compare: Compare) -> None:
+def test_a_combination_that_was_not_measured_is_predicted_or_says_which_run_measures_it(
+    compare: Compare, tmp_path: Path
+) -> None:
     status, out, _ = compare([], "table1:16", "--level", "written", "--measured-only")
     assert status == 1
     assert "not measured: dlbricks run table1:16 --runtime" in out
     assert "best first" not in out
 
-
-def test_a_combination_that_was_not_measured_is_predicted(compare: Compare, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default().with_threads(1)
     records = results(SQUEEZENET, ours.identity, 30.0, system=fingerprint().id)
     asked = ("table1:16", "--threads", "1,2")
-    status, out, told = compare(records, *asked, "--json")
+    only = "Only 1 thread was measured: 30.00 ms, 33.33 per second; 1 other was not.\n"
+    status, out, _ = compare(records, *asked, "--measured-only", "--json")
+    first, second = json.loads(out)["combinations"]
+    assert (status, first["measured_ms"], first["command"]) == (1, 30.0, None)
+    assert (second["threads"], second["estimate_ms"], second["ratio"], second["verdict"]) == (2, None, None, None)
+    assert second["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
+    _, out, told = compare([], *asked, "--measured-only")
+    assert out.splitlines()[-1].split(maxsplit=1) == ["2", f"not measured: {second['command']}"]
+    assert told == only
+
+    status, out, told = compare([], *asked, "--json")
     measured, predicted = json.loads(out)["combinations"]
     # As before predictions, the status is 1 unless all combinations were measured.
     assert status == 1
@@ -151,12 +138,17 @@ def test_a_combination_that_was_not_measured_is_predicted(compare: Compare, tmp_
     assert (predicted["threads"], predicted["measured_ms"], predicted["predicted_share"]) == (2, None, 1.0)
     low_ms, high_ms = predicted["interval_ms"]
     assert low_ms < predicted["estimate_ms"] < high_ms
-    assert predicted["command"] == f"dlbricks run table1:16 --runtime {ours.name} --threads 2 --level written"
+    assert predicted["command"] == second["command"]
     assert told == f"predicted: run `{predicted['command']}` to measure it\n"
     _, out, _ = compare([], *asked)
     (row,) = [line.split() for line in out.splitlines() if line.split()[:1] == ["2"]]
     assert row[1].startswith("~")
     assert "~ not all measured: the latency of some layers is predicted" in out
+
+    # What is missing on another system is to be run there.
+    elsewhere = results(SQUEEZENET, ours.identity, 30.0)
+    _, _, told = compare(elsewhere, *asked, "--measured-only", "--system", "c5.xlarge")
+    assert told == f"{only}run what is missing on c5.xlarge\n"
 
 
 def test_incomplete_combinations_are_left_out_unless_nothing_else_is_known(compare: Compare) -> None:
@@ -185,32 +177,29 @@ def test_a_refused_combination_is_named_and_the_others_are_compared(compare: Com
     assert "at batch size 1,000,000 needs about" in told
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (("table1:16", "--batch", "0"), "'0': give a whole number from 1 to"),
-        (("table1:16", "--threads", "0"), "'0': give a whole number from 1 to 1,024"),
-        (("table1:16", "--threads", "many"), "'many': give a whole number"),
-        (("table1:16", "--precision", "f8"), "'f8': give one of f32, bf16, int8"),
-        pytest.param(
-            ("table1:16", "--precision", "bf16", "--runtime", "default"),
-            "computes in f32 and not in bf16",
-            marks=pytest.mark.mxnet,
-        ),
-        (("table1:16", "--runtime", "nothing"), "no runtime in the store is called 'nothing'"),
-        (("table1:16", "--system", "nowhere"), "no system in the store is called 'nowhere'"),
+def test_bad_input_is_refused_in_one_line(compare: Compare) -> None:
+    refused = {
+        ("table1:16", "--batch", "0"): "'0': give a whole number from 1 to",
+        ("table1:16", "--threads", "many"): "'many': give a whole number",
+        ("table1:16", "--precision", "f8"): "'f8': give one of f32, bf16, int8",
+        ("table1:16", "--runtime", "nothing"): "no runtime in the store is called 'nothing'",
+        ("table1:16", "--system", "nowhere"): "no system in the store is called 'nowhere'",
         (
-            ("tabular_network", "--runtime", "mxnet"),
-            "runtime mxnet runs MXNet models, and tabular_network is one of ONNX",
-        ),
-        (("table1",), "table1 stands for 50 models; name one"),
-        (("nonsense",), "no model 'nonsense'"),
-    ],
-)
-def test_bad_input_is_refused_in_one_line(compare: Compare, options: tuple[str, ...], complaint: str) -> None:
-    status, out, told = compare([], *options)
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
-    assert complaint in told
+            "tabular_network",
+            "--runtime",
+            "mxnet",
+        ): "runs MXNet models, and tabular_network is one of ONNX",
+        ("table1",): "table1 stands for 50 models; name one",
+        ("nonsense",): "no model 'nonsense'",
+    }
+    for options, complaint in refused.items():
+        assert complaint in one_line(compare([], *options))
+
+
+@pytest.mark.mxnet
+def test_a_precision_that_the_runtime_lacks_is_refused_in_one_line(compare: Compare) -> None:
+    options = ("--precision", "bf16", "--runtime", "default", "--level", "written")
+    assert "computes in f32 and not in bf16" in one_line(compare([], "table1:16", *options))
 
 
 def test_limits_on_kernels_are_rows_and_part_of_the_run_that_measures_them(compare: Compare, tmp_path: Path) -> None:

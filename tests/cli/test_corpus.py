@@ -43,11 +43,13 @@ def row(lines: list[str], start: str) -> list[str]:
 
 
 def test_the_fifty_models_of_table_1_have_the_papers_totals(capsys: pytest.CaptureFixture[str]) -> None:
-    corpus = document(capsys, "table1")
+    corpus = document(capsys, "table1:14", "table1", "table1:14")
     assert corpus["layers"] == corpus["sequences"] == 10_815
     assert 1_485 <= corpus["unique_layers"] <= 1_536
     assert corpus["contexts"] >= corpus["unique_layers"]
-    assert [model["table1_id"] for model in corpus["models"]] == [str(number) for number in range(1, 51)]
+    # A model that is named twice is compared once.
+    fourteenth, *others = (model["table1_id"] for model in corpus["models"])
+    assert fourteenth == "14" and others == [str(number) for number in range(1, 51) if number != 14]
     assert round(corpus["models"][46]["share"], 3) == 0.039
     assert corpus["speedup"] is None
 
@@ -90,10 +92,6 @@ def test_the_speedup_is_the_time_of_the_models_over_that_of_their_unique_bricks(
     # VGG-16 has no results and does not count.
     assert document(capsys, "table1:16", "table1:17", "--data-dir", str(data))["speedup"] == corpus["speedup"]
     assert document(capsys, "table1:17", "--data-dir", str(data))["speedup"] is None
-
-
-def test_a_model_named_twice_is_compared_once(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(document(capsys, "table1:14", "table1", "table1:14")["models"]) == 50
 
 
 def test_the_text_shows_totals_shares_kinds_and_similarity(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,10 +158,6 @@ def test_an_unloadable_model_is_named_and_the_others_are_compared(
     captured = capsys.readouterr()
     assert [model["model"] for model in json.loads(captured.out)["models"]] == ["vgg16"]
     assert captured.err.startswith("left out: broken: ")
-
-
-def test_without_a_loadable_model_the_input_is_bad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "broken-symbol.json").write_text("{}")
     assert main(["corpus", str(tmp_path / "broken-symbol.json")]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)

@@ -3,7 +3,7 @@ import io
 import json
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.prediction import stored
 from dlbricks_tui.estimate.slowest import slowest
-from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.measure.method import Method
 from dlbricks_tui.models.graph import Level
@@ -24,10 +23,12 @@ from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
 from dlbricks_tui.wording.numbers import percent
 from dlbricks_tui.wording.slowest import slowest_in_words
+from tests.cli.people import Command, one_line
 from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
+from tests.models.onnx_models import saved, small
 from tests.store.samples import calibration, failure, runtime, system
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
@@ -37,8 +38,6 @@ SQUEEZENET, VGG = (decompose(table1()[number]) for number in ("16", "17"))
 LAYERS = len(SQUEEZENET.graph.layers)
 PAPER: list[Record] = [system("c5.xlarge"), runtime("mxnet-1.5.1")]
 ON_C5: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -61,22 +60,22 @@ def sum_ms(decomposition: Decomposition) -> float:
     return sum(latency_of((it.brick.key, it.context)).value_ms for it in decomposition.occurrences)
 
 
-@pytest.mark.parametrize("models", [("table1:16",), ("table1:16", "table1:17")])
-def test_end_to_end_latencies_of_mxnet_on_several_threads_name_its_engine(
-    dlbricks: Command, models: tuple[str, ...]
-) -> None:
+def test_end_to_end_latencies_of_mxnet_on_several_threads_name_its_engine_once(dlbricks: Command) -> None:
     inside = {**ON_C5, "runtime": "mxnet-1.9.1 python-3.11 threads-2", "protocol": Method.INSIDE.id}
     bricks = [it for model in (SQUEEZENET, VGG) for it in brick_records(model, **inside, context="")]
     records = [system("c5.xlarge"), runtime(inside["runtime"]), *bricks, model_record(SQUEEZENET, 40.0, **inside)]
-    _, out, _ = dlbricks(records, "estimate", *models, "--system", "c5.xlarge")
     told = "end to end with MXNET_ENGINE_TYPE=NaiveEngine; MXNet's default can be slower"
-    assert out.splitlines().count(told) == 1
+    for stored_now, models in (records, ("table1:16",)), ([], ("table1:16", "table1:17")):
+        _, out, _ = dlbricks(stored_now, "estimate", *models, "--system", "c5.xlarge")
+        assert out.splitlines().count(told) == 1
 
 
-def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
+def test_an_estimate_is_a_document_or_a_text_and_follows_rules(dlbricks: Command, tmp_path: Path) -> None:
     records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
-    status, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--workers", "2", "--json")
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
+    status, out, told = dlbricks(records, *asked, "--workers", "2", "--json")
     assert status == 0
+    assert "c5.xlarge has results at level written and none at fused" in told
     (found,) = json.loads(out)
     assert (found["system"], found["runtime"], found["granularity"], found["level"]) == (
         "c5.xlarge",
@@ -100,6 +99,19 @@ def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
     for explained in ("types", "regions"):
         assert sum(it["latency_ms"] for it in found[explained]) == pytest.approx(found["sequential_ms"])
         assert sum(it["layers"] for it in found[explained]) == LAYERS
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[[rule]]\nparallel = false\n")
+    (limited,) = json.loads(dlbricks([], *asked, "--rules", str(rules), "--json")[1])
+    assert limited["parallel_ms"] == limited["sequential_ms"]
+    status, out, _ = dlbricks([], *asked, "--workers", "3")
+    assert status == 0
+    shown = {line.split("  ")[0] for line in out.splitlines()}
+    assert {"sequential", "parallel", "3 workers", "end to end", "convolution", "concat"} <= shown
+    for said in ("█", f"{LAYERS} of {LAYERS} layers measured", "critical path", "residual", "module", "Costliest"):
+        assert said in out
+    assert out.splitlines()[2] == (
+        "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"
+    )
 
 
 def test_results_of_this_host_are_used_by_default(dlbricks: Command, tmp_path: Path) -> None:
@@ -108,29 +120,6 @@ def test_results_of_this_host_are_used_by_default(dlbricks: Command, tmp_path: P
     status, out, _ = dlbricks(records, "estimate", "table1:16", "--json")
     assert status == 0
     assert json.loads(out)[0]["system"] == ours["system"]
-
-
-def test_a_system_with_written_results_only_is_estimated_at_written_with_a_remark(dlbricks: Command) -> None:
-    status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5", "--json")
-    assert (status, json.loads(out)[0]["level"]) == (0, "written")
-    assert "c5.xlarge has results at level written and none at fused" in err
-
-
-def test_the_text_shows_bars_types_bricks_regions_and_the_residual(dlbricks: Command) -> None:
-    records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
-    status, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--workers", "3")
-    assert status == 0
-    shown = {line.split("  ")[0] for line in out.splitlines()}
-    assert {"sequential", "parallel", "3 workers", "end to end", "convolution", "concat"} <= shown
-    for said in (
-        "█",
-        f"{LAYERS} of {LAYERS} layers measured",
-        "critical path",
-        "residual",
-        "module",
-        "Costliest bricks",
-    ):
-        assert said in out
 
 
 def test_an_estimate_includes_and_names_the_call_overhead(dlbricks: Command) -> None:
@@ -158,50 +147,82 @@ def test_a_change_of_the_host_explains_a_residual(dlbricks: Command) -> None:
     assert found["residual"]["times_slower"] == pytest.approx(2 / 3, rel=1e-6)
 
 
-def test_a_change_of_the_host_that_explains_no_residual_is_reported_too(dlbricks: Command) -> None:
-    then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
-    whole = model_record(SQUEEZENET, sum_ms(SQUEEZENET) * 2 / 3, **ON_C5, noise=now)
-    _, out, _ = dlbricks([*on_c5(SQUEEZENET, noise=then), whole], "estimate", "table1:16", "--system", "c5.xlarge")
-    told = " ".join(out.split())
-    assert "the change of the host for" not in told
-    assert "The host was 50 % slower than usual when the model was measured" in told
-
-
 def test_a_list_names_the_models_affected_by_a_change_of_the_host(dlbricks: Command) -> None:
     then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
     bricks = (*on_c5(SQUEEZENET, noise=then), *brick_records(VGG, **ON_C5, noise=now))
-    whole_models = [model_record(it, sum_ms(it), **ON_C5, noise=now) for it in (SQUEEZENET, VGG)]
-    asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
-    _, out, _ = dlbricks([*bricks, *whole_models], *asked)
+    quicker = ((SQUEEZENET, 2 / 3), (VGG, 1))
+    whole_models = [model_record(it, sum_ms(it) * share, **ON_C5, noise=now) for it, share in quicker]
+    system_named = ("--system", "c5.xlarge")
+    _, out, _ = dlbricks([*bricks, *whole_models], "estimate", "table1:16", *system_named)
+    told = " ".join(out.split())
+    assert "the change of the host for" not in told, "it explains no residual"
+    assert "The host was 50 % slower than usual when the model was measured" in told
+    _, out, _ = dlbricks([], "estimate", "table1:16", "table1:17", *system_named)
     told = " ".join(out.split())
     named = re.findall(r"in doubt: (\w+)[^:]*: The host was 50 % slower than usual when (the model|this) was", told)
     assert named == [("SqueezeNet", "the model"), ("VGG", "this")]
 
 
-def test_several_models_are_listed_with_their_errors(dlbricks: Command) -> None:
+def test_several_models_are_listed_or_lines_of_csv(dlbricks: Command) -> None:
     records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
-    status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
-    assert status == 0
-    assert "SqueezeNet" in out
-    assert "+4.0 %" in out
-
-
-def test_csv_has_a_line_for_each_model(dlbricks: Command) -> None:
-    records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5)]
-    status, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--csv")
+    asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
+    status, out, _ = dlbricks(records, *asked)
+    assert status == 0 and "SqueezeNet" in out and "+4.0 %" in out
+    status, out, _ = dlbricks([], *asked, "--csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert (status, len(rows)) == (0, 2)
     assert float(rows[0]["sequential_ms"]) == pytest.approx(sum_ms(SQUEEZENET))
-    assert rows[1]["measured_ms"] == ""
+    assert rows[0]["measured_ms"] == "" and float(rows[1]["error"]) == pytest.approx(0.04)
     assert [row["complete"] for row in rows] == ["True", "True"]
 
 
-def test_a_partial_sum_is_marked_in_every_column_and_has_no_error(dlbricks: Command) -> None:
+def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_them_is_named(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
+    status, out, err = dlbricks(on_c5(SQUEEZENET, without=gone), *asked, "--measured-only", "--json")
+    (measured_only,) = json.loads(out)
+    assert status == 0
+    assert not measured_only["complete"]
+    assert measured_only["coverage"]["missing"] > 0
+    assert measured_only["remaining"]["bricks"] == len(gone)
+    assert (measured_only["coverage"]["predicted"], measured_only["predicted_share"]) == (0, 0.0)
+    assert f"{len(gone)} bricks to run" in err
+    assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
+    assert measured_only["partial"] and measured_only["next_step"] == "run" and measured_only["obstacle"] is None
+    _, shown, _ = dlbricks([], *asked, "--measured-only")
+    assert shown.count("part:") == 2, "what a model takes sequentially and in parallel"
+    assert "at least" not in shown
+    assert re.search(r"a sum of \d+ of \d+ layers only: the model may take more or less", shown)
+    assert "times as fast, this part" in shown
+
+    status, out, err = dlbricks(brick_records(VGG, **ON_C5), *asked, "--json")
+    (found,) = json.loads(out)
+    assert status == 0
+    assert found["coverage"]["missing"] >= found["coverage"]["predicted"] == found["coverage"]["bridged"] > 0
+    assert 0 < found["predicted_share"] < 1
+    assert not found["complete"] and found["next_step"] == "run"
+    assert found["sequential_ms"] > measured_only["sequential_ms"]
+    assert f"{found['coverage']['predicted']} of them predicted" in err and "bricks to run" in err
+    _, text, _ = dlbricks([], *asked)
+    assert re.search(r"~ not all measured: \d+ of \d+ layers, \d+ % of the latency, are predicted", text)
+    for line in text.splitlines():
+        if line.startswith(("sequential", "parallel")):
+            assert "~" in line
+    both = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
+    _, out, _ = dlbricks([], *both)
+    lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
+    assert "~" in lacking and "~" not in whole
+    assert "~ not all measured: the latency of some layers is predicted" in out
+    monkeypatch.setenv("DLBRICKS_ESTIMATE_PREDICTIONS", "off")
+    _, out, _ = dlbricks([], *asked, "--json")
+    assert json.loads(out)[0]["coverage"]["predicted"] == 0
+
+    # A partial sum is marked in every column of a list, and has no error.
     whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
-    records = [*on_c5(SQUEEZENET, without=gone), *brick_records(VGG, **ON_C5), *whole_models]
-    arguments = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--workers", "2", "--measured-only")
-    _, out, _ = dlbricks(records, *arguments)
+    arguments = (*both, "--workers", "2", "--measured-only")
+    _, out, _ = dlbricks(whole_models, *arguments)
     lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
     assert lacking.count("part:") == 3
     assert "at least" not in out
@@ -215,33 +236,12 @@ def test_a_partial_sum_is_marked_in_every_column_and_has_no_error(dlbricks: Comm
     assert (second["complete"], bool(second["error"])) == ("True", True)
 
 
-def test_missing_bricks_are_counted_and_the_command_that_measures_them_is_named(dlbricks: Command) -> None:
-    gone = sorted(SQUEEZENET.suite)[::2]
-    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--measured-only")
-    status, out, err = dlbricks(on_c5(SQUEEZENET, without=gone), *arguments, "--json")
-    (found,) = json.loads(out)
-    assert status == 0
-    assert not found["complete"]
-    assert found["coverage"]["missing"] > 0
-    assert found["remaining"]["bricks"] == len(gone)
-    assert f"{len(gone)} bricks to run" in err
-    assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
-    _, shown, _ = dlbricks([], *arguments)
-    assert shown.count("part:") == 2, "what a model takes sequentially and in parallel"
-    assert "at least" not in shown
-    assert re.search(r"a sum of \d+ of \d+ layers only: the model may take more or less", shown)
-    assert "times as fast, this part" in shown
-    assert found["partial"] and found["next_step"] == "run" and found["obstacle"] is None
-
-
-@pytest.mark.mxnet
 def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command, tmp_path: Path) -> None:
-    file = tmp_path / "my net-symbol.json.gz"
-    file.write_bytes(next(SAMPLE_MODELS.glob("*/vgg11-symbol.json*")).read_bytes())
-    shape = "data=1,3,224,224"
+    file = saved(tmp_path, small(), "my net")
+    (declared,) = small().graph.input
+    shape = f"{declared.name}={','.join(str(it.dim_value) for it in declared.type.tensor_type.shape.dim)}"
     asked = ("-g", "2", "--cut", "runnable", "--order", "paper", "--level", "written", "--input", shape)
-    status, _, err = dlbricks([], "estimate", str(file), *asked)
-    assert status == 0
+    _, _, err = dlbricks([], "estimate", str(file), *asked)
     (command,) = re.findall("`dlbricks (run .*)`", err)
     assert command.startswith(f"run '{file}' ")
     assert shlex.split(command)[2:] == [
@@ -259,51 +259,21 @@ def test_gaps_of_many_models_are_named_in_one_line(dlbricks: Command) -> None:
     assert len(err.splitlines()) <= 4
 
 
-def test_missing_bricks_are_predicted_marked_and_still_reported(dlbricks: Command) -> None:
-    gone = sorted(SQUEEZENET.suite)[::2]
-    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
-    records = [*PAPER, *brick_records(VGG, **ON_C5), *on_c5(SQUEEZENET, without=gone)]
-    status, out, err = dlbricks(records, *asked, "--json")
-    (found,) = json.loads(out)
-    _, plain, _ = dlbricks([], *asked, "--json", "--measured-only")
-    (measured,) = json.loads(plain)
-    assert status == 0
-    assert found["coverage"]["missing"] >= found["coverage"]["predicted"] == found["coverage"]["bridged"] > 0
-    assert 0 < found["predicted_share"] < 1
-    assert not found["complete"] and found["next_step"] == "run"
-    assert found["sequential_ms"] > measured["sequential_ms"]
-    assert (measured["coverage"]["predicted"], measured["predicted_share"], measured["partial"]) == (0, 0.0, True)
-    assert f"{found['coverage']['predicted']} of them predicted" in err and "bricks to run" in err
-    _, text, _ = dlbricks([], *asked)
-    assert re.search(r"~ not all measured: \d+ of \d+ layers, \d+ % of the latency, are predicted", text)
-    for line in text.splitlines():
-        if line.startswith(("sequential", "parallel")):
-            assert "~" in line
-
-
-def test_several_models_are_marked_as_predicted_in_a_list(dlbricks: Command) -> None:
-    records = [*brick_records(VGG, **ON_C5), *on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[::2])]
-    _, out, _ = dlbricks(records, "estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
-    lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
-    assert "~" in lacking and "~" not in whole
-    assert "~ not all measured: the latency of some layers is predicted" in out
-
-
-def test_the_setting_turns_predictions_off(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DLBRICKS_ESTIMATE_PREDICTIONS", "off")
-    records = [*brick_records(VGG, **ON_C5), *on_c5(SQUEEZENET, without=sorted(SQUEEZENET.suite)[::2])]
-    _, out, _ = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--json")
-    assert json.loads(out)[0]["coverage"]["predicted"] == 0
-
-
-def test_a_model_without_any_result_is_predicted_and_said_to_be(dlbricks: Command) -> None:
-    status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:38", "--system", "c5.xlarge", "--json")
-    (vdsr,) = json.loads(out)
+def test_a_model_without_any_result_is_predicted_or_has_no_estimate(dlbricks: Command) -> None:
+    asked = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json")
+    status, out, err = dlbricks(on_c5(SQUEEZENET), *asked)
+    _, vdsr = json.loads(out)
     assert status == 0
     assert (vdsr["coverage"]["measured"], vdsr["predicted_share"]) == (0, 1.0)
     assert vdsr["sequential_ms"] > 0
     assert "nothing measured fits Very Deep Net" in err
     assert "`dlbricks run table1:38 --level written` there, on c5.xlarge" in err
+    status, out, err = dlbricks([], *asked, "--measured-only")
+    squeezenet, vdsr = json.loads(out)
+    assert status == 1
+    assert squeezenet["sequential_ms"] is not None
+    assert vdsr["sequential_ms"] is None
+    assert "nothing fits Very Deep Net" in err
 
 
 def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(dlbricks: Command) -> None:
@@ -317,6 +287,13 @@ def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(dlbricks: Command
     assert "nothing measured fits SqueezeNet" in err and "the store has no results yet" in err
     _, text, _ = dlbricks([], *asked)
     assert f"~ not all measured: {LAYERS} of {LAYERS} layers, 100 % of the latency, are predicted" in text
+    status, out, err = dlbricks([], *asked, "--json", "--measured-only")
+    (found,) = json.loads(out)
+    assert status == 1
+    assert (found["sequential_ms"], found["parallel_ms"], found["interval_ms"]) == (None, None, None)
+    assert found["coverage"]["missing"] == LAYERS
+    assert "the store has no results yet" in err
+    assert "run `dlbricks run table1:16 --level written`" in err
 
 
 def test_operators_of_which_too_little_is_known_are_named(dlbricks: Command) -> None:
@@ -339,8 +316,11 @@ def test_without_a_prior_an_empty_store_gets_one_clear_line_and_no_number(
 
 
 def test_scores_compare_predictions_with_what_was_measured_since(dlbricks: Command) -> None:
+    assert "name a MODEL" in one_line(dlbricks(PAPER, "estimate", "--json"))
+    status, out, err = dlbricks([], "estimate", "--score", "--json")
+    assert (status, json.loads(out)) == (1, [])
+    assert "no model was measured in full" in err
     records = [
-        *PAPER,
         *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
     ]
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--score")
@@ -355,29 +335,9 @@ def test_scores_compare_predictions_with_what_was_measured_since(dlbricks: Comma
     _, text, _ = dlbricks([], *asked)
     assert re.search(r"2 models: median error .* %, \d within 20 %; the 95 % interval held \d of 2 times", text)
     assert "1 predicted from earlier results" in text
-    _, table, _ = dlbricks([], *asked, "--csv")
+    # All measured models need no names.
+    _, table, _ = dlbricks([], "estimate", "--score", "--system", "c5.xlarge", "--csv")
     assert len(list(csv.DictReader(io.StringIO(table)))) == 2
-
-
-def test_scores_of_all_measured_models_need_no_model(dlbricks: Command) -> None:
-    records = [
-        *PAPER,
-        *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
-    ]
-    status, out, _ = dlbricks(records, "estimate", "--score", "--system", "c5.xlarge", "--json")
-    assert (status, len(json.loads(out))) == (0, 2)
-
-
-def test_without_measured_models_there_is_no_score(dlbricks: Command) -> None:
-    status, out, err = dlbricks(PAPER, "estimate", "--score", "--json")
-    assert (status, json.loads(out)) == (1, [])
-    assert "no model was measured in full" in err
-
-
-def test_an_estimate_needs_a_model(dlbricks: Command) -> None:
-    status, out, err = dlbricks([], "estimate", "--json")
-    assert (status, out) == (2, "")
-    assert "name a MODEL" in err and len(err.splitlines()) == 1
 
 
 def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -> None:
@@ -398,16 +358,6 @@ def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -
     assert "crashed: signal 11" in err
 
 
-def test_without_results_a_command_to_run_is_printed(dlbricks: Command) -> None:
-    status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json", "--measured-only")
-    (found,) = json.loads(out)
-    assert status == 1
-    assert (found["sequential_ms"], found["parallel_ms"], found["interval_ms"]) == (None, None, None)
-    assert found["coverage"]["missing"] == LAYERS
-    assert "the store has no results yet" in err
-    assert "run `dlbricks run table1:16 --level written`" in err
-
-
 @pytest.mark.parametrize(
     "asked",
     [("--system", "c5.xlarge", "--runtime", "default"), ("--level", "written")],
@@ -422,49 +372,38 @@ def test_available_results_are_named_when_none_fits(dlbricks: Command, asked: tu
     assert f"{len(SQUEEZENET.suite)} bricks at level written on c5.xlarge by mxnet-1.5.1" in err
 
 
-def test_a_model_without_an_estimate_fails_and_the_others_are_estimated(dlbricks: Command) -> None:
-    arguments = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json", "--measured-only")
-    status, out, err = dlbricks(on_c5(SQUEEZENET), *arguments)
-    squeezenet, vdsr = json.loads(out)
-    assert status == 1
-    assert squeezenet["sequential_ms"] is not None
-    assert vdsr["sequential_ms"] is None
-    assert "nothing fits Very Deep Net" in err
-
-
-def test_rules_limit_parallel_layers(dlbricks: Command, tmp_path: Path) -> None:
-    rules = tmp_path / "rules.toml"
-    rules.write_text("[[rule]]\nparallel = false\n")
-    arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--rules", str(rules), "--json")
-    _, out, _ = dlbricks(on_c5(SQUEEZENET), *arguments)
-    (found,) = json.loads(out)
-    assert found["parallel_ms"] == found["sequential_ms"]
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (("--workers", "0"), "give a whole number from 1 to 64"),
         (("--rules", "/nowhere/rules.toml"), "cannot be read"),
         (("--system", "m5.large"), "no system in the store is called 'm5.large'; give one of: c5.xlarge"),
+        (("--system", "c5", "--batch", "1000000"), "at batch size 1,000,000 needs about"),
         (("--runtime", "tf"), "no runtime in the store is called 'tf'; give one of: mxnet-1.5.1"),
         (("-g", "0"), "give a whole number from 1 to 999"),
         (("--json", "--csv"), "not allowed with"),
+        (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
+        (("--bound-ms", "0"), "give a number above 0"),
+        (("--threads", "0"), "give a whole number from 1 to 1,024"),
+        (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
+        (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
+        (("--slowest", "0"), "give a whole number from 1 to"),
+        (("--slowest", "3", "--threads", "1,2"), "--slowest shows the layers of one variant"),
     ],
 )
 def test_impossible_options_are_refused_in_one_line(
     dlbricks: Command, arguments: tuple[str, ...], complaint: str
 ) -> None:
-    status, out, err = dlbricks(PAPER, "estimate", "table1:16", "--level", "written", *arguments)
-    assert (status, out) == (2, "")
-    assert complaint in err
-    assert len(err.splitlines()) == 1
+    assert complaint in one_line(dlbricks(PAPER, "estimate", "table1:16", "--level", "written", *arguments))
 
 
 def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
+    arguments = ("estimate", "table1:16", "table1:17", "--accuracy")
+    status, out, err = dlbricks(on_c5(SQUEEZENET), *arguments, "--json")
+    assert (status, json.loads(out)) == (1, [])
+    assert "--end-to-end" in err
     faster: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
     records = [
-        *on_c5(SQUEEZENET),
         system("c5.2xlarge"),
         *brick_records(VGG, **ON_C5),
         *brick_records(VGG, **faster),
@@ -472,7 +411,6 @@ def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
         model_record(VGG, sum_ms(VGG) / 0.92, **ON_C5),
         model_record(VGG, sum_ms(VGG), **faster),
     ]
-    arguments = ("estimate", "table1:16", "table1:17", "--accuracy")
     status, out, _ = dlbricks(records, *arguments, "--json")
     assert status == 0
     two, one = json.loads(out)
@@ -487,12 +425,6 @@ def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
     assert float(row["geometric_mean"]) == pytest.approx(1.0)
     status, out, _ = dlbricks([], *arguments)
     assert "0.969" in out
-
-
-def test_without_end_to_end_results_accuracy_says_how_to_get_them(dlbricks: Command) -> None:
-    status, out, err = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--accuracy", "--json")
-    assert (status, json.loads(out)) == (1, [])
-    assert "--end-to-end" in err
 
 
 def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(dlbricks: Command) -> None:
@@ -513,13 +445,6 @@ def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(dlbrick
     assert "at least" not in out
 
 
-def test_an_estimate_of_unfused_layers_is_marked_below_its_heading(dlbricks: Command) -> None:
-    _, out, _ = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5.xlarge")
-    assert out.splitlines()[2] == (
-        "an estimate of unfused layers, as the file has them: a runtime that fuses them takes less"
-    )
-
-
 ON_ONE, ON_FOUR = (f"mxnet-1.9.1 python-3.11 threads-{threads}" for threads in (1, 4))
 
 
@@ -532,7 +457,7 @@ def on_one_and_four_threads() -> list[Record]:
 
 @pytest.mark.mxnet
 def test_threads_choose_the_results_of_another_system(dlbricks: Command) -> None:
-    asked = ("estimate", "table1:16", "--system", "c5.xlarge")
+    asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--level", "written")
     for threads, identity in ((1, ON_ONE), (4, ON_FOUR)):
         status, out, _ = dlbricks(on_one_and_four_threads(), *asked, "--threads", str(threads), "--json")
         (found,) = json.loads(out)
@@ -564,37 +489,12 @@ def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(
     assert [row["threads"] for row in csv.DictReader(io.StringIO(out))] == ["1", "4"]
 
 
-def test_a_batch_that_the_memory_of_the_system_cannot_hold_is_refused(dlbricks: Command) -> None:
-    status, out, told = dlbricks(on_c5(SQUEEZENET), "estimate", "table1:16", "--system", "c5", "--batch", "1000000")
-    assert (status, out) == (2, "")
-    assert "at batch size 1,000,000 needs about" in told
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (("--threads", "1,2", "--accuracy"), "--accuracy judges one variant"),
-        (("--bound-ms", "0"), "give a number above 0"),
-        (("--threads", "0"), "give a whole number from 1 to 1,024"),
-        (("--batch", "0"), "'0': give a whole number from 1 to"),
-        (("--precision", "bf16", "--runtime", "mxnet"), "computes in f32 and not in bf16"),
-        (("--optimisation", "none", "--runtime", "mxnet"), "has no choice of optimisation levels: leave none out"),
-    ],
-)
-def test_impossible_variants_are_refused_in_one_line(
-    dlbricks: Command, options: tuple[str, ...], complaint: str
-) -> None:
-    status, out, told = dlbricks([], "estimate", "table1:16", *options)
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
-    assert complaint in told
-
-
 @pytest.mark.mxnet
 def test_results_of_limited_kernels_count_only_where_they_are_asked_for(dlbricks: Command, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default()
     limited: dict[str, Any] = {"runtime": ours.with_instructions(InstructionSet.AVX2).identity}
     here = {"system": fingerprint().id}
-    asked = ("estimate", "table1:16", "--measured-only", "--json")
+    asked = ("estimate", "table1:16", "--level", "written", "--measured-only", "--json")
     status, out, _ = dlbricks([*brick_records(SQUEEZENET, **{**here, **limited}), *on_c5(SQUEEZENET)], *asked)
     assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
     status, out, _ = dlbricks([], *asked, "--instructions", "avx2")
@@ -619,14 +519,3 @@ def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(dlbricks
     assert [it["layers"] for it in document["slowest"]] == [list(it.part.layers) for it in found.parts]
     _, out, _ = dlbricks([], *asked, "--csv")
     assert len(out.splitlines()) == 1 + 3 and out.startswith("model,layers,names,ops,brick,latency_ms,share,")
-
-
-@pytest.mark.parametrize("wrong", ["0", "-1", "many"])
-def test_a_wrong_number_of_slowest_layers_is_refused(dlbricks: Command, wrong: str) -> None:
-    status, _, told = dlbricks([], "estimate", "table1:16", f"--slowest={wrong}")
-    assert status == 2 and "give a whole number from 1 to" in told
-
-
-def test_the_slowest_layers_are_those_of_one_variant(dlbricks: Command) -> None:
-    status, _, told = dlbricks([], "estimate", "table1:16", "--slowest", "3", "--threads", "1,2")
-    assert status == 2 and "--slowest shows the layers of one variant" in told

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.fleet.driving import running
 from dlbricks_tui.fleet.driving.running import FleetPlace
 from dlbricks_tui.fleet.events import FleetEnded, HostState
@@ -27,11 +26,11 @@ from dlbricks_tui.measure.events import Event
 from dlbricks_tui.runs.events import EventReader
 from dlbricks_tui.runs.run_folder import RunState, State
 from tests.answers.validation import faults
+from tests.cli.people import Command, one_line
 from tests.fleet.sample_fleet import EVENTS, changed, progress, sample_fleet, tell
 from tests.fleet.ssh_server import Person, SshServer, served
 from tests.models.onnx_models import saved, small
 
-Answer = Callable[..., tuple[int, str, str]]
 # No SSH server answers at port 1.
 HOSTS = """
 [defaults]
@@ -54,14 +53,9 @@ def data(tmp_path: Path) -> DataFolder:
 
 
 @pytest.fixture
-def fleet(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> Answer:
+def fleet(dlbricks: Command) -> Command:
     """Run `dlbricks fleet`."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(data.path), "fleet", *map(str, arguments)])
-        return status, *capsys.readouterr()
-
-    return run
+    return lambda *arguments: dlbricks("fleet", *arguments)
 
 
 @pytest.fixture
@@ -94,15 +88,8 @@ def driven(monkeypatch: pytest.MonkeyPatch) -> list[FleetRequest]:
     return requests
 
 
-def one_line(answer: tuple[int, str, str]) -> str:
-    """Return the complaint of a command that refused its arguments."""
-    status, out, told = answer
-    assert (status, out, told.count("\n")) == (2, "", 1), answer
-    return told
-
-
 def test_the_request_holds_what_the_options_say(
-    fleet: Answer, driven: list[FleetRequest], hosts: Path, model: Path
+    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
 ) -> None:
     options = ("--hosts", hosts, "--question", "which-host", "--probe-seconds", "5", "--threads", "1")
     fleet("run", model, "--runtime", "onnxruntime", *options)
@@ -114,7 +101,7 @@ def test_the_request_holds_what_the_options_say(
 
 
 def test_the_estimates_of_each_model_on_each_host_are_printed(
-    fleet: Answer, driven: list[FleetRequest], hosts: Path, model: Path
+    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
 ) -> None:
     status, out, told = fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     assert status == 1, "a host was refused"
@@ -125,7 +112,7 @@ def test_the_estimates_of_each_model_on_each_host_are_printed(
 
 
 def test_json_is_one_document_of_its_schema(
-    fleet: Answer, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
+    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts, "--json")
     with pytest.raises(SystemExit):
@@ -142,13 +129,13 @@ def test_json_is_one_document_of_its_schema(
     assert first["estimates"][0]["predicted_layers"] == 12
 
 
-def test_a_fleet_run_has_either_a_hosts_file_or_a_scheduler(fleet: Answer, model: Path, hosts: Path) -> None:
+def test_wrong_hosts_schedulers_and_times_are_refused_in_one_line(
+    fleet: Command, tmp_path: Path, model: Path, hosts: Path
+) -> None:
     assert "one of the arguments --hosts --scheduler is required" in one_line(fleet("run", model))
     both = fleet("run", model, "--hosts", hosts, "--scheduler", "tls://x:1")
     assert "not allowed with argument" in one_line(both)
-
-
-def test_wrong_hosts_files_and_times_are_refused_in_one_line(fleet: Answer, tmp_path: Path, model: Path) -> None:
+    assert "nix" in one_line(fleet("run", model, "--hosts", hosts, "--runtime", "nix"))
     broken = tmp_path / "broken.toml"
     broken.write_text("[[host]]\nnme = 1\n")
     assert "broken.toml, line" in one_line(fleet("run", model, "--hosts", broken))
@@ -158,24 +145,20 @@ def test_wrong_hosts_files_and_times_are_refused_in_one_line(fleet: Answer, tmp_
 
 
 def test_a_scheduler_that_cannot_be_used_is_refused_before_there_is_a_fleet_run(
-    fleet: Answer, data: DataFolder, model: Path
+    fleet: Command, driven: list[FleetRequest], data: DataFolder, model: Path
 ) -> None:
     named = ("run", model, "--runtime", "onnxruntime", "--scheduler")
     assert "neither encryption nor certificates" in one_line(fleet(*named, "tcp://10.0.0.1:8786"))
     assert "is no address of a scheduler" in one_line(fleet(*named, "10.0.0.1"))
     assert "dlbricks fleet init" in one_line(fleet(*named, "tls://10.0.0.1:8786"))
     assert not data.fleets.exists()
-
-
-def test_a_scheduler_without_tls_is_used_with_leave_of_the_user(
-    fleet: Answer, driven: list[FleetRequest], model: Path
-) -> None:
-    fleet("run", model, "--runtime", "onnxruntime", "--scheduler", "tcp://10.0.0.1:8786", "--allow-plain")
+    # Without TLS it is used with leave of the user.
+    fleet(*named, "tcp://10.0.0.1:8786", "--allow-plain")
     assert [(it.scheduler, it.allow_plain) for it in driven] == [("tcp://10.0.0.1:8786", True)]
 
 
 def test_an_unknown_host_key_is_told_in_one_line_before_there_is_a_fleet_run(
-    fleet: Answer, data: DataFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fleet: Command, data: DataFolder, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "person"))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
@@ -189,19 +172,15 @@ def test_an_unknown_host_key_is_told_in_one_line_before_there_is_a_fleet_run(
     assert not data.fleets.exists()
 
 
-def test_runtimes_that_nobody_has_registered_are_refused(fleet: Answer, hosts: Path, model: Path) -> None:
-    assert "nix" in one_line(fleet("run", model, "--hosts", hosts, "--runtime", "nix"))
-
-
 def test_without_the_extra_one_line_says_how_to_install_it(
-    fleet: Answer, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
+    fleet: Command, model: Path, hosts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dlbricks_tui.answers.fleets.requesting.find_spec", lambda name: None)
     told = one_line(fleet("run", model, "--hosts", hosts))
     assert "pip install 'dlbricks-tui[fleet]'" in told
 
 
-def test_status_shows_the_newest_fleet_run(fleet: Answer, data: DataFolder) -> None:
+def test_status_shows_the_newest_fleet_run(fleet: Command, data: DataFolder) -> None:
     assert "there is no fleet run yet; `dlbricks fleet run` starts one" in one_line(fleet("status"))
     folder = sample_fleet(data)
     status, out, _ = fleet("status")
@@ -211,14 +190,18 @@ def test_status_shows_the_newest_fleet_run(fleet: Answer, data: DataFolder) -> N
     assert folder.run in listed
 
 
-def test_following_a_fleet_run_ends_with_it(fleet: Answer, data: DataFolder) -> None:
+def test_a_fleet_run_that_has_ended_is_followed_to_its_end_and_neither_paused_nor_cancelled(
+    fleet: Command, data: DataFolder
+) -> None:
     sample_fleet(data, State.FINISHED)
     status, out, told = fleet("status", "last", "--follow")
     assert status == 1
     assert "m8g" in out and "old refused" in told
+    assert "nothing to pause" in one_line(fleet("pause", "last"))
+    assert "nothing to cancel" in one_line(fleet("cancel", "last"))
 
 
-def test_hosts_and_fleet_runs_are_paused_resumed_and_ended(fleet: Answer, data: DataFolder, hosts: Path) -> None:
+def test_hosts_and_fleet_runs_are_paused_resumed_and_ended(fleet: Command, data: DataFolder, hosts: Path) -> None:
     folder = sample_fleet(data)
     assert fleet("pause", "last")[0] == 0
     assert folder.pause_file.exists()
@@ -228,7 +211,7 @@ def test_hosts_and_fleet_runs_are_paused_resumed_and_ended(fleet: Answer, data: 
 
 
 def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver(
-    fleet: Answer, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path
+    fleet: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path
 ) -> None:
     fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     (state,) = FleetFolders(data.fleets).states()
@@ -242,7 +225,7 @@ def test_single_hosts_are_paused_resumed_and_cancelled_by_commands_to_the_driver
 
 
 def test_hosts_are_added_to_a_fleet_run_over_ssh_only(
-    fleet: Answer, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+    fleet: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
 ) -> None:
     more = tmp_path / "more.toml"
     more.write_text('[[host]]\nname = "c8a"\n')
@@ -255,7 +238,7 @@ def test_hosts_are_added_to_a_fleet_run_over_ssh_only(
 
 
 def test_a_fleet_run_that_was_stopped_is_a_failure_of_status_and_an_interruption_where_it_was_followed(
-    fleet: Answer, data: DataFolder
+    fleet: Command, data: DataFolder
 ) -> None:
     sample_fleet(data, State.CANCELLED)
     status, _, told = fleet("status")
@@ -264,14 +247,8 @@ def test_a_fleet_run_that_was_stopped_is_a_failure_of_status_and_an_interruption
     assert fleet("status", "--follow")[0] == 130
 
 
-def test_commands_about_a_fleet_run_that_has_ended_are_refused(fleet: Answer, data: DataFolder) -> None:
-    sample_fleet(data, State.FINISHED)
-    assert "nothing to pause" in one_line(fleet("pause", "last"))
-    assert "nothing to cancel" in one_line(fleet("cancel", "last"))
-
-
 def test_a_complete_fleet_run_is_shown_and_not_driven_again(
-    fleet: Answer, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
+    fleet: Command, driven: list[FleetRequest], data: DataFolder, hosts: Path, model: Path, tmp_path: Path
 ) -> None:
     fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
     (state,) = FleetFolders(data.fleets).states()

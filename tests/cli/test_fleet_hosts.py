@@ -2,19 +2,18 @@
 
 import json
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.fleet.hosts import HostEntry
 from dlbricks_tui.fleet.setting_up import doctor
 from dlbricks_tui.fleet.setting_up.findings import Examination, HostFinding, Readiness, Verdict
 from dlbricks_tui.folders import DataFolder
 from tests.answers.validation import faults
+from tests.cli.people import Command, one_line
 
-Answer = Callable[..., tuple[int, str, str]]
 EXAMINED = (
     Examination(
         host="c7i",
@@ -42,17 +41,6 @@ def data(tmp_path: Path) -> DataFolder:
 
 
 @pytest.fixture
-def fleet(data: DataFolder, capsys: pytest.CaptureFixture[str]) -> Answer:
-    """Run `dlbricks fleet`."""
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(data.path), "fleet", *map(str, arguments)])
-        return status, *capsys.readouterr()
-
-    return run
-
-
-@pytest.fixture
 def hosts(tmp_path: Path) -> Path:
     path = tmp_path / "hosts.toml"
     path.write_text('[[host]]\nname = "c7i"\n\n[[host]]\nname = "m8g"\n')
@@ -72,30 +60,23 @@ def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple
     return asked
 
 
-def one_line(answer: tuple[int, str, str]) -> str:
-    """Return the complaint of a command that refused its arguments."""
-    status, out, told = answer
-    assert (status, out, told.count("\n")) == (2, "", 1), answer
-    return told
-
-
 def test_the_doctor_lists_what_hosts_lack_and_fails(
-    fleet: Answer, examined: list[tuple[str, ...]], hosts: Path
+    dlbricks: Command, examined: list[tuple[str, ...]], hosts: Path
 ) -> None:
-    status, out, told = fleet("doctor", "--hosts", hosts)
+    status, out, told = dlbricks("fleet", "doctor", "--hosts", hosts)
     assert (status, examined) == (1, [("c7i", "m8g")])
     assert "as it should be" in out and "install it" in out and "3.11.2" not in out
     assert "`--install` sets up what is missing" in told
-    _, everything, _ = fleet("doctor", "--hosts", hosts, "--all")
+    _, everything, _ = dlbricks("fleet", "doctor", "--hosts", hosts, "--all")
     assert everything.count("3.11.2") == 2
 
 
 def test_the_document_of_the_doctor_follows_its_schema(
-    fleet: Answer, examined: list[tuple[str, ...]], hosts: Path, capsys: pytest.CaptureFixture[str]
+    dlbricks: Command, examined: list[tuple[str, ...]], hosts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _, out, _ = fleet("doctor", "--hosts", hosts, "--json")
+    _, out, _ = dlbricks("fleet", "doctor", "--hosts", hosts, "--json")
     with pytest.raises(SystemExit):
-        fleet("doctor", "--json-schema")
+        dlbricks("fleet", "doctor", "--json-schema")
     document, schema = json.loads(out), json.loads(capsys.readouterr().out)
     assert faults(document, schema, schema) == []
     assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
@@ -104,24 +85,24 @@ def test_the_document_of_the_doctor_follows_its_schema(
     ]
 
 
-def test_wheels_without_installing_are_refused(fleet: Answer, hosts: Path, tmp_path: Path) -> None:
-    assert "--wheels is for --install" in one_line(fleet("doctor", "--hosts", hosts, "--wheels", tmp_path))
+def test_wheels_without_installing_are_refused(dlbricks: Command, hosts: Path, tmp_path: Path) -> None:
+    assert "--wheels is for --install" in one_line(dlbricks("fleet", "doctor", "--hosts", hosts, "--wheels", tmp_path))
 
 
-def test_certificates_are_made_once_and_keys_are_private(fleet: Answer, data: DataFolder) -> None:
-    status, out, told = fleet("init")
+def test_certificates_are_made_once_and_keys_are_private(dlbricks: Command, data: DataFolder) -> None:
+    status, out, told = dlbricks("fleet", "init")
     assert (status, out.strip()) == (0, str(data.certificates))
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in data.certificates.iterdir()}
     assert {mode for name, mode in modes.items() if name.endswith("-key.pem")} == {0o600}
     assert "scp -p" in told
     before = {path.name: path.read_bytes() for path in data.certificates.iterdir()}
-    status, again, told = fleet("init")
+    status, again, told = dlbricks("fleet", "init")
     assert (status, again) == (0, out)
     assert "are there already" in told
     assert {path.name: path.read_bytes() for path in data.certificates.iterdir()} == before
 
 
-def test_a_worker_without_certificates_is_refused_in_one_line(fleet: Answer) -> None:
-    told = one_line(fleet("worker", "tls://127.0.0.1:1", "--name", "a"))
+def test_a_worker_without_certificates_is_refused_in_one_line(dlbricks: Command) -> None:
+    told = one_line(dlbricks("fleet", "worker", "tls://127.0.0.1:1", "--name", "a"))
     assert "scp -p" in told
     assert "fleet init" not in told, "that would make another authority"

@@ -1,7 +1,7 @@
 """Commands about models of several formats: each has its runtime, and models without one cost no others."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -25,6 +24,7 @@ from dlbricks_tui.runtime.variant import Precision
 from dlbricks_tui.share.suites.manifest import Manifest, SuiteBrick, sha256
 from dlbricks_tui.share.suites.suite_files import write_suite
 from dlbricks_tui.store.records import Record
+from tests.cli.people import Command, one_line
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
@@ -35,18 +35,6 @@ pytestmark = pytest.mark.usefixtures("shared_cache")
 
 # SqueezeNet, whose types are delivered at level `written`.
 SQUEEZENET = decompose(table1()["16"])
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -100,25 +88,19 @@ def test_the_runtime_decides_which_file_of_a_model_is_estimated(
     dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
 ) -> None:
     mxnet, onnx = usual
-    store(tmp_path, on_this_host(SQUEEZENET, mxnet), on_this_host(squeezenet_onnx, onnx, when=1))
+    asked = ("estimate", "table1:16", "--level", "written", "--json")
+    # Only the runtime of its other format has measured the model.
+    store(tmp_path, on_this_host(squeezenet_onnx, onnx))
+    status, out, told = dlbricks(*asked)
+    assert (status, json.loads(out)[0]["runtime"]) == (0, onnx.identity), told
+    status, out, _ = dlbricks(*asked, "--runtime", "mxnet", "--measured-only")
+    assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
+    store(tmp_path, on_this_host(SQUEEZENET, mxnet, when=-1))
     for named, expected in ((), onnx), (("--runtime", "mxnet"), mxnet), (("--runtime", "onnxruntime"), onnx):
-        status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--json", *named)
+        status, out, told = dlbricks(*asked, *named)
         assert status == 0, told
         (model,) = json.loads(out)
         assert (model["runtime"], model["complete"]) == (expected.identity, True)
-
-
-def test_a_model_that_only_the_runtime_of_its_other_format_has_measured_is_estimated_from_that(
-    dlbricks: Command, squeezenet_onnx: Decomposition, usual: tuple[Runtime, Runtime], tmp_path: Path
-) -> None:
-    _, onnx = usual
-    store(tmp_path, on_this_host(squeezenet_onnx, onnx))
-    status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--json")
-    assert (status, json.loads(out)[0]["runtime"]) == (0, onnx.identity), told
-    status, out, _ = dlbricks(
-        "estimate", "table1:16", "--level", "written", "--runtime", "mxnet", "--json", "--measured-only"
-    )
-    assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
 
 
 def test_results_of_both_files_of_a_model_are_compared_side_by_side(
@@ -135,10 +117,10 @@ def test_results_of_both_files_of_a_model_are_compared_side_by_side(
         status, out, told = dlbricks("estimate", "table1:16", "--level", "written", "--accuracy", "--json", *named)
         assert status == 0, told
         assert {group["runtime"] for group in json.loads(out)} == expected
-        folder = str(tmp_path / "report")
-        status, out, told = dlbricks("report", "-o", folder, "--models", "table1:16", "--json", *named)
-        assert status == 0, told
-        assert {series["runtime"] for series in json.loads(out)["series"]} == expected
+    report = ("report", "-o", tmp_path / "report", "--models", "table1:16", "--json")
+    status, out, told = dlbricks(*report)
+    assert status == 0, told
+    assert {series["runtime"] for series in json.loads(out)["series"]} == both
 
 
 def test_systems_are_compared_by_the_file_that_was_measured(
@@ -162,8 +144,7 @@ def test_the_runtime_decides_which_file_is_cut(dlbricks: Command, net: Path) -> 
     status, out, told = dlbricks("corpus", "table1:41", "--runtime", "default-onnx", "--json")
     assert (status, json.loads(out)["layers"]) == (0, 103)
     for command in (["tree", str(net)], ["corpus", str(net)]):
-        status, out, told = dlbricks(*command, "--runtime", "mxnet")
-        assert (status, out, len(told.splitlines())) == (2, "", 1)
+        told = one_line(dlbricks(*command, "--runtime", "mxnet"))
         assert "net is an ONNX model, and runtime default runs those of MXNet" in told
         assert dlbricks("--set", "run.runtime=default", *command)[0] == 0
 
@@ -178,8 +159,7 @@ def test_a_framework_without_a_runtime_is_refused_in_one_line(
         return found(registry, name)
 
     monkeypatch.setattr(Registry, "find", without_onnx)
-    status, out, told = dlbricks("run", "table1:16", "--runtime", "onnxruntime")
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    told = one_line(dlbricks("run", "table1:16", "--runtime", "onnxruntime"))
     assert "no runtime here has ONNX Runtime" in told
 
 
@@ -311,7 +291,6 @@ def test_a_suite_is_for_runtimes_of_its_format(dlbricks: Command, tmp_path: Path
         tmp_path / "suite", Manifest("cd" * 16, Level.WRITTEN, Precision.F32, ("mxnet",), (brick,)), {brick.id: b"{}"}
     )
     asked = ["suite", "run", str(tmp_path / "suite"), "-o", str(tmp_path / "results.json")]
-    status, out, told = dlbricks(*asked, "--runtime", "default-onnx")
-    assert (status, out, len(told.splitlines())) == (2, "", 1)
+    told = one_line(dlbricks(*asked, "--runtime", "default-onnx"))
     assert "runtime default-onnx is ONNX Runtime, and the suite is for MXNet; name another --runtime, or none" in told
     assert not (tmp_path / "data" / "runs").exists()

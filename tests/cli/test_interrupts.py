@@ -50,17 +50,21 @@ def interrupted(act: str, module: str, *arguments: str) -> subprocess.CompletedP
     )
 
 
-@pytest.mark.parametrize("act", [SEND, REPLACE, IGNORE])
 @pytest.mark.parametrize(
-    ("module", "command"),
+    ("act", "module", "command"),
     [
-        ("dlbricks_tui.cli", "models"),
-        ("argparse", "models"),
-        ("dlbricks_tui.cli.models", "models"),
-        ("dlbricks_tui.models.library", "models"),
-        ("dlbricks_tui.cli.estimate", "estimate squeezenet1.1"),
-        ("numpy", "estimate squeezenet1.1"),
-        ("dlbricks_tui.cli.run_progress", "run squeezenet1.1 --runtime onnxruntime"),
+        (SEND, "dlbricks_tui.cli", "models"),
+        (SEND, "argparse", "models"),
+        (REPLACE, "dlbricks_tui.cli.models", "models"),
+        (IGNORE, "dlbricks_tui.models.library", "models"),
+        (SEND, "dlbricks_tui.cli.estimate", "estimate squeezenet1.1"),
+        (REPLACE, "numpy", "estimate squeezenet1.1"),
+        (IGNORE, "dlbricks_tui.cli.run_progress", "run squeezenet1.1 --runtime onnxruntime"),
+        *(
+            pytest.param(act, module, "estimate squeezenet1.1", marks=pytest.mark.soak)
+            for act in (SEND, REPLACE, IGNORE)
+            for module in ("dlbricks_tui.cli", "argparse", "dlbricks_tui.cli.estimate", "numpy")
+        ),
     ],
 )
 def test_an_interrupted_import_is_one_line_and_status_130(act: str, module: str, command: str, tmp_path: Path) -> None:

@@ -52,13 +52,19 @@ def onnx_model(tmp_path: Path) -> str:
     return str(saved(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["y"], [floats("w", (8, 3, 3, 3))])))
 
 
-@pytest.mark.mxnet
-def test_a_known_mxnet_model_is_looked_up_without_networkx(tmp_path: Path) -> None:
-    asked = look_ups_of("squeezenet1.1")
-    first, *_ = loaded_by(tmp_path / "data", *asked)
+def test_a_known_mxnet_model_is_looked_up_without_networkx_and_estimated_without_predicting(tmp_path: Path) -> None:
+    measured = decompose(table1()["16"])
+    on: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
+    store_of(tmp_path / "store", system("c5.xlarge"), runtime("mxnet-1.5.1"), *brick_records(measured, **on)).close()
+    how = ("--level", "written", "--system", "c5.xlarge")
+    known, same = ("estimate", "table1:16", *how), ("estimate", "table1:16", *how, "--json")
+    trees = (("tree", "table1:16"), ("tree", "table1:16", "--json"))
+    (first,) = loaded_by(tmp_path, ("tree", "table1:16"))
     assert libraries_of(first) == {"networkx"}
-    known = loaded_by(tmp_path / "data", *asked)
-    assert [libraries_of(each) for each in known] == [set()] * len(asked)
+    # VGG has other bricks.
+    *look_ups, other = loaded_by(tmp_path, *trees, known, same, ("estimate", "table1:17", *how))
+    assert look_ups == [set()] * 4
+    assert "dlbricks_tui.estimate.prediction.nearest" in other
 
 
 def test_a_known_onnx_model_is_looked_up_without_networkx_and_onnx(tmp_path: Path, onnx_model: str) -> None:
@@ -67,19 +73,6 @@ def test_a_known_onnx_model_is_looked_up_without_networkx_and_onnx(tmp_path: Pat
     assert libraries_of(first) >= {"networkx", "onnx"}
     known = loaded_by(tmp_path / "data", *asked)
     assert [libraries_of(each) for each in known] == [set()] * len(asked)
-
-
-def test_a_measured_model_is_estimated_without_the_modules_that_predict(tmp_path: Path) -> None:
-    measured = decompose(table1()["16"])
-    on: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
-    store_of(tmp_path / "store", system("c5.xlarge"), runtime("mxnet-1.5.1"), *brick_records(measured, **on)).close()
-    how = ("--level", "written", "--system", "c5.xlarge")
-    known, same = ("estimate", "table1:16", *how), ("estimate", "table1:16", *how, "--json")
-    # The first look-up reads and cuts the model, which takes libraries; VGG has other bricks.
-    *measured_ones, other = loaded_by(tmp_path, known, same, ("estimate", "table1:17", *how))
-    assert len(measured_ones) == 2
-    assert all(each == libraries_of(each) for each in measured_ones)
-    assert "dlbricks_tui.estimate.prediction.nearest" in other
 
 
 def test_modules_of_commands_are_not_searched_for_garbage() -> None:

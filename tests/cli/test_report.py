@@ -300,14 +300,14 @@ def test_an_unusable_output_folder_is_bad_input(tmp_path: Path, capsys: pytest.C
 
 def test_the_lead_of_the_page_tells_measured_models_from_those_that_share_bricks(tmp_path: Path) -> None:
     sources = Library(SAMPLE_MODELS, tmp_path).find_all(("table1:16",))
+    loader = Loader(tmp_path / "data" / "cache", NoFramework())
     shared = next(it for it in brick_records(SQUEEZENET, **C5) if isinstance(it, Measurement))
     for name, records, said in (
         ("shared", [shared], "1 model, none of them measured. Some of their bricks were measured in other models"),
         ("whole", brick_records(SQUEEZENET, **C5), "1 model, measured in 1 way: c5.2xlarge, written."),
     ):
         with store_of(tmp_path / name, system("c5.2xlarge"), *records) as store:
-            loader = Loader(tmp_path / "data" / "cache", NoFramework())
-            contents = find_contents(store, lambda _, found=loader: found, sources, ["table1:16"], "here")
+            contents = find_contents(store, lambda _: loader, sources, ["table1:16"], "here")
         assert _lead(contents)[1].startswith(said)
 
 

@@ -1,6 +1,6 @@
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -8,29 +8,16 @@ from typing import Any
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.library import Library
 from dlbricks_tui.models.loading import Loader
+from tests.cli.people import Command, one_line
 from tests.models.table_framework import TableFramework
 from tests.store.dlbricks_2019.checkouts import time_layers, time_model
 
 CAPSNET = "CapsNet Trained on MNIST Data"
 SQUEEZENET = "SqueezeNet V1.1 Trained on ImageNet Competition Data"
 SYSTEM = "c5.xlarge"
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run dlbricks on a data folder of the test, and return its exit status, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -126,6 +113,5 @@ def test_with_broken_files_the_rest_is_imported_and_the_status_is_1(dlbricks: Co
 
 
 def test_a_folder_that_is_not_a_checkout_is_one_line_and_status_2(dlbricks: Command, tmp_path: Path) -> None:
-    status, out, err = dlbricks("results", "import", "--format", "dlbricks-2019", str(tmp_path))
-    assert (status, out, err.count("\n")) == (2, "", 1)
+    err = one_line(dlbricks("results", "import", "--format", "dlbricks-2019", tmp_path))
     assert "name a checkout of github.com/rai-project/synthetic_benchmark" in err

@@ -3,10 +3,7 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,44 +11,28 @@ from typing import Any
 
 import pytest
 
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.cli.run import tell_end
 from dlbricks_tui.host.queue import host_queue
 from dlbricks_tui.measure.method import Method
+from dlbricks_tui.runs.control import Control
 from dlbricks_tui.runs.launch import create_run
 from dlbricks_tui.runs.run import execute
 from dlbricks_tui.runs.run_folder import State
+from tests.cli.people import Command, one_line
 from tests.host.lines import turn_of
-from tests.runs.runs import BRICKS, MODEL, ROOT, Site
+from tests.runs.runs import BRICKS, MODEL, Site
 
-pytestmark = pytest.mark.usefixtures("shared_cache")
+pytestmark = pytest.mark.usefixtures("data_with_fake", "shared_cache")
 
 # A run on a busy host waits for calm, a minute at a time.
 PATIENCE_SECONDS = 240.0
+USUAL = (MODEL, "--runtime", "fake", "--level", "written", "--calibrate", "never")
 TALLY = {"total": BRICKS, "run": BRICKS, "reused": 0, "failed": 0}
-
-Command = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def data(data_with_fake: Path) -> Path:
-    return data_with_fake
-
-
-@pytest.fixture
-def dlbricks(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `dlbricks ...`, and return its exit status, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(data), *arguments])
-        return status, *capsys.readouterr()
-
-    return run
 
 
 def measured(dlbricks: Command, *arguments: str) -> tuple[int, Any, str]:
     """A run of the usual model by the fake, as a document."""
-    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--json", *arguments)
+    status, out, told = dlbricks("run", *USUAL, "--json", *arguments)
     return status, json.loads(out), told
 
 
@@ -68,7 +49,7 @@ def test_a_registered_runtime_runs_when_ours_has_no_framework(
     assert found["coverage"]["missing"] == 0
 
 
-def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
+def test_a_run_prints_the_estimates_in_json_or_as_text_and_narrates_its_progress(dlbricks: Command) -> None:
     status, found, told = measured(dlbricks, "--end-to-end")
     assert status == 0
     assert found["bricks"] == TALLY
@@ -80,20 +61,14 @@ def test_the_json_document_has_all_documented_keys(dlbricks: Command) -> None:
     assert model["coverage"]["missing"] == 0
     assert model["measured_ms"] > 0
     assert model["error"] == pytest.approx(model["sequential_ms"] / model["measured_ms"] - 1)
+    assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" in told and "\x1b" not in told
     assert f"run {found['run']} finished" in told
     status, again, _ = measured(dlbricks, "--end-to-end")
     assert (status, again["bricks"]) == (0, {"total": BRICKS, "run": 0, "reused": BRICKS, "failed": 0})
     assert again["models"] == found["models"]
-
-
-def test_standard_output_has_the_estimate_and_no_progress(dlbricks: Command) -> None:
-    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--end-to-end")
-    assert status == 0
-    assert "sequential" in out
-    assert "end to end" in out
-    assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" not in out
-    assert f"{BRICKS} bricks: 0 known, {BRICKS} to measure" in told
-    assert "\x1b" not in told
+    status, out, told = dlbricks("run", *USUAL, "--end-to-end")
+    assert status == 0 and "sequential" in out and "end to end" in out
+    assert f"{BRICKS} known" in told and f"{BRICKS} known" not in out
 
 
 def test_a_run_of_whole_models_says_how_many_it_timed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,18 +86,6 @@ def test_a_run_with_a_target_says_how_many_bricks_it_did_not_need(dlbricks: Comm
     assert status == 0 and 0 < count < BRICKS
     assert f"{count} bricks measured, 0 known before, 0 failed, {BRICKS - count} not needed" in told
     assert model["coverage"]["predicted"] > 0
-
-
-def test_a_quiet_run_narrates_failures_only(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Calibration fails, as the fake worker infers no types.
-    status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never")
-    assert (status, told) == (0, "")
-    monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
-    status, _, told = measured(dlbricks, "--quiet", "--calibrate", "never", "--again", "--no-end-to-end")
-    (line,) = told.splitlines()
-    assert (status, line.startswith("failed: flatten")) == (1, True)
-    status, _, told = dlbricks("runs", "watch", "last", "--quiet")
-    assert (status, told.splitlines()) == (1, [line])
 
 
 def test_a_run_waits_in_line_says_for_what_and_keeps_its_budget(
@@ -166,51 +129,50 @@ def test_a_run_inside_of_a_few_models_times_them_end_to_end_by_default(dlbricks:
     assert "measured:" not in told
 
 
-@pytest.mark.parametrize("unfit", [("-g", "2"), ("--cut", "overlap"), ("--fixed-runs", "3")])
-def test_only_single_layers_are_timed_inside_of_a_network(dlbricks: Command, unfit: tuple[str, ...]) -> None:
-    refused = ("run", MODEL, "--runtime", "fake", "--level", "written", "--method", "inside", *unfit)
-    status, _, told = dlbricks(*refused)
-    assert status == 2
-    assert "use method alone" in told
-    status, found, _ = measured(dlbricks, *unfit)
+def test_only_single_layers_are_timed_inside_of_a_network(dlbricks: Command) -> None:
+    unfit = (("-g", "2"), ("--cut", "overlap"), ("--fixed-runs", "3"))
+    for options in unfit:
+        assert "use method alone" in one_line(dlbricks("run", *USUAL, "--method", "inside", *options))
+    status, found, _ = measured(dlbricks, *(word for options in unfit for word in options))
     assert status == 0
     assert all(model["complete"] for model in found["models"])
 
 
-def test_a_failed_program_is_named_and_sets_the_status(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_program_is_named_sets_the_status_and_is_tried_again_on_request(
+    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("FAKE_MANNERS", '{"Flatten": "crash on load"}')
-    status, found, told = measured(dlbricks)
-    assert status == 1
+    status, found, told = measured(dlbricks, "--quiet", "--no-end-to-end")
+    (line,) = told.splitlines()
+    assert status == 1 and line.startswith("failed: flatten") and "crashed" in line
     assert found["bricks"] == {"total": BRICKS, "run": BRICKS - 1, "reused": 0, "failed": 1}
-    assert "failed: flatten" in told
-    assert "crashed" in told
     assert found["models"][0]["coverage"]["unmeasurable"] == 1
+    status, _, told = dlbricks("runs", "watch", "last", "--quiet")
+    assert (status, told.splitlines()) == (1, [line])
     monkeypatch.setenv("FAKE_MANNERS", "{}")
-    status, found, told = measured(dlbricks)
+    status, found, told = measured(dlbricks, "--no-end-to-end")
     assert (status, found["bricks"]["failed"]) == (1, 1)
     assert "--retry-failed" in told
-    assert measured(dlbricks, "--retry-failed")[0] == 0
+    status, _, told = measured(dlbricks, "--no-end-to-end", "--retry-failed", "--quiet")
+    assert (status, told) == (0, "")
 
 
-def test_a_model_that_cannot_be_fused_is_measured_as_it_is_written(dlbricks: Command) -> None:
-    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--json")
+def test_a_model_that_cannot_be_fused_is_measured_as_written_and_one_that_cannot_be_read_is_left_out(
+    dlbricks: Command, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken-symbol.json"
+    broken.write_text("{}")
+    how = ("--runtime", "fake", "--fixed-runs", "1", "--calibrate", "never")
+    status, out, told = dlbricks("run", broken, MODEL, *how, "--json")
     (model,) = json.loads(out)["models"]
-    assert (status, model["level"]) == (0, "written")
+    assert (status, model["model"], model["level"]) == (1, MODEL, "written")
+    assert "left out: broken" in told
     assert f"cannot fuse {MODEL} (" in told
     # The runtime that the command names decides how the model is fused.
     status, out, told = dlbricks("estimate", MODEL, "--runtime", "fake", "--level", "fused", "--json")
     (model,) = json.loads(out)
     assert (status, model["level"], model["complete"]) == (0, "written", True)
     assert f"estimated as written: {MODEL} cannot be fused" in told
-
-
-def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: Path) -> None:
-    broken = tmp_path / "broken-symbol.json"
-    broken.write_text("{}")
-    status, out, told = dlbricks("run", str(broken), MODEL, "--runtime", "fake", "--level", "written", "--json")
-    assert (status, [model["model"] for model in json.loads(out)["models"]]) == (1, [MODEL])
-    assert "left out: " in told
-    assert "broken" in told
 
 
 @pytest.mark.parametrize(
@@ -244,18 +206,9 @@ def test_an_unreadable_model_is_left_out_and_named(dlbricks: Command, tmp_path: 
 def test_impossible_options_are_refused_before_a_run_begins(
     dlbricks: Command, arguments: list[str], complaint: str
 ) -> None:
-    status, out, told = dlbricks("run", *arguments)
-    assert (status, out) == (2, "")
-    assert told.startswith("dlbricks: error: ")
-    assert complaint in told
+    told = one_line(dlbricks("run", *arguments))
+    assert told.startswith("dlbricks: error: ") and complaint in told
     assert dlbricks("runs", "list", "--json")[1] == "[]\n"
-
-
-def test_more_threads_than_cores_cause_a_warning(dlbricks: Command) -> None:
-    status, _, told = measured(dlbricks, "--threads", "1000")
-    assert status == 0
-    assert "1000 threads on " in told
-    assert "threads on " not in measured(dlbricks, "--threads", "1")[2]
 
 
 def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command) -> None:
@@ -275,16 +228,17 @@ def test_a_run_without_results_is_reported_as_a_failure(dlbricks: Command) -> No
     assert (status, "nothing was measured" in told) == (0, False), "everything is known"
 
 
-def test_threads_make_another_runtime(dlbricks: Command) -> None:
-    _, found, _ = measured(dlbricks)
-    # By default the framework starts one thread on a small host.
-    _, other, _ = measured(dlbricks, "--threads", "3")
+def test_threads_make_another_runtime_and_more_than_there_are_cores_cause_a_warning(dlbricks: Command) -> None:
+    _, found, told = measured(dlbricks, "--fixed-runs", "1")
+    assert "threads on " not in told
+    _, other, told = measured(dlbricks, "--fixed-runs", "1", "--threads", "1000")
     assert other["bricks"]["run"] == BRICKS
     assert found["models"][0]["runtime"] != other["models"][0]["runtime"]
+    assert "1000 threads on " in told
 
 
-def test_several_threads_are_measured_in_one_run_and_shown_in_one_table(dlbricks: Command) -> None:
-    several = ("--threads", "1,2", "--no-end-to-end")
+def test_several_threads_are_measured_in_one_run_and_shown_and_estimated_in_one_table(dlbricks: Command) -> None:
+    several = ("--threads", "1,2", "--fixed-runs", "5")
     status, found, told = measured(dlbricks, *several)
     assert status == 0
     assert found["bricks"] == {"total": 2 * BRICKS, "run": 2 * BRICKS, "reused": 0, "failed": 0}
@@ -294,60 +248,42 @@ def test_several_threads_are_measured_in_one_run_and_shown_in_one_table(dlbricks
     assert f"1 thread: {BRICKS} bricks: 0 known, {BRICKS} to measure" in told
     assert f"2 combinations together: {2 * BRICKS} bricks: 0 known" in told
     assert "part 2 of 2: 2 threads" in told
-    status, out, _ = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", *several)
+    status, out, _ = dlbricks("run", *USUAL, *several)
     assert (status, out.splitlines()[2].split()[:3]) == (0, ["THREADS", "BATCH", "ESTIMATE"])
     assert "ms by threads" in out and "Per second by threads" in out
     status, out, _ = dlbricks("runs", "watch", "last", "--json")
     assert [it["threads"] for it in json.loads(out)["models"]] == [1, 2]
-
-
-def test_an_estimate_of_several_threads_names_the_run_that_is_missing(dlbricks: Command) -> None:
-    measured(dlbricks, "--threads", "1", "--no-end-to-end")
+    # An estimate names the run that is missing.
     plain = ("estimate", MODEL, "--runtime", "fake", "--level", "written")
     asked = (*plain, "--measured-only")
-    status, out, _ = dlbricks(*asked, "--threads", "1,2", "--bound-ms", "1e6")
+    status, out, _ = dlbricks(*asked, "--threads", "1,3", "--bound-ms", "1e6")
     assert status == 1
-    command = f"dlbricks run {MODEL} --level written --runtime fake --threads 2"
+    command = f"dlbricks run {MODEL} --level written --runtime fake --threads 3"
     assert any(line.endswith(f"not measured: {command}") for line in out.splitlines())
     assert "best under 1e+06 ms: 1 thread" in out
-    status, out, _ = dlbricks(*asked, "--threads", "1,2", "--json")
-    assert [(it["threads"], it["per_second"] is None) for it in json.loads(out)] == [(1, False), (2, True)]
+    status, out, _ = dlbricks(*asked, "--threads", "1,3", "--json")
+    assert [(it["threads"], it["per_second"] is None) for it in json.loads(out)] == [(1, False), (3, True)]
     # Results of other threads do not stand in for threads that are asked for.
-    status, out, told = dlbricks(*asked, "--threads", "2")
+    status, out, told = dlbricks(*asked, "--threads", "3")
     assert (status, out) == (1, "")
     assert f"`{command}`" in told
     # A prediction does, and is marked.
-    status, out, told = dlbricks(*plain, "--threads", "1,2")
+    status, out, told = dlbricks(*plain, "--threads", "1,3")
     assert status == 0 and f"`{command}`" in told
-    one, two = (line for line in out.splitlines() if line.split()[:2] in (["1", "1"], ["2", "1"]))
-    assert "~" not in one and "~" in two
+    one, three = (line for line in out.splitlines() if line.split()[:2] in (["1", "1"], ["3", "1"]))
+    assert "~" not in one and "~" in three
 
 
-def test_a_detached_run_outlives_its_command_and_can_be_listed_and_watched(dlbricks: Command, data: Path) -> None:
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
-    started = subprocess.run(
-        [*command, "--level", "written", "--detach"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    run = started.stdout.strip()
-    status, out, told = dlbricks("runs", "watch", run, "--json")
-    assert status == 0
-    assert json.loads(out)["bricks"] == TALLY
-    assert f"run {run} finished" in told
-    (listed,) = json.loads(dlbricks("runs", "list", "--json")[1])
-    assert (listed["run"], listed["state"], listed["bricks"], listed["models"]) == (run, "finished", TALLY, [MODEL])
-    status, _, told = dlbricks("runs", "pause", run)
-    assert status == 2
-    assert "nothing to pause" in told
-
-
-def test_a_run_is_paused_resumed_and_cancelled_by_its_id(
+def test_a_detached_run_is_paused_resumed_cancelled_listed_and_watched_by_its_id(
     dlbricks: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     slow = tmp_path / "slow"
     slow.touch()
     monkeypatch.setenv("FAKE_NAP", "0.1")
     monkeypatch.setenv("FAKE_SLOW", str(slow))
-    status, out, told = dlbricks("run", MODEL, "--runtime", "fake", "--level", "written", "--detach", "--json")
+    for action in ("watch", "pause", "cancel", "resume"):
+        assert "no run is called '2019'" in one_line(dlbricks("runs", action, "2019"))
+    status, out, told = dlbricks("run", *USUAL, "--detach", "--json")
     assert status == 0, told
     run = json.loads(out)["run"]
 
@@ -375,32 +311,24 @@ def test_a_run_is_paused_resumed_and_cancelled_by_its_id(
     assert status == 0, told
     bricks = json.loads(out)["bricks"]
     assert bricks["run"] + bricks["reused"] == BRICKS
+    (listed,) = json.loads(dlbricks("runs", "list", "--json")[1])
+    assert (listed["run"], listed["state"], listed["bricks"], listed["models"]) == (run, "finished", bricks, [MODEL])
+    status, out, told = dlbricks("runs", "watch", run, "--json")
+    assert (status, json.loads(out)["bricks"]) == (0, bricks)
+    assert f"run {run} finished" in told
+    assert "nothing to pause" in one_line(dlbricks("runs", "pause", run))
 
 
-def test_an_unknown_run_is_refused(dlbricks: Command) -> None:
-    for action in ("watch", "pause", "cancel", "resume"):
-        status, _, told = dlbricks("runs", action, "2019")
-        assert status == 2
-        assert "no run is called '2019'" in told
+def test_a_keyboard_interrupt_prints_how_to_resume(dlbricks: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(control: Control) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        checkpoint(control)
 
-
-def test_a_keyboard_interrupt_prints_how_to_resume(data: Path) -> None:
-    command = [sys.executable, "-m", "dlbricks_tui", "--data-dir", str(data), "run", MODEL, "--runtime", "fake"]
-    process = subprocess.Popen(
-        [*command, "--level", "written"],
-        cwd=ROOT,
-        env={**os.environ, "FAKE_NAP": "0.05"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    assert any(" bricks, " in line for line in iter(process.stderr.readline, "")), "it tells how far it is"
-    process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=PATIENCE_SECONDS)
-    assert process.returncode == 130
-    assert "dlbricks runs resume" in told
-    assert "Traceback" not in told
+    checkpoint = Control.checkpoint
+    monkeypatch.setattr(Control, "checkpoint", interrupted)
+    status, _, told = dlbricks("run", *USUAL)
+    assert status == 130
+    assert "dlbricks runs resume" in told and "Traceback" not in told
 
 
 @pytest.mark.parametrize(("end_to_end", "advised"), [(True, 0), (False, 1)])

@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,8 @@ from dlbricks_tui.scenarios.messages import LoadProgress, LoadTestDone, LoadTest
 from dlbricks_tui.scenarios.scenario import Kind, Scenario
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import LoadTest, Record
+from tests.cli.people import Command as Answer
+from tests.cli.people import one_line
 from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
@@ -38,8 +40,6 @@ MXNET = "mxnet-1.9.1 python-3.11 threads-1"
 WHERE: dict[str, Any] = {"system": "c5.xlarge", "runtime": MXNET}
 CONTRACT = {"p50_ms", "p90_ms", "p99_ms", "p999_ms", "per_second", "valid", "queries"}
 SERVER = ("--kind", "server", "--bound-ms", "20")
-
-Answer = Callable[..., tuple[int, str, str]]
 
 pytestmark = pytest.mark.usefixtures("rough_predictions", "shared_cache")
 
@@ -107,30 +107,39 @@ def test_a_prediction_has_the_keys_of_the_contract_with_intervals(predict: Answe
     low, high = found["predicted"]["intervals"]["p99_ms"]
     assert low <= found["predicted"]["p99_ms"] <= high
     assert 0 < found["predicted"]["per_second"] < 125
+    # A rate beyond the bound is a negative verdict.
+    status, out, _ = predict([], *SERVER, "--rate", "124", "--json")
+    assert (status, document(out)["predicted"]["valid"]) == (1, False)
+    # Each kind is predicted to the microsecond.
+    for kind in (("--kind", "single"), ("--kind", "multi")):
+        status, out, _ = predict([], *kind)
+        line = next(line for line in out.splitlines() if line.startswith("p99 "))
+        assert (status, len(line.split()[1].removeprefix("~").partition(".")[2])) == (0, 3)
+        assert "predicted p90" not in out, "a picture is for servers"
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--kind", "single"), ("--kind", "multi"), ("--kind", "server", "--rate", "20"), SERVER]
-)
-def test_each_kind_is_predicted_to_the_microsecond(predict: Answer, arguments: Sequence[str]) -> None:
-    status, out, _ = predict(timed(), *arguments)
-    assert status == 0
-    line = next(line for line in out.splitlines() if line.startswith("p99 "))
-    value = line.split()[1].removeprefix("~")
-    assert len(value.partition(".")[2]) == 3
-
-
-def test_a_stored_test_of_the_scenario_stands_beside_its_prediction(predict: Answer) -> None:
+def test_stored_tests_of_the_scenario_stand_beside_its_prediction(
+    predict: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     status, out, _ = predict([*timed(), stored(), stored(bound_ms=30.0)], *SERVER)
     assert status == 0
     assert "DIFFERENCE" in out.splitlines()[6]
     assert "LoadGen: VALID, 700 requests in 18 s, enough for 99 % confidence in p99" in out
     assert "--- bound: 0 of 700 above it" in out
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = predict([stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
+    assert "2 stored tests of this scenario:" in out
+    assert max(map(len, out.splitlines())) <= 80
+    picture = out[out.index("ms by requests per second") :].partition("\n\n")[0]
+    assert len(picture.splitlines()) == 14 and len(out.splitlines()) > 14
 
 
 def test_the_tested_figure_is_the_answer_and_the_prediction_stands_second(predict: Answer) -> None:
     _, out, _ = predict(timed(), *SERVER)
     assert re.fullmatch(r"~[\d.]+ requests/s \(.*\) with p99 within 20 ms", out.splitlines()[1])
+    assert "~ predicted p99   ─ bound 20 ms" in out and "│ highest rate ~" in out
+    # The table says what the picture means.
+    assert "p99 is ~" not in out
     when = (datetime.now(timezone.utc) - timedelta(minutes=4)).isoformat()
     tests = [stored(rate=38.04, when=when), stored(rate=90.0, valid=False), stored(rate=70.0, bound_ms=30.0)]
     _, out, _ = predict(tests, *SERVER)
@@ -153,19 +162,6 @@ def test_the_best_batch_size_is_the_answer_offline(predict: Answer) -> None:
     assert document(predict([], *asked, "--json")[1])["stored"]["batch_size"] == 4
 
 
-def test_a_predicted_server_has_a_picture_of_latency_against_the_rate(predict: Answer) -> None:
-    _, out, _ = predict(timed(), *SERVER)
-    assert "~ predicted p99   ─ bound 20 ms" in out and "│ highest rate ~" in out
-    # The table says what the picture means.
-    assert "p99 is ~" not in out
-    assert "predicted p90" not in predict(timed(), "--kind", "single")[1]
-
-
-def test_several_stored_tests_are_listed(predict: Answer) -> None:
-    _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
-    assert "2 stored tests of this scenario:" in out
-
-
 def test_tests_of_a_search_that_has_not_ended_are_listed_and_drawn(predict: Answer) -> None:
     cancelled = [stored(sought=False, rate=rate, valid=rate < 60.0) for rate in (50.0, 70.0)]
     status, out, _ = predict([*timed(), *cancelled], *SERVER)
@@ -178,14 +174,6 @@ def test_tests_of_a_search_that_has_not_ended_are_listed_and_drawn(predict: Answ
     found = document(predict([], *SERVER, "--json")[1])
     assert found["stored"] is None
     assert sorted((it["rate"], it["sought"]) for it in found["stored_tests"]) == [(50.0, False), (70.0, False)]
-
-
-def test_the_output_fits_80_columns(predict: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = predict([*timed(), stored(), stored(when="2026-11-22T08:00:00+00:00")], *SERVER)
-    assert max(map(len, out.splitlines())) <= 80
-    picture = out[out.index("ms by requests per second") :].partition("\n\n")[0]
-    assert len(picture.splitlines()) == 14 and len(out.splitlines()) > 14
 
 
 @pytest.mark.mxnet
@@ -208,11 +196,6 @@ def test_an_impossible_bound_is_a_negative_verdict_in_one_line(predict: Answer) 
     assert "give a higher --bound-ms" in err
 
 
-def test_a_rate_beyond_the_bound_is_a_negative_verdict(predict: Answer) -> None:
-    status, out, _ = predict(timed(), *SERVER, "--rate", "124", "--json")
-    assert (status, document(out)["predicted"]["valid"]) == (1, False)
-
-
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -232,9 +215,7 @@ def test_a_rate_beyond_the_bound_is_a_negative_verdict(predict: Answer) -> None:
     ],
 )
 def test_bad_input_gets_one_line(predict: Answer, arguments: Sequence[str], complaint: str) -> None:
-    status, out, err = predict(timed(), *arguments)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert complaint in err
+    assert complaint in one_line(predict(timed(), *arguments))
 
 
 def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,45 +225,27 @@ def test_the_help_fits_80_columns(capsys: pytest.CaptureFixture[str], monkeypatc
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
-def test_a_measurement_has_verdict_confidence_and_logs(measure: Answer, tmp_path: Path) -> None:
-    status, out, _ = measure("done", *SERVER, "--json")
+def test_a_measurement_has_verdict_confidence_and_logs_and_narrates_its_progress(
+    measure: Answer, tmp_path: Path
+) -> None:
+    status, out, err = measure("done", *SERVER, "--both", "--json")
     found = document(out)
     measured = found["measured"]
+    # Nothing is stored to predict from, and the measurement takes place all the same.
     assert (status, found["predicted"], found["stored"]) == (0, None, None)
+    assert "no prediction: " in err
     assert measured.keys() >= CONTRACT
     assert (measured["valid"], measured["bound_met"], measured["confidence"]) == (True, True, 0.99)
     assert (measured["rate"], measured["passing_ms"]) == (40.0, 0.15)
     assert measured["logs"] == str(tmp_path / "data" / "scenarios" / measured["id"])
     assert [(it["rate"], it["passed"]) for it in found["tests"]] == [(40.0, True), (44.0, False)]
     assert found["warnings"] == ["the clock was set while the test ran"]
-
-
-def test_progress_is_narrated_in_plain_lines_without_a_terminal(measure: Answer) -> None:
-    _, out, err = measure("done", *SERVER)
     assert "waiting for another run" in err
     assert "a request takes 8.000 ms, and passing it 0.150 ms" in err
     assert "test 1: 40.00/s, at least 700 requests" in err
     assert "test 1: 40.00/s, p99 12.000 ms, 40.00/s served, passed" in err
     assert "test 2: 44.00/s, p99 24.000 ms, 44.00/s served, failed" in err
-    assert "test 1" not in out
     assert "\x1b" not in err + out
-
-
-def test_a_quiet_measurement_narrates_warnings_only(measure: Answer) -> None:
-    _, _, err = measure("done", *SERVER, "--quiet")
-    assert err == "the clock was set while the test ran\n"
-
-
-def test_a_prediction_stands_beside_the_measurement(measure: Answer) -> None:
-    status, out, err = measure("done", *SERVER, "--both", "--json")
-    # Nothing is stored to predict from, and the measurement takes place all the same.
-    assert (status, document(out)["measured"]["valid"]) == (0, True)
-    assert "no prediction: " in err
-
-
-def test_a_precision_whose_accuracy_was_not_checked_is_said_to_be_so(measure: Answer) -> None:
-    _, _, err = measure("done", *SERVER, "--precision", "int8", "--quiet")
-    assert err.startswith("int8: accuracy was not checked")
 
 
 def test_a_verdict_of_invalid_is_status_1_with_its_reasons(measure: Answer) -> None:
@@ -293,36 +256,30 @@ def test_a_verdict_of_invalid_is_status_1_with_its_reasons(measure: Answer) -> N
 
 
 def test_a_bound_that_is_not_met_is_status_1(measure: Answer) -> None:
-    status, out, _ = measure("done", "--kind", "single", "--bound-ms", "9")
+    status, out, err = measure("done", "--kind", "single", "--bound-ms", "9", "--precision", "int8", "--quiet")
     assert status == 1
+    # A quiet measurement narrates warnings only.
+    accuracy, clock = err.splitlines()
+    assert accuracy.startswith("int8: accuracy was not checked")
+    assert clock == "the clock was set while the test ran"
     assert "the bound of 9 ms is not met: p90 is 11." in out
 
 
-@pytest.mark.parametrize(
-    ("manner", "reason"),
-    [
-        ("fails", "the worker was lost: killed by signal 9"),
-        ("dies", "there is no room for the model"),
-        ("nothing", "ended without a result"),
-    ],
-)
-def test_a_measurement_that_fails_is_status_1_with_one_line(measure: Answer, manner: str, reason: str) -> None:
-    status, out, err = measure(manner, *SERVER, "--quiet")
-    assert (status, out, err.count("\n")) == (1, "", 1)
-    assert reason in err
-
-
-def test_a_failed_measurement_has_a_document_too(measure: Answer) -> None:
-    status, out, _ = measure("fails", *SERVER, "--json")
-    assert (status, document(out)["measured"]) == (1, None)
+def test_a_measurement_that_fails_is_status_1_with_one_line_and_a_document(measure: Answer) -> None:
+    status, out, err = measure("fails", *SERVER, "--quiet", "--json")
+    assert (status, document(out)["measured"], err.count("\n")) == (1, None, 1)
     assert document(out)["obstacle"] == "the worker was lost: killed by signal 9"
+    assert document(out)["obstacle"] in err
     assert [it["rate"] for it in document(out)["tests"]] == [40.0, 44.0]
+    for manner, reason in (("dies", "there is no room for the model"), ("nothing", "ended without a result")):
+        status, out, err = measure(manner, *SERVER, "--quiet")
+        assert (status, out, err.count("\n")) == (1, "", 1)
+        assert reason in err
 
 
 def test_without_loadgen_one_line_says_how_to_install_it(measure: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mlperf_loadgen", None)
-    status, out, err = measure("done", *SERVER)
-    assert (status, out, err.count("\n")) == (2, "", 1)
+    err = one_line(measure("done", *SERVER))
     assert "pip install 'dlbricks-tui[scenarios]'" in err
 
 
@@ -334,7 +291,7 @@ def test_scenarios_of_other_systems_are_predicted_only(measure: Answer, tmp_path
     assert "name no system, or predict only" in err
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_the_measurement_and_its_process(measure: Answer, tmp_path: Path, number: int) -> None:
     file, ended = tmp_path / "data" / "fake.pid", tmp_path / "data" / "ended"
 

@@ -1,16 +1,14 @@
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.cli.main import main
+from tests.cli.people import Command
 from tests.cli.test_estimate import SQUEEZENET, VGG
 from tests.estimate.stored import brick_records, model_record, store_of, timed
 from tests.store.samples import runtime, system
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -41,7 +39,7 @@ def systems(data: Path, capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command) -> None:
+def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command, data: Path) -> None:
     status, out, _ = systems("--json")
     assert status == 0
     first, second = json.loads(out)
@@ -49,15 +47,12 @@ def test_systems_are_listed_with_prices_and_numbers_of_results(systems: Command)
     assert first["results"][0]["bricks"] == len(SQUEEZENET.suite | VGG.suite)
     assert (second["system"], second["results"][0]["models"]) == ("c5.2xlarge", 0)
     assert "0.34/h" in systems("list")[1]
-
-
-def test_an_empty_store_says_how_to_fill_it(systems: Command, tmp_path: Path) -> None:
-    status, out, err = systems(folder=tmp_path / "empty")
+    status, out, err = systems(folder=data / "empty")
     assert (status, out) == (0, "")
     assert "dlbricks run" in err
 
 
-def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command) -> None:
+def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command, data: Path) -> None:
     status, out, _ = systems("compare", "table1:16", "--json")
     assert status == 0
     quick, cheap = json.loads(out)
@@ -67,20 +62,10 @@ def test_a_model_is_compared_over_systems_by_latency_and_cost(systems: Command) 
     shown = systems("compare", "table1:16")[1].splitlines()
     assert "quickest" in shown[2]
     assert "cheapest" in shown[3]
-
-
-def test_the_users_own_prices_decide_which_system_is_cheapest(systems: Command, data: Path) -> None:
+    # The user's own prices count before.
     (data / "prices.toml").write_text('[dollars_per_hour]\n"c5.2xlarge" = 0.05\n')
     _, out, _ = systems("compare", "table1:16", "--json")
     assert [it["cheapest"] for it in json.loads(out)] == [True, False]
-
-
-def test_models_are_compared_on_one_system(systems: Command) -> None:
-    status, out, _ = systems("compare", "table1:16", "table1:17", "--system", "c5.xlarge", "--json")
-    assert status == 0
-    assert {(it["system"], it["model"][:3]) for it in json.loads(out)} == {("c5.xlarge", "Squ"), ("c5.xlarge", "VGG")}
-    _, shown, _ = systems("compare", "table1:16", "table1:17", "--system", "c5.xlarge")
-    assert shown.splitlines()[0] == "c5.xlarge"
 
 
 def test_several_models_on_several_systems_make_a_grid(systems: Command) -> None:
@@ -91,6 +76,10 @@ def test_several_models_on_several_systems_make_a_grid(systems: Command) -> None
     assert rows[0].endswith("c5.xlarge")
     # It has run SqueezeNet only: other layers are predicted from c5.xlarge.
     assert "~" in rows[1]
+    on_one = ("compare", "table1:16", "table1:17", "--system", "c5.xlarge")
+    found = json.loads(systems(*on_one, "--json")[1])
+    assert {(it["system"], it["model"][:3]) for it in found} == {("c5.xlarge", "Squ"), ("c5.xlarge", "VGG")}
+    assert systems(*on_one)[1].splitlines()[0] == "c5.xlarge"
 
 
 def test_a_model_without_results_is_reported(systems: Command) -> None:
