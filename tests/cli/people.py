@@ -22,7 +22,7 @@ def one_line(answer: tuple[int, str, str]) -> str:
 
 def hurry(patch: pytest.MonkeyPatch) -> None:
     """Take few samples inside of networks, without waiting for calm: figures do not matter in tests of commands."""
-    patch.setattr("dlbricks_tui.measure.inside.PLAIN_SECONDS", 0.01)
+    patch.setattr("dlbricks_tui.measure.inside._MOST_PLAIN_RUNS", 12)
     patch.setattr("dlbricks_tui.measure.inside.most_seconds_per_carrier", lambda _: 0.3)
     patch.setattr("dlbricks_tui.measure.inside._PATIENCE_SECONDS", 0.0)
     patch.setattr("dlbricks_tui.measure.supervised_worker.SupervisedWorker.contention", lambda _: None)

@@ -12,6 +12,8 @@ from dlbricks_tui.cli.parser import Handler, Parser
 from dlbricks_tui.config.reading import Sources
 from dlbricks_tui.errors import UserError
 from dlbricks_tui.folders import DataFolder
+from tests.cli.people import Command as Answers
+from tests.cli.people import one_line
 
 
 def work(handler: Handler) -> Command:
@@ -77,29 +79,29 @@ def test_an_invalid_command_line_is_one_line_and_status_2(
     assert capsys.readouterr() == ("", f"dlbricks: error: {complaint}\n")
 
 
-def test_a_user_error_is_one_line_and_status_2(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["work"], [failing(UserError("vgg.json: no such file; see `dlbricks models`"))]) == 2
-    assert capsys.readouterr().err == "dlbricks: error: vgg.json: no such file; see `dlbricks models`\n"
-
-
-def test_a_file_that_cannot_be_used_is_one_line_and_no_fault(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("error", "status", "told"),
+    [
+        (UserError("vgg.json: no such file; see `tree`"), 2, "dlbricks: error: vgg.json: no such file; see `tree`\n"),
+        (UserError("a\nb\x1b[2J\udc80: no file"), 2, "dlbricks: error: a\\nb\\x1b[2J\\udc80: no file\n"),
+        (OSError(36, "File name too long", "xxx.onnx"), 2, "dlbricks: error: xxx.onnx: File name too long\n"),
+        (KeyboardInterrupt(), 130, "dlbricks: interrupted\n"),
+    ],
+)
+def test_an_error_is_one_line_and_a_status(
+    error: BaseException, status: int, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    error = OSError(36, "File name too long", "xxx.onnx")
-    assert main(["work", "--data-dir", str(tmp_path)], [failing(error)]) == 2
-    assert capsys.readouterr().err == "dlbricks: error: xxx.onnx: File name too long\n"
-    assert main(["models", "add", 300 * "x", "--data-dir", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"dlbricks: error: {300 * 'x'}: File name too long\n"
+    assert main(["work", "--data-dir", str(tmp_path)], [failing(error)]) == status
+    assert capsys.readouterr() == ("", told)
 
 
-def test_a_file_name_cannot_break_the_line_or_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["work"], [failing(UserError("a\nb\x1b[2J\udc80: no such file"))]) == 2
-    assert capsys.readouterr().err == "dlbricks: error: a\\nb\\x1b[2J\\udc80: no such file\n"
+def test_a_missing_data_folder_is_not_created(tmp_path: Path) -> None:
+    assert main(["work", "--data-dir", str(tmp_path / "new")], [work(done)]) == 0
+    assert not (tmp_path / "new").exists()
 
 
-def test_an_interruption_is_status_130(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["work"], [failing(KeyboardInterrupt())]) == 130
-    assert capsys.readouterr().err == "dlbricks: interrupted\n"
+def test_a_file_that_cannot_be_used_is_one_line_and_no_fault(dlbricks: Answers) -> None:
+    assert one_line(dlbricks("models", "add", 300 * "x")) == f"dlbricks: error: {300 * 'x'}: File name too long\n"
 
 
 def test_an_internal_error_is_one_line_that_names_the_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,11 +162,6 @@ def test_an_empty_data_folder_is_never_the_users_own(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_missing_data_folder_is_not_created(tmp_path: Path) -> None:
-    assert main(["work", "--data-dir", str(tmp_path / "new")], [work(done)]) == 0
-    assert not (tmp_path / "new").exists()
-
-
 def run_dlbricks(*arguments: str, stdout: int) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "dlbricks_tui", *arguments], stdout=stdout, stderr=subprocess.PIPE, text=True
@@ -180,9 +177,7 @@ def test_a_reader_that_closes_the_pipe_is_no_failure() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no full device")
-@pytest.mark.parametrize(
-    "arguments", [["--version"], ["config"], ["config", "--json"], ["results", "list", "--csv"]], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [["--version"], ["config", "--json"], ["results", "list", "--csv"]], ids=" ".join)
 def test_a_full_disk_is_reported_in_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         run = run_dlbricks(*arguments, stdout=full.fileno())
@@ -220,10 +215,5 @@ def test_a_path_in_place_of_a_command_is_bad_input_without_a_terminal(
     assert main([f"{tmp_path}/a net.onnx"], [work(done)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert f"`dlbricks tree '{tmp_path}/a net.onnx'`" in line
-
-
-def test_a_path_of_nothing_in_place_of_a_command_is_bad_input(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert main([f"{tmp_path}/net.onnx"], [work(done)]) == 2
     assert f"{tmp_path}/net.onnx: no such file" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.models.input_shapes import ShapeMemory
 from dlbricks_tui.models.library import source_of
+from tests.cli.people import Command, one_line
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def view(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
-def test_samples_are_listed_with_their_counts_and_table_1_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_samples_are_listed_with_their_counts_and_table_1_first(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     models = listed(capsys)
     assert [model["table1_id"] for model in models] == [str(number) for number in range(1, 51)] + [None] * (34 + 8)
     assert models[13] == {
@@ -60,14 +61,12 @@ def test_samples_are_listed_with_their_counts_and_table_1_first(capsys: pytest.C
         "formats": ["MXNet", "ONNX"],
         "inputs": {"data": [1, 3, 224, 224]},
     }
+    assert not data.exists(), "none of them was loaded"
 
 
-def test_listing_the_samples_loads_none_of_them(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    listed(capsys)
-    assert not data.exists()
-
-
-def test_the_table_has_names_to_type_and_the_share_of_unique_layers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_names_to_type_and_the_share_of_unique_layers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = view(capsys)
     assert lines[0].split() == ["MODEL", "NAME", "TASK", "FORMAT", "LAYERS", "UNIQUE", "INPUTS"]
     adain = next(line for line in lines if line.startswith("table1:22 "))
@@ -76,19 +75,31 @@ def test_the_table_has_names_to_type_and_the_share_of_unique_layers(capsys: pyte
         *("resnet50_v1", "IC", "both", "174", "26.4", "%", "1x3x224x224")
     ]
     assert max(map(cell_len, lines)) <= 80
-
-
-def test_a_pipe_gets_whole_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COLUMNS")
-    assert "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data" in "\n".join(view(capsys))
+    name = "Age Estimation VGG-16 Trained on IMDB-WIKI and Looking at People Data"
+    assert name in "\n".join(view(capsys)), "a pipe gets whole names"
 
 
-def test_an_added_folder_is_listed_until_it_is_removed(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_added_folder_or_file_is_listed_until_it_is_removed(
+    own_models: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["models", "add", str(own_models)]) == 0
     assert capsys.readouterr().err == f"{own_models}: 2 models added\n"
     mine = next(model for model in listed(capsys) if model["name"] == "mine")
     assert (mine["layers"], mine["unique_layers"], mine["inputs"]) == (38, 24, {"data": [1, 3, 224, 224]})
+    # One that cannot be read is listed and reported.
+    assert main(["models"]) == 0
+    out, err = capsys.readouterr()
+    assert next(line.split()[-2:] for line in out.splitlines() if line.startswith("broken ")) == ["?", "?"]
+    assert err.startswith(f"{own_models / 'broken-symbol.json'}: broken: ")
     assert main(["models", "remove", str(own_models)]) == 0
+    assert len(listed(capsys)) == 92
+    file = own_models / "mine-symbol.json"
+    capsys.readouterr()
+    assert main(["models", "add", str(file)]) == 0
+    assert capsys.readouterr().err == f"{file}: 1 model added\n"
+    assert len(listed(capsys)) == 93
+    assert main(["models", "remove", str(file)]) == 0
     assert len(listed(capsys)) == 92
 
 
@@ -103,23 +114,17 @@ def test_given_inputs_are_forgotten(own_models: Path, data: Path, capsys: pytest
     assert capsys.readouterr().err == "mine: nothing was given for its inputs\n"
 
 
-def test_an_added_file_is_listed_until_it_is_removed(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = own_models / "mine-symbol.json"
-    assert main(["models", "add", str(file)]) == 0
-    assert capsys.readouterr().err == f"{file}: 1 model added\n"
-    assert len(listed(capsys)) == 93
-    assert main(["models", "remove", str(file)]) == 0
-    assert len(listed(capsys)) == 92
-
-
-@pytest.mark.parametrize("name", ["broken-symbol.json", "README.md"])
-def test_a_file_that_is_not_a_model_is_not_added(
-    name: str, own_models: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_model_and_no_folder_with_models_is_not_added(own_models: Path, dlbricks: Command) -> None:
     (own_models / "README.md").write_text("# Nets")
-    assert main(["models", "add", str(own_models / name)]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
-    assert len(listed(capsys)) == 92
+    (own_models.parent / "empty").mkdir()
+    for name, complaint in {
+        "own/broken-symbol.json": "broken",
+        "own/README.md": "README.md",
+        "nowhere": "is not a folder",
+        "empty": "holds no *-symbol.json or *.onnx file",
+    }.items():
+        assert complaint in one_line(dlbricks("models", "add", own_models.parent / name))
+    assert len(json.loads(dlbricks("models", "--json")[1])) == 92
 
 
 def test_a_missing_folder_is_reported(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,22 +136,3 @@ def test_a_missing_folder_is_reported(own_models: Path, capsys: pytest.CaptureFi
     assert main(["models", "remove", str(own_models)]) == 0
     assert main(["models"]) == 0
     assert capsys.readouterr().err == ""
-
-
-def test_an_unreadable_model_is_listed_and_reported(own_models: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["models", "add", str(own_models)])
-    capsys.readouterr()
-    assert main(["models"]) == 0
-    out, err = capsys.readouterr()
-    assert next(line.split()[-2:] for line in out.splitlines() if line.startswith("broken ")) == ["?", "?"]
-    assert err.startswith(f"{own_models / 'broken-symbol.json'}: broken: ")
-
-
-@pytest.mark.parametrize(
-    ("folder", "complaint"), [("nowhere", "is not a folder"), (".", "holds no *-symbol.json or *.onnx file")]
-)
-def test_a_folder_without_models_is_refused(
-    folder: str, complaint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["models", "add", str(tmp_path / folder)]) == 2
-    assert complaint in capsys.readouterr().err
