@@ -1,11 +1,14 @@
 """What tests of commands have in common."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from dlbricks_tui.cli.main import main
+from dlbricks_tui.store.records import Record
 from tests.cli.people import Command, hurry
+from tests.estimate.stored import store_of
 
 
 @pytest.fixture(autouse=True)
@@ -28,3 +31,14 @@ def dlbricks(data_folder: str, capsys: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def data_folder(tmp_path: Path) -> str:
     return f"{tmp_path}/data"
+
+
+@pytest.fixture
+def with_records(dlbricks: Command, data_folder: str) -> Command:
+    """Store these records, and run `dlbricks ...`."""
+
+    def run(records: Sequence[Record], *arguments: object) -> tuple[int, str, str]:
+        store_of(Path(data_folder) / "store", *records).close()
+        return dlbricks(*arguments)
+
+    return run

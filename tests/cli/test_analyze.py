@@ -2,7 +2,6 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,15 +42,9 @@ CONTRACT = {
 
 
 @pytest.fixture
-def analyze(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Analyze:
-    """Run `dlbricks analyze ...` with these records in the store, and return its status and both outputs."""
-
-    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
-        store_of(tmp_path / "data" / "store", *records).close()
-        status = main(["--data-dir", str(tmp_path / "data"), "analyze", "--system", "c5.xlarge", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def analyze(with_records: Analyze) -> Analyze:
+    """Run `dlbricks analyze ...` about a system with these records in the store."""
+    return lambda records, *arguments: with_records(records, "analyze", "--system", "c5.xlarge", *arguments)
 
 
 def results(identity: str, measured_ms: float | None = None, factor: float = 1.0) -> list[Record]:

@@ -206,39 +206,29 @@ def test_an_evaluation_with_results_is_a_baseline_too_and_a_changed_kernel_is_na
     assert "has no results to compare with" in one_line(check(against=file))
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "said"),
-    [
+def test_a_wrong_file_or_option_is_one_line(check: Command, tmp_path: Path) -> None:
+    for name, content, said in (
         ("missing.json", None, "cannot read"),
         ("text.json", "no json", "nothing in"),
         ("empty.json", "", "has no good results of whole models"),
         ("table.csv", "a,b", "is neither an evaluation"),
-        ("folder.json", ..., "cannot read"),
-    ],
-)
-def test_a_wrong_file_is_one_line(check: Command, tmp_path: Path, name: str, content: Any, said: str) -> None:
-    file = tmp_path / name
-    if content is ...:
-        file.mkdir()
-    elif content is not None:
-        file.write_text(content)
-    told = one_line(check(against=file))
-    assert said in told and name in told
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+    ):
+        file = tmp_path / name
+        if content is not None:
+            file.write_text(content)
+        told = one_line(check(against=file))
+        assert said in told and name in told
+    (tmp_path / "folder.json").mkdir()
+    assert "cannot read" in one_line(check(against=tmp_path / "folder.json"))
+    for arguments, said in (
         (("--by", "0"), "give a share above 0 %"),
         (("--processes", "0"), "give a whole number from 1 to 20"),
         (("--junit", "."), "that is a folder"),
         (("--junit", "nowhere/out.xml"), "there is no folder"),
         (("no-such-model",), "no model 'no-such-model'"),
         (("--system", "pi"), "has no system called 'pi': name one of"),
-    ],
-)
-def test_wrong_options_are_one_line(check: Command, arguments: tuple[str, ...], said: str) -> None:
-    assert said in one_line(check(*arguments))
+    ):
+        assert said in one_line(check(*arguments))
 
 
 def test_a_file_of_several_other_systems_needs_the_name_of_one(check: Command, place: Path, tmp_path: Path) -> None:

@@ -1,12 +1,11 @@
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.folders import SAMPLE_MODELS
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
@@ -18,7 +17,7 @@ from dlbricks_tui.runtime.variant import InstructionSet
 from dlbricks_tui.store.records import Record
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record
 from tests.estimate.table1 import table1
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
@@ -32,15 +31,9 @@ ORT_1, ORT_2 = (f"onnxruntime-1.32.0 python-3.11 threads-{threads}" for threads 
 
 
 @pytest.fixture
-def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
-    """Run `dlbricks compare ...` with these records in the store, and return its status and both outputs."""
-
-    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
-        store_of(tmp_path / "data" / "store", *records).close()
-        status = main(["--data-dir", str(tmp_path / "data"), "compare", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def compare(with_records: Compare) -> Compare:
+    """Run `dlbricks compare ...` with these records in the store."""
+    return lambda records, *arguments: with_records(records, "compare", *arguments)
 
 
 @pytest.fixture(scope="module")

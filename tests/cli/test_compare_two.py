@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,7 @@ from dlbricks_tui.store.statistics import summarise
 from tests.answers.validation import faults
 from tests.cli.people import Command as Compare
 from tests.cli.people import one_line
-from tests.estimate.stored import brick_records, model_record, store_of, timed
+from tests.estimate.stored import brick_records, model_record, timed
 from tests.estimate.table1 import table1
 from tests.store.samples import end_to_end, form, measurement, runtime, system
 
@@ -26,16 +25,9 @@ DAYS = {"a": "2026-11-20", "b": "2026-11-21"}
 
 
 @pytest.fixture
-def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Compare:
-    """Run `dlbricks compare ...` with these records in the store, and return its status and both outputs."""
-
-    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
-        store_of(tmp_path / "data" / "store", *records).close()
-        capsys.readouterr()
-        status = main(["--data-dir", str(tmp_path / "data"), "compare", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def compare(with_records: Compare) -> Compare:
+    """Run `dlbricks compare ...` with these records in the store."""
+    return lambda records, *arguments: with_records(records, "compare", *arguments)
 
 
 def bricks(side: str, factor: float, **fields: Any) -> list[Record]:

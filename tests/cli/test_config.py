@@ -1,5 +1,4 @@
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -40,16 +39,12 @@ def test_validate_prints_a_line_per_problem(file: Path, capsys: pytest.CaptureFi
     assert second.startswith(f"dlbricks: error: {file}:3: there is no setting run.memory; ")
 
 
-@pytest.mark.parametrize(
-    ("text", "told"), [(None, "so all settings have their defaults"), ("[run]\nthreads = 2\n", "is valid")]
-)
-def test_validate_reports_a_valid_file(
-    text: str | None, told: str, file: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    if text is not None:
-        file.write_text(text)
-    assert main(["config", "validate"]) == 0
-    assert told in capsys.readouterr().err
+def test_validate_reports_a_valid_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for text, told in ((None, "so all settings have their defaults"), ("[run]\nthreads = 2\n", "is valid")):
+        if text is not None:
+            file.write_text(text)
+        assert main(["config", "validate"]) == 0
+        assert told in capsys.readouterr().err
 
 
 def test_validate_names_keys_that_the_workbench_refuses(
@@ -73,12 +68,6 @@ def test_an_invalid_config_file_stops_every_command_with_one_line(
     assert told.err == f"dlbricks: error: {file}:2: there is no setting workbench.them; did you mean workbench.theme?\n"
 
 
-def test_help_works_with_an_invalid_config_file(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file.write_text("[")
-    assert main([]) == 0
-    assert capsys.readouterr().out.startswith("usage: dlbricks")
-
-
 def test_the_list_names_the_origin_of_each_setting(
     file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,23 +80,16 @@ def test_the_list_names_the_origin_of_each_setting(
     assert document["settings"]["cutting.cut"] == {"value": "overlap", "from": "--set"}
     assert document["settings"]["cutting.order"] == {"value": "branch", "from": "default"}
     assert document["keys"] == {"tree.expand": {"keys": ["x"], "from": f"{file}:4"}}
-
-
-def test_the_list_is_a_table_without_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config"]) == 0
     assert 'workbench.theme       "dark"' in capsys.readouterr().out
+    file.write_text("[")
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("usage: dlbricks"), "help works with an invalid file"
 
 
-GRANULARITIES: Mapping[str, tuple[list[str], int]] = {
-    "the file": (["tree", "vgg16", "--json"], 2),
-    "--set": (["--set", "cutting.granularity=3", "tree", "vgg16", "--json"], 3),
-    "the option": (["--set", "cutting.granularity=3", "tree", "vgg16", "-g", "4", "--json"], 4),
-}
-
-
-@pytest.mark.parametrize("who", GRANULARITIES)
-def test_a_command_line_option_overrides_all_settings(who: str, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_line_option_overrides_all_settings(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file.write_text("[cutting]\ngranularity = 2\n")
-    arguments, granularity = GRANULARITIES[who]
-    assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["granularity"] == granularity
+    asked, given = ["tree", "vgg16", "--json"], ["--set", "cutting.granularity=3"]
+    for arguments, granularity in ((asked, 2), ([*given, *asked], 3), ([*given, *asked, "-g", "4"], 4)):
+        assert main(arguments) == 0
+        assert json.loads(capsys.readouterr().out)["granularity"] == granularity

@@ -1,7 +1,4 @@
-import io
 import json
-import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,6 @@ from tests.estimate.stored import brick_records, model_record, store_of
 from tests.estimate.table1 import table1
 
 pytestmark = pytest.mark.usefixtures("shared_cache")
-
-ESCAPE = "\x1b"
 
 
 @pytest.fixture(autouse=True)
@@ -105,49 +100,6 @@ def test_the_text_shows_totals_shares_kinds_and_similarity(capsys: pytest.Captur
         "1 resnet18_v1  100 █  28 ▒",
         "2 resnet50_v1   28 ▒ 100 █",
     ]
-
-
-def test_a_pipe_gets_every_whole_name_and_no_colours(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("COLUMNS")
-    out = "\n".join(view(capsys, "table1:45", "vgg16"))
-    assert "Single-Image Depth Perception Net Trained on NYU Depth V2 and Depth in the Wild Data" in out
-    assert ESCAPE not in out
-
-
-class Terminal(io.StringIO):
-    """A standard output that is a terminal."""
-
-    encoding = "utf-8"
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize("no_color", [True, False])
-def test_colour_never_carries_information_alone(
-    no_color: bool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = view(capsys, "vgg16", "alexnet")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stdout", terminal)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    if no_color:
-        monkeypatch.setenv("NO_COLOR", "1")
-    assert main(["corpus", "vgg16", "alexnet"]) == 0
-    shown = terminal.getvalue()
-    assert ("\x1b[36m" in shown) is not no_color
-    assert re.sub(r"\x1b\[[0-9;]*m", "", shown).split() == " ".join(plain).split()
-
-
-def test_a_terminal_without_block_characters_gets_plain_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    assert main(["corpus", "vgg16", "alexnet"]) == 0
-    lines = raw.getvalue().decode("ascii").splitlines()
-    assert "\\u" not in "".join(lines)
-    assert row(lines, "1 vgg16 38")[-1].strip("#") == ""
 
 
 def test_an_unloadable_model_is_named_and_the_others_are_compared(

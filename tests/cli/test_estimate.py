@@ -3,14 +3,12 @@ import io
 import json
 import re
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dlbricks_tui.bricks.decomposition import Decomposition, decompose
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.estimate.calibration import CALL_MS
 from dlbricks_tui.estimate.estimate import estimate
 from dlbricks_tui.estimate.prediction import stored
@@ -26,7 +24,7 @@ from dlbricks_tui.wording.slowest import slowest_in_words
 from tests.cli.people import Command, one_line
 from tests.estimate.knowledge_of import latency_of, measured
 from tests.estimate.prediction.stored_models import lawful_records
-from tests.estimate.stored import brick_records, model_record, store_of
+from tests.estimate.stored import brick_records, model_record
 from tests.estimate.table1 import table1
 from tests.models.onnx_models import saved, small
 from tests.store.samples import calibration, failure, runtime, system
@@ -40,18 +38,6 @@ PAPER: list[Record] = [system("c5.xlarge"), runtime("mxnet-1.5.1")]
 ON_C5: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
 
 
-@pytest.fixture
-def dlbricks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `dlbricks ...` with these records in the store, and return its status and both outputs."""
-
-    def run(records: Sequence[Record], *arguments: str) -> tuple[int, str, str]:
-        store_of(tmp_path / "data" / "store", *records).close()
-        status = main(["--data-dir", str(tmp_path / "data"), *arguments])
-        return status, *capsys.readouterr()
-
-    return run
-
-
 def on_c5(decomposition: Decomposition, **fields: Any) -> list[Record]:
     return [*PAPER, *brick_records(decomposition, **{**ON_C5, **fields})]
 
@@ -60,20 +46,20 @@ def sum_ms(decomposition: Decomposition) -> float:
     return sum(latency_of((it.brick.key, it.context)).value_ms for it in decomposition.occurrences)
 
 
-def test_end_to_end_latencies_of_mxnet_on_several_threads_name_its_engine_once(dlbricks: Command) -> None:
+def test_end_to_end_latencies_of_mxnet_on_several_threads_name_its_engine_once(with_records: Command) -> None:
     inside = {**ON_C5, "runtime": "mxnet-1.9.1 python-3.11 threads-2", "protocol": Method.INSIDE.id}
     bricks = [it for model in (SQUEEZENET, VGG) for it in brick_records(model, **inside, context="")]
     records = [system("c5.xlarge"), runtime(inside["runtime"]), *bricks, model_record(SQUEEZENET, 40.0, **inside)]
     told = "end to end with MXNET_ENGINE_TYPE=NaiveEngine; MXNet's default can be slower"
     for stored_now, models in (records, ("table1:16",)), ([], ("table1:16", "table1:17")):
-        _, out, _ = dlbricks(stored_now, "estimate", *models, "--system", "c5.xlarge")
+        _, out, _ = with_records(stored_now, "estimate", *models, "--system", "c5.xlarge")
         assert out.splitlines().count(told) == 1
 
 
-def test_an_estimate_is_a_document_or_a_text_and_follows_rules(dlbricks: Command, tmp_path: Path) -> None:
+def test_an_estimate_is_a_document_or_a_text_and_follows_rules(with_records: Command, tmp_path: Path) -> None:
     records = [*on_c5(SQUEEZENET), model_record(SQUEEZENET, 40.0, **ON_C5)]
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
-    status, out, told = dlbricks(records, *asked, "--workers", "2", "--json")
+    status, out, told = with_records(records, *asked, "--workers", "2", "--json")
     assert status == 0
     assert "c5.xlarge has results at level written and none at fused" in told
     (found,) = json.loads(out)
@@ -101,9 +87,9 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(dlbricks: Command
         assert sum(it["layers"] for it in found[explained]) == LAYERS
     rules = tmp_path / "rules.toml"
     rules.write_text("[[rule]]\nparallel = false\n")
-    (limited,) = json.loads(dlbricks([], *asked, "--rules", str(rules), "--json")[1])
+    (limited,) = json.loads(with_records([], *asked, "--rules", str(rules), "--json")[1])
     assert limited["parallel_ms"] == limited["sequential_ms"]
-    status, out, _ = dlbricks([], *asked, "--workers", "3")
+    status, out, _ = with_records([], *asked, "--workers", "3")
     assert status == 0
     shown = {line.split("  ")[0] for line in out.splitlines()}
     assert {"sequential", "parallel", "3 workers", "end to end", "convolution", "concat"} <= shown
@@ -114,61 +100,63 @@ def test_an_estimate_is_a_document_or_a_text_and_follows_rules(dlbricks: Command
     )
 
 
-def test_results_of_this_host_are_used_by_default(dlbricks: Command, tmp_path: Path) -> None:
+def test_results_of_this_host_are_used_by_default(with_records: Command, tmp_path: Path) -> None:
     ours: dict[str, Any] = {"system": fingerprint().id, "runtime": Registry(tmp_path / "data").default().identity}
     records = [*brick_records(SQUEEZENET, **ours), *on_c5(SQUEEZENET)]
-    status, out, _ = dlbricks(records, "estimate", "table1:16", "--json")
+    status, out, _ = with_records(records, "estimate", "table1:16", "--json")
     assert status == 0
     assert json.loads(out)[0]["system"] == ours["system"]
 
 
-def test_an_estimate_includes_and_names_the_call_overhead(dlbricks: Command) -> None:
+def test_an_estimate_includes_and_names_the_call_overhead(with_records: Command) -> None:
     called = calibration(constants=((CALL_MS, 0.5),), level=Level.WRITTEN, **ON_C5)
-    status, out, _ = dlbricks([*on_c5(SQUEEZENET), called], "estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    status, out, _ = with_records(
+        [*on_c5(SQUEEZENET), called], "estimate", "table1:16", "--system", "c5.xlarge", "--json"
+    )
     (found,) = json.loads(out)
     assert (status, found["call_ms"]) == (0, 0.5)
     assert found["sequential_ms"] == pytest.approx(sum_ms(SQUEEZENET) + 0.5)
-    _, out, _ = dlbricks([], "estimate", "table1:16", "--system", "c5.xlarge")
+    _, out, _ = with_records([], "estimate", "table1:16", "--system", "c5.xlarge")
     assert "each composition includes one call of the runtime, 0.5000 ms" in out
 
 
-def test_a_change_of_the_host_explains_a_residual(dlbricks: Command) -> None:
+def test_a_change_of_the_host_explains_a_residual(with_records: Command) -> None:
     then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.9, 0.6))
     whole = model_record(SQUEEZENET, sum_ms(SQUEEZENET) * 2 / 3, **ON_C5, noise=now)
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
-    _, out, _ = dlbricks([*on_c5(SQUEEZENET, noise=then), whole], *asked)
+    _, out, _ = with_records([*on_c5(SQUEEZENET, noise=then), whole], *asked)
     told = " ".join(out.split())
     assert "the change of the host for" in told and "nothing unexplained" in told
     assert "Doubt the estimate: the host was 1.50 times as slow for its bricks than for the model" in told
     assert "--again --end-to-end` measures both anew" in told
-    _, out, _ = dlbricks([], *asked, "--json")
+    _, out, _ = with_records([], *asked, "--json")
     (found,) = json.loads(out)
     assert found["residual"]["host_ms"] == pytest.approx(sum_ms(SQUEEZENET) / 3, rel=1e-6)
     assert found["residual"]["times_slower"] == pytest.approx(2 / 3, rel=1e-6)
 
 
-def test_a_list_names_the_models_affected_by_a_change_of_the_host(dlbricks: Command) -> None:
+def test_a_list_names_the_models_affected_by_a_change_of_the_host(with_records: Command) -> None:
     then, now = ((("reference_ms", taken_ms),) for taken_ms in (0.6, 0.9))
     bricks = (*on_c5(SQUEEZENET, noise=then), *brick_records(VGG, **ON_C5, noise=now))
     quicker = ((SQUEEZENET, 2 / 3), (VGG, 1))
     whole_models = [model_record(it, sum_ms(it) * share, **ON_C5, noise=now) for it, share in quicker]
     system_named = ("--system", "c5.xlarge")
-    _, out, _ = dlbricks([*bricks, *whole_models], "estimate", "table1:16", *system_named)
+    _, out, _ = with_records([*bricks, *whole_models], "estimate", "table1:16", *system_named)
     told = " ".join(out.split())
     assert "the change of the host for" not in told, "it explains no residual"
     assert "The host was 50 % slower than usual when the model was measured" in told
-    _, out, _ = dlbricks([], "estimate", "table1:16", "table1:17", *system_named)
+    _, out, _ = with_records([], "estimate", "table1:16", "table1:17", *system_named)
     told = " ".join(out.split())
     named = re.findall(r"in doubt: (\w+)[^:]*: The host was 50 % slower than usual when (the model|this) was", told)
     assert named == [("SqueezeNet", "the model"), ("VGG", "this")]
 
 
-def test_several_models_are_listed_or_lines_of_csv(dlbricks: Command) -> None:
+def test_several_models_are_listed_or_lines_of_csv(with_records: Command) -> None:
     records = [*on_c5(SQUEEZENET), *brick_records(VGG, **ON_C5), model_record(VGG, sum_ms(VGG) / 1.04, **ON_C5)]
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
-    status, out, _ = dlbricks(records, *asked)
+    status, out, _ = with_records(records, *asked)
     assert status == 0 and "SqueezeNet" in out and "+4.0 %" in out
-    status, out, _ = dlbricks([], *asked, "--csv")
+    status, out, _ = with_records([], *asked, "--csv")
     rows = list(csv.DictReader(io.StringIO(out)))
     assert (status, len(rows)) == (0, 2)
     assert float(rows[0]["sequential_ms"]) == pytest.approx(sum_ms(SQUEEZENET))
@@ -177,11 +165,11 @@ def test_several_models_are_listed_or_lines_of_csv(dlbricks: Command) -> None:
 
 
 def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_them_is_named(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+    with_records: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = sorted(SQUEEZENET.suite)[::2]
     asked = ("estimate", "table1:16", "--system", "c5.xlarge")
-    status, out, err = dlbricks(on_c5(SQUEEZENET, without=gone), *asked, "--measured-only", "--json")
+    status, out, err = with_records(on_c5(SQUEEZENET, without=gone), *asked, "--measured-only", "--json")
     (measured_only,) = json.loads(out)
     assert status == 0
     assert not measured_only["complete"]
@@ -191,13 +179,13 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     assert f"{len(gone)} bricks to run" in err
     assert "`dlbricks run table1:16 --level written` there, on c5.xlarge" in err
     assert measured_only["partial"] and measured_only["next_step"] == "run" and measured_only["obstacle"] is None
-    _, shown, _ = dlbricks([], *asked, "--measured-only")
+    _, shown, _ = with_records([], *asked, "--measured-only")
     assert shown.count("part:") == 2, "what a model takes sequentially and in parallel"
     assert "at least" not in shown
     assert re.search(r"a sum of \d+ of \d+ layers only: the model may take more or less", shown)
     assert "times as fast, this part" in shown
 
-    status, out, err = dlbricks(brick_records(VGG, **ON_C5), *asked, "--json")
+    status, out, err = with_records(brick_records(VGG, **ON_C5), *asked, "--json")
     (found,) = json.loads(out)
     assert status == 0
     assert found["coverage"]["missing"] >= found["coverage"]["predicted"] == found["coverage"]["bridged"] > 0
@@ -205,43 +193,43 @@ def test_missing_bricks_are_left_out_or_predicted_and_the_command_that_measures_
     assert not found["complete"] and found["next_step"] == "run"
     assert found["sequential_ms"] > measured_only["sequential_ms"]
     assert f"{found['coverage']['predicted']} of them predicted" in err and "bricks to run" in err
-    _, text, _ = dlbricks([], *asked)
+    _, text, _ = with_records([], *asked)
     assert re.search(r"~ not all measured: \d+ of \d+ layers, \d+ % of the latency, are predicted", text)
     for line in text.splitlines():
         if line.startswith(("sequential", "parallel")):
             assert "~" in line
     both = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge")
-    _, out, _ = dlbricks([], *both)
+    _, out, _ = with_records([], *both)
     lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
     assert "~" in lacking and "~" not in whole
     assert "~ not all measured: the latency of some layers is predicted" in out
     monkeypatch.setenv("DLBRICKS_ESTIMATE_PREDICTIONS", "off")
-    _, out, _ = dlbricks([], *asked, "--json")
+    _, out, _ = with_records([], *asked, "--json")
     assert json.loads(out)[0]["coverage"]["predicted"] == 0
 
     # A partial sum is marked in every column of a list, and has no error.
     whole_models = [model_record(it, 2 * sum_ms(it), **ON_C5) for it in (SQUEEZENET, VGG)]
     arguments = (*both, "--workers", "2", "--measured-only")
-    _, out, _ = dlbricks(whole_models, *arguments)
+    _, out, _ = with_records(whole_models, *arguments)
     lacking, whole = (line for line in out.splitlines() if line.startswith(("SqueezeNet", "VGG")))
     assert lacking.count("part:") == 3
     assert "at least" not in out
     assert lacking.split()[-1] == "-"
     assert whole.count("part:") == 0
     assert whole.split()[-1] == "%"
-    _, out, _ = dlbricks([], *arguments, "--csv")
+    _, out, _ = with_records([], *arguments, "--csv")
     first, second = csv.DictReader(io.StringIO(out))
     assert (first["complete"], first["error"]) == ("False", "")
     assert first["measured_ms"]
     assert (second["complete"], bool(second["error"])) == ("True", True)
 
 
-def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command, tmp_path: Path) -> None:
+def test_the_command_for_missing_bricks_measures_exactly_those(with_records: Command, tmp_path: Path) -> None:
     file = saved(tmp_path, small(), "my net")
     (declared,) = small().graph.input
     shape = f"{declared.name}={','.join(str(it.dim_value) for it in declared.type.tensor_type.shape.dim)}"
     asked = ("-g", "2", "--cut", "runnable", "--order", "paper", "--level", "written", "--input", shape)
-    _, _, err = dlbricks([], "estimate", str(file), *asked)
+    _, _, err = with_records([], "estimate", str(file), *asked)
     (command,) = re.findall("`dlbricks (run .*)`", err)
     assert command.startswith(f"run '{file}' ")
     assert shlex.split(command)[2:] == [
@@ -249,26 +237,26 @@ def test_the_command_for_missing_bricks_measures_exactly_those(dlbricks: Command
     ]  # fmt: skip
 
 
-def test_gaps_of_many_models_are_named_in_one_line(dlbricks: Command) -> None:
+def test_gaps_of_many_models_are_named_in_one_line(with_records: Command) -> None:
     # VGG-16, of which others have some bricks.
     some = on_c5(VGG, without=sorted(VGG.suite)[:1])
     models = [f"table1:{number}" for number in ("2", "3", "5", "11", "17", "18", "39", "40")]
-    _, _, err = dlbricks(some, "estimate", *models, "--system", "c5.xlarge", "--json")
+    _, _, err = with_records(some, "estimate", *models, "--system", "c5.xlarge", "--json")
     assert "models are incomplete" in err
     assert "`dlbricks run table1:2 table1:3 table1:5 " in err
     assert len(err.splitlines()) <= 4
 
 
-def test_a_model_without_any_result_is_predicted_or_has_no_estimate(dlbricks: Command) -> None:
+def test_a_model_without_any_result_is_predicted_or_has_no_estimate(with_records: Command) -> None:
     asked = ("estimate", "table1:16", "table1:38", "--system", "c5.xlarge", "--json")
-    status, out, err = dlbricks(on_c5(SQUEEZENET), *asked)
+    status, out, err = with_records(on_c5(SQUEEZENET), *asked)
     _, vdsr = json.loads(out)
     assert status == 0
     assert (vdsr["coverage"]["measured"], vdsr["predicted_share"]) == (0, 1.0)
     assert vdsr["sequential_ms"] > 0
     assert "nothing measured fits Very Deep Net" in err
     assert "`dlbricks run table1:38 --level written` there, on c5.xlarge" in err
-    status, out, err = dlbricks([], *asked, "--measured-only")
+    status, out, err = with_records([], *asked, "--measured-only")
     squeezenet, vdsr = json.loads(out)
     assert status == 1
     assert squeezenet["sequential_ms"] is not None
@@ -276,18 +264,18 @@ def test_a_model_without_any_result_is_predicted_or_has_no_estimate(dlbricks: Co
     assert "nothing fits Very Deep Net" in err
 
 
-def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(dlbricks: Command) -> None:
+def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(with_records: Command) -> None:
     asked = ("estimate", "table1:16", "--level", "written")
-    status, out, err = dlbricks([], *asked, "--json")
+    status, out, err = with_records([], *asked, "--json")
     (found,) = json.loads(out)
     low_ms, high_ms = found["interval_ms"]
     assert (status, found["coverage"]["measured"], found["predicted_share"]) == (0, 0, 1.0)
     assert low_ms < found["sequential_ms"] < high_ms
     assert found["coverage"]["predicted"] == LAYERS
     assert "nothing measured fits SqueezeNet" in err and "the store has no results yet" in err
-    _, text, _ = dlbricks([], *asked)
+    _, text, _ = with_records([], *asked)
     assert f"~ not all measured: {LAYERS} of {LAYERS} layers, 100 % of the latency, are predicted" in text
-    status, out, err = dlbricks([], *asked, "--json", "--measured-only")
+    status, out, err = with_records([], *asked, "--json", "--measured-only")
     (found,) = json.loads(out)
     assert status == 1
     assert (found["sequential_ms"], found["parallel_ms"], found["interval_ms"]) == (None, None, None)
@@ -296,8 +284,8 @@ def test_a_model_in_an_empty_store_is_predicted_and_said_to_be(dlbricks: Command
     assert "run `dlbricks run table1:16 --level written`" in err
 
 
-def test_operators_of_which_too_little_is_known_are_named(dlbricks: Command) -> None:
-    status, out, err = dlbricks([], "estimate", "table1:4", "--level", "written", "--json")
+def test_operators_of_which_too_little_is_known_are_named(with_records: Command) -> None:
+    status, out, err = with_records([], "estimate", "table1:4", "--level", "written", "--json")
     (capsules,) = json.loads(out)
     assert (status, capsules["partial"]) == (0, True)
     assert capsules["coverage"]["predicted"] < capsules["coverage"]["missing"]
@@ -306,25 +294,25 @@ def test_operators_of_which_too_little_is_known_are_named(dlbricks: Command) -> 
 
 
 def test_without_a_prior_an_empty_store_gets_one_clear_line_and_no_number(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+    with_records: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored, "prior_of", lambda *_: None)
-    status, out, err = dlbricks([], "estimate", "table1:16", "--level", "written", "--json")
+    status, out, err = with_records([], "estimate", "table1:16", "--level", "written", "--json")
     (found,) = json.loads(out)
     assert (status, found["sequential_ms"], found["coverage"]["predicted"]) == (1, None, 0)
     assert len(err.splitlines()) == 1 and err.startswith("nothing fits SqueezeNet")
 
 
-def test_scores_compare_predictions_with_what_was_measured_since(dlbricks: Command) -> None:
-    assert "name a MODEL" in one_line(dlbricks(PAPER, "estimate", "--json"))
-    status, out, err = dlbricks([], "estimate", "--score", "--json")
+def test_scores_compare_predictions_with_what_was_measured_since(with_records: Command) -> None:
+    assert "name a MODEL" in one_line(with_records(PAPER, "estimate", "--json"))
+    status, out, err = with_records([], "estimate", "--score", "--json")
     assert (status, json.loads(out)) == (1, [])
     assert "no model was measured in full" in err
     records = [
         *(it for hour, each in enumerate((SQUEEZENET, VGG)) for it in lawful_records(each, hour, **ON_C5)),
     ]
     asked = ("estimate", "table1:16", "table1:17", "--system", "c5.xlarge", "--score")
-    status, out, _ = dlbricks(records, *asked, "--json")
+    status, out, _ = with_records(records, *asked, "--json")
     assert status == 0
     found = {each["model"].partition(" ")[0]: each for each in json.loads(out)}
     vgg = found["VGG-16"]
@@ -332,15 +320,15 @@ def test_scores_compare_predictions_with_what_was_measured_since(dlbricks: Comma
     assert found["SqueezeNet"]["basis"] == "left out"
     assert vgg["low_ms"] < vgg["predicted_ms"] < vgg["high_ms"]
     assert vgg["error"] == pytest.approx(vgg["predicted_ms"] / vgg["measured_ms"] - 1)
-    _, text, _ = dlbricks([], *asked)
+    _, text, _ = with_records([], *asked)
     assert re.search(r"2 models: median error .* %, \d within 20 %; the 95 % interval held \d of 2 times", text)
     assert "1 predicted from earlier results" in text
     # All measured models need no names.
-    _, table, _ = dlbricks([], "estimate", "--score", "--system", "c5.xlarge", "--csv")
+    _, table, _ = with_records([], "estimate", "--score", "--system", "c5.xlarge", "--csv")
     assert len(list(csv.DictReader(io.StringIO(table)))) == 2
 
 
-def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -> None:
+def test_unmeasurable_layers_are_reported_on_standard_error(with_records: Command) -> None:
     first = SQUEEZENET.occurrences[0]
     tried = failure(
         brick=first.brick.key,
@@ -351,7 +339,7 @@ def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -
         message="signal 11",
     )
     records = [*on_c5(SQUEEZENET, without=[(first.brick.key, first.context)]), tried]
-    status, out, err = dlbricks(records, "estimate", "table1:16", "--system", "c5.xlarge", "--json")
+    status, out, err = with_records(records, "estimate", "table1:16", "--system", "c5.xlarge", "--json")
     assert status == 0
     assert json.loads(out)[0]["coverage"]["unmeasurable"] == 1
     assert "unmeasurable: SqueezeNet" in err
@@ -363,8 +351,8 @@ def test_unmeasurable_layers_are_reported_on_standard_error(dlbricks: Command) -
     [("--system", "c5.xlarge", "--runtime", "default"), ("--level", "written")],
     ids=["another runtime", "another system"],
 )
-def test_available_results_are_named_when_none_fits(dlbricks: Command, asked: tuple[str, ...]) -> None:
-    status, _, err = dlbricks(
+def test_available_results_are_named_when_none_fits(with_records: Command, asked: tuple[str, ...]) -> None:
+    status, _, err = with_records(
         on_c5(SQUEEZENET), "estimate", "table1:16", "--level", "written", "--measured-only", *asked
     )
     assert status == 1
@@ -392,14 +380,14 @@ def test_available_results_are_named_when_none_fits(dlbricks: Command, asked: tu
     ],
 )
 def test_impossible_options_are_refused_in_one_line(
-    dlbricks: Command, arguments: tuple[str, ...], complaint: str
+    with_records: Command, arguments: tuple[str, ...], complaint: str
 ) -> None:
-    assert complaint in one_line(dlbricks(PAPER, "estimate", "table1:16", "--level", "written", *arguments))
+    assert complaint in one_line(with_records(PAPER, "estimate", "table1:16", "--level", "written", *arguments))
 
 
-def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
+def test_accuracy_has_a_line_per_series(with_records: Command) -> None:
     arguments = ("estimate", "table1:16", "table1:17", "--accuracy")
-    status, out, err = dlbricks(on_c5(SQUEEZENET), *arguments, "--json")
+    status, out, err = with_records(on_c5(SQUEEZENET), *arguments, "--json")
     assert (status, json.loads(out)) == (1, [])
     assert "--end-to-end" in err
     faster: dict[str, Any] = {"system": "c5.2xlarge", "runtime": "mxnet-1.5.1"}
@@ -411,7 +399,7 @@ def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
         model_record(VGG, sum_ms(VGG) / 0.92, **ON_C5),
         model_record(VGG, sum_ms(VGG), **faster),
     ]
-    status, out, _ = dlbricks(records, *arguments, "--json")
+    status, out, _ = with_records(records, *arguments, "--json")
     assert status == 0
     two, one = json.loads(out)
     assert (one["system"], one["models"], two["system"], two["models"]) == ("c5.xlarge", 2, "c5.2xlarge", 1)
@@ -419,27 +407,27 @@ def test_accuracy_has_a_line_per_series(dlbricks: Command) -> None:
     assert one["mean_absolute_error"] == pytest.approx(0.05)
     assert (one["within_5_percent"], one["within_10_percent"]) == (0.5, 1.0)
     assert one["speedup"] > 1
-    status, out, _ = dlbricks([], *arguments, "--system", "c5.2xlarge", "--csv")
+    status, out, _ = with_records([], *arguments, "--system", "c5.2xlarge", "--csv")
     (row,) = csv.DictReader(io.StringIO(out))
     assert row["system"] == "c5.2xlarge"
     assert float(row["geometric_mean"]) == pytest.approx(1.0)
-    status, out, _ = dlbricks([], *arguments)
+    status, out, _ = with_records([], *arguments)
     assert "0.969" in out
 
 
-def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(dlbricks: Command) -> None:
+def test_a_model_with_too_few_measurable_layers_has_no_number_but_a_hint(with_records: Command) -> None:
     kept, *gone = sorted(SQUEEZENET.suite)
     broken: dict[str, Any] = {**ON_C5, "level": SQUEEZENET.graph.level, "reason": "crashed", "message": "signal 11"}
     failures = [failure(brick=brick, context=context, **broken) for brick, context in gone]
     arguments = ("estimate", "table1:16", "--system", "c5.xlarge", "--measured-only")
-    status, out, err = dlbricks([*on_c5(SQUEEZENET, without=gone), *failures], *arguments, "--json")
+    status, out, err = with_records([*on_c5(SQUEEZENET, without=gone), *failures], *arguments, "--json")
     (found,) = json.loads(out)
     assert kept not in gone and status == 1
     assert (found["sequential_ms"], found["interval_ms"], found["next_step"]) == (None, None, "run --end-to-end")
     assert "cannot be measured by themselves" in found["obstacle"]
     assert f"is possible: {found['obstacle']}; time the whole model: run `dlbricks run table1:16 " in err
     assert "--end-to-end` there, on c5.xlarge" in err
-    status, out, _ = dlbricks([], *arguments)
+    status, out, _ = with_records([], *arguments)
     assert status == 1
     assert f"no estimate is possible: {found['obstacle']}" in out
     assert "at least" not in out
@@ -456,27 +444,27 @@ def on_one_and_four_threads() -> list[Record]:
 
 
 @pytest.mark.mxnet
-def test_threads_choose_the_results_of_another_system(dlbricks: Command) -> None:
+def test_threads_choose_the_results_of_another_system(with_records: Command) -> None:
     asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--level", "written")
     for threads, identity in ((1, ON_ONE), (4, ON_FOUR)):
-        status, out, _ = dlbricks(on_one_and_four_threads(), *asked, "--threads", str(threads), "--json")
+        status, out, _ = with_records(on_one_and_four_threads(), *asked, "--threads", str(threads), "--json")
         (found,) = json.loads(out)
         assert (status, found["runtime"], found["threads"], found["batch"]) == (0, identity, threads, 1)
         assert found["per_second"] == pytest.approx(1000 / found["sequential_ms"])
-    status, out, told = dlbricks([], *asked, "--threads", "2", "--measured-only")
+    status, out, told = with_records([], *asked, "--threads", "2", "--measured-only")
     assert (status, out) == (1, "")
     assert "dlbricks run table1:16 --level written --threads 2" in told
-    status, out, told = dlbricks([], *asked, "--threads", "2")
+    status, out, told = with_records([], *asked, "--threads", "2")
     assert status == 0 and "2 threads, f32: " in out and "sequential  ~" in out
     assert "dlbricks run table1:16 --level written --threads 2" in told
 
 
 def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(
-    dlbricks: Command, monkeypatch: pytest.MonkeyPatch
+    with_records: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--level", "written", "--threads", "1,4")
-    status, out, _ = dlbricks(on_one_and_four_threads(), *asked)
+    status, out, _ = with_records(on_one_and_four_threads(), *asked)
     rows = [line.split() for line in out.splitlines()]
     assert status == 0
     assert [row[:2] for row in rows if row and row[-1] == "%"] == [["1", "1"], ["4", "1"]]
@@ -485,37 +473,37 @@ def test_several_threads_are_rows_with_their_efficiency_and_csv_lines(
     *shown, answer = out.splitlines()
     assert max(map(len, shown)) <= 80 and len(shown) < 22
     assert answer.startswith("1 thread: ")
-    status, out, _ = dlbricks([], *asked, "--csv")
+    status, out, _ = with_records([], *asked, "--csv")
     assert [row["threads"] for row in csv.DictReader(io.StringIO(out))] == ["1", "4"]
 
 
 @pytest.mark.mxnet
-def test_results_of_limited_kernels_count_only_where_they_are_asked_for(dlbricks: Command, tmp_path: Path) -> None:
+def test_results_of_limited_kernels_count_only_where_they_are_asked_for(with_records: Command, tmp_path: Path) -> None:
     ours = Registry(tmp_path / "data").default()
     limited: dict[str, Any] = {"runtime": ours.with_instructions(InstructionSet.AVX2).identity}
     here = {"system": fingerprint().id}
     asked = ("estimate", "table1:16", "--level", "written", "--measured-only", "--json")
-    status, out, _ = dlbricks([*brick_records(SQUEEZENET, **{**here, **limited}), *on_c5(SQUEEZENET)], *asked)
+    status, out, _ = with_records([*brick_records(SQUEEZENET, **{**here, **limited}), *on_c5(SQUEEZENET)], *asked)
     assert (status, json.loads(out)[0]["sequential_ms"]) == (1, None)
-    status, out, _ = dlbricks([], *asked, "--instructions", "avx2")
+    status, out, _ = with_records([], *asked, "--instructions", "avx2")
     (found,) = json.loads(out)
     assert (status, found["runtime"], found["instructions"]) == (0, limited["runtime"], "avx2")
-    _, _, err = dlbricks([], *asked, "--instructions", "sse41")
+    _, _, err = with_records([], *asked, "--instructions", "sse41")
     assert "--instructions sse41" in err
     elsewhere = brick_records(SQUEEZENET, system="c5.xlarge", **limited)
-    _, out, _ = dlbricks(elsewhere, *asked, "--system", "c5.xlarge")
+    _, out, _ = with_records(elsewhere, *asked, "--system", "c5.xlarge")
     assert json.loads(out)[0]["instructions"] == "all"
 
 
-def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(dlbricks: Command) -> None:
+def test_the_slowest_layers_are_shown_with_the_share_of_all_slower_ones(with_records: Command) -> None:
     asked = ("estimate", "table1:16", "--system", "c5.xlarge", "--slowest", "3")
-    status, out, _ = dlbricks(on_c5(SQUEEZENET), *asked)
+    status, out, _ = with_records(on_c5(SQUEEZENET), *asked)
     found = slowest(estimate(SQUEEZENET, measured(SQUEEZENET)), 3)
     assert status == 0 and slowest_in_words(found) in out and "Latency by type" not in out
     assert [line for line in out.splitlines() if f"{percent(found.parts[1].cumulative, 1)}" in line]
-    _, out, _ = dlbricks([], *asked, "--json")
+    _, out, _ = with_records([], *asked, "--json")
     (document,) = json.loads(out)
     assert [it["cumulative_share"] for it in document["slowest"]] == [it.cumulative for it in found.parts]
     assert [it["layers"] for it in document["slowest"]] == [list(it.part.layers) for it in found.parts]
-    _, out, _ = dlbricks([], *asked, "--csv")
+    _, out, _ = with_records([], *asked, "--csv")
     assert len(out.splitlines()) == 1 + 3 and out.startswith("model,layers,names,ops,brick,latency_ms,share,")

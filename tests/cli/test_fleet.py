@@ -100,24 +100,20 @@ def test_the_request_holds_what_the_options_say(
     assert not request.run.end_to_end, "whole models stay at home"
 
 
-def test_the_estimates_of_each_model_on_each_host_are_printed(
-    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path
+def test_the_estimates_of_each_model_on_each_host_are_printed_or_one_document_of_its_schema(
+    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, told = fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    asked = ("run", model, "--runtime", "onnxruntime", "--hosts", hosts)
+    status, out, told = fleet(*asked)
     assert status == 1, "a host was refused"
     assert "~31.00" in out and "$1.21" in out
     assert "resnet50_v1: m8g < c7i (settled with 95 % confidence)" in out
     assert "squeezenet1.1: c7i < m8g (not settled)" in out
     assert "old refused: it has dlbricks 0.1.0, and 0.2.0 is needed" in told
-
-
-def test_json_is_one_document_of_its_schema(
-    fleet: Command, driven: list[FleetRequest], hosts: Path, model: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, _ = fleet("run", model, "--runtime", "onnxruntime", "--hosts", hosts, "--json")
+    document = json.loads(fleet(*asked, "--json")[1])
     with pytest.raises(SystemExit):
         fleet("run", "--json-schema")
-    document, schema = json.loads(out), json.loads(capsys.readouterr().out)
+    schema = json.loads(capsys.readouterr().out)
     assert faults(document, schema, schema) == []
     assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
         ("c7i", "done", 60),

@@ -61,32 +61,23 @@ def examined(monkeypatch: pytest.MonkeyPatch, without_mxnet: None) -> list[tuple
 
 
 def test_the_doctor_lists_what_hosts_lack_and_fails(
-    dlbricks: Command, examined: list[tuple[str, ...]], hosts: Path
+    dlbricks: Command, examined: list[tuple[str, ...]], hosts: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, out, told = dlbricks("fleet", "doctor", "--hosts", hosts)
+    asked = ("fleet", "doctor", "--hosts", hosts)
+    status, out, told = dlbricks(*asked)
     assert (status, examined) == (1, [("c7i", "m8g")])
     assert "as it should be" in out and "install it" in out and "3.11.2" not in out
     assert "`--install` sets up what is missing" in told
-    _, everything, _ = dlbricks("fleet", "doctor", "--hosts", hosts, "--all")
+    _, everything, _ = dlbricks(*asked, "--all")
     assert everything.count("3.11.2") == 2
-
-
-def test_the_document_of_the_doctor_follows_its_schema(
-    dlbricks: Command, examined: list[tuple[str, ...]], hosts: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    _, out, _ = dlbricks("fleet", "doctor", "--hosts", hosts, "--json")
+    document = json.loads(dlbricks(*asked, "--json")[1])
     with pytest.raises(SystemExit):
         dlbricks("fleet", "doctor", "--json-schema")
-    document, schema = json.loads(out), json.loads(capsys.readouterr().out)
+    schema = json.loads(capsys.readouterr().out)
     assert faults(document, schema, schema) == []
-    assert [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]] == [
-        ("c7i", "ready", 12),
-        ("m8g", "lacking", None),
-    ]
-
-
-def test_wheels_without_installing_are_refused(dlbricks: Command, hosts: Path, tmp_path: Path) -> None:
-    assert "--wheels is for --install" in one_line(dlbricks("fleet", "doctor", "--hosts", hosts, "--wheels", tmp_path))
+    found = [(it["host"], it["state"], it["bricks"]) for it in document["hosts"]]
+    assert found == [("c7i", "ready", 12), ("m8g", "lacking", None)]
+    assert "--wheels is for --install" in one_line(dlbricks(*asked, "--wheels", hosts.parent))
 
 
 def test_certificates_are_made_once_and_keys_are_private(dlbricks: Command, data: DataFolder) -> None:

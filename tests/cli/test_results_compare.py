@@ -9,7 +9,6 @@ import pytest
 
 from dlbricks_tui.answers.comparisons.contrasts import ComparedResults
 from dlbricks_tui.answers.documents import schema_of
-from dlbricks_tui.cli.main import main
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.statistics import summarise
 from tests.answers.validation import faults
@@ -35,8 +34,8 @@ THREADS_1, THREADS_2 = (on(23, f"20261123-080000-{name}", "here", name) for name
 
 
 @pytest.fixture
-def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run `dlbricks results compare ...`, and return its exit status, standard output and standard error."""
+def compare(tmp_path: Path, dlbricks: Command) -> Command:
+    """Run `dlbricks results compare ...`."""
     with ResultsDatabase(tmp_path / "data" / "store") as store:
         store.add(form(0), form(1), system("here", instance_type="c5.large"), system("there"), runtime(MXNET))
         store.add(*(replace(runtime(it), name="onnxruntime", framework="onnxruntime") for it in (ONE, TWO)))
@@ -46,13 +45,7 @@ def compare(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
         store.add(measurement(brick=brick(1), **AFTER, **spread_around(2.0)))
         for place, brick_ms in ((THREADS_1, 1.5), (THREADS_2, 0.9)):
             store.add(measurement(brick=brick(0), **place, **spread_around(brick_ms)))
-    capsys.readouterr()
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        status = main(["--data-dir", str(tmp_path / "data"), "results", "compare", *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+    return lambda *arguments: dlbricks("results", "compare", *arguments)
 
 
 def document(compare: Command, *arguments: str) -> Any:
