@@ -5,9 +5,10 @@
 
 import os
 import string
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import unified_diff
 from pathlib import Path
+from typing import Any
 
 from rich.cells import cell_len
 from rich.color import Color, ColorType
@@ -15,6 +16,7 @@ from rich.style import Style
 from textual.app import App
 from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.screen import ModalScreen, Screen
 from textual.strip import Strip
 
 from dlbricks_tui.tui.dialogs.dialog import Box
@@ -24,12 +26,14 @@ from dlbricks_tui.tui.widgets.panel import Panel
 from dlbricks_tui.tui.widgets.rows import CURSOR_SIGN, RowsView
 from dlbricks_tui.tui.widgets.screens import PanelledScreen
 from dlbricks_tui.tui.widgets.search_line import SearchLine
-from tests.tui.application import NARROW, SNAPSHOT_SIZE, WIDE, settled
+from tests.tui.application import NARROW, SNAPSHOT_SIZE, WIDE, press, settled
 
 FOLDER = Path(__file__).parent / "snapshots"
 # For each screen a snapshot that shows it.
 SCREENS_FILE = Path(__file__).parent / "snapshot_screens.txt"
 UPDATE = "UPDATE_SNAPSHOTS"
+# A screen, and the keys that are pressed on it, by the name of the snapshot.
+Shown = Mapping[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]]
 _LETTERS = string.ascii_letters + string.digits + "!?+*#%&@"
 _FLAGS = ("bold", "dim", "italic", "underline", "reverse")
 _OF_THE_TERMINAL = (ColorType.DEFAULT, ColorType.STANDARD)
@@ -68,15 +72,35 @@ def check(app: App[None], name: str) -> None:
 
 async def check_all(pilot: Pilot[None], name: str) -> None:
     """Compare the screen with its snapshot, then check that it fits every size and the terminal's sixteen colours."""
-    await _resize(pilot, SNAPSHOT_SIZE)
+    await resize(pilot, SNAPSHOT_SIZE)
     check(pilot.app, name)
     check_layout(pilot.app)
-    for size in (WIDE, NARROW):
-        await _resize(pilot, size)
+    # A box has room enough on a wide screen.
+    if not isinstance(pilot.app.screen, ModalScreen):
+        await resize(pilot, WIDE)
         check_layout(pilot.app)
-    pilot.app.theme = "terminal"
-    await settled(pilot)
+    theme, pilot.app.theme = pilot.app.theme, "terminal"
+    await resize(pilot, NARROW)
+    check_layout(pilot.app)
     check_sixteen_colours(pilot.app)
+    pilot.app.theme = theme
+
+
+async def check_each(
+    pilot: Pilot[None], shown: Mapping[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]]
+) -> None:
+    """Compare screens with their snapshots, one after the other; each begins anew, and keys are pressed on it."""
+    listed = snapshots_of_screens().values()
+    for name, (screen_of, keys) in shown.items():
+        await resize(pilot, SNAPSHOT_SIZE)
+        pilot.app.push_screen(screen_of())
+        await press(pilot, *keys)
+        if name in listed:
+            await check_all(pilot, name)
+        else:
+            check(pilot.app, name)
+        while len(pilot.app.screen_stack) > 1:
+            pilot.app.pop_screen()
 
 
 def check_layout(app: App[None]) -> None:
@@ -110,8 +134,10 @@ def check_sixteen_colours(app: App[None]) -> None:
         assert colour.type in _OF_THE_TERMINAL, colour
 
 
-async def _resize(pilot: Pilot[None], size: tuple[int, int]) -> None:
-    await pilot.resize_terminal(*size)
+async def resize(pilot: Pilot[None], size: tuple[int, int]) -> None:
+    """Give the terminal a size, if it has another one, and draw the screen."""
+    if pilot.app.size != size:
+        await pilot.resize_terminal(*size)
     await settled(pilot)
 
 

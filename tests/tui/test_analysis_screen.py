@@ -23,13 +23,14 @@ from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.open_model import ModelSpec
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
+from dlbricks_tui.tui.session import Session
 from dlbricks_tui.tui.widgets.rows import LineRows
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.store.samples import system
 from tests.tui import results
 from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
 from tests.tui.results import RUNTIME, source_called, store_run
-from tests.tui.snapshots import check, check_all
+from tests.tui.snapshots import check, check_all, resize
 from tests.tui.stored_results import HERE
 
 RUNNING = SnapshotBuilder("r1", ("net",)).snapshot()
@@ -57,15 +58,62 @@ def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
 @asynccontextmanager
 async def analysis_screen(data: DataFolder, size: tuple[int, int]) -> AsyncIterator[Pilot[None]]:
     """Run the application with the screen of the analysis alone, as if the model had been opened."""
-    spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
-    async with showing(data, lambda session: AnalysisScreen(session, spec, TWO_THREADS, Config(), None), size) as pilot:
+    async with showing(data, screen_of, size) as pilot:
         yield pilot
 
 
-async def test_the_screen_matches_its_snapshot(one_host: None, faster: DataFolder) -> None:
+def screen_of(session: Session) -> AnalysisScreen:
+    spec = ModelSpec(source_called(MODEL), WRITTEN.level, WRITTEN.cutting)
+    return AnalysisScreen(session, spec, TWO_THREADS, Config(), None)
+
+
+async def test_a_key_analyses_the_open_model_once_during_a_run_and_again_if_the_user_asks(
+    one_host: None, faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    analysed: list[object] = []
+
+    def analyse(*asked: object) -> str:
+        analysed.append(asked)
+        return "the runtime cannot read it"
+
+    store_run(faster, ["alexnet"])
     async with running(app_on(faster, TWO_THREADS)) as pilot:
-        await press(pilot, *OPEN)
+        workbench = pilot.app.screen
+        assert isinstance(workbench, WorkbenchScreen)
+        # Nothing is open and nothing selected: no model has this name.
+        await press(pilot, "slash", '"no such model"', "enter", "0")
+        assert workbench.is_current
+        await press(pilot, "escape", *OPEN)
         await check_all(pilot, "analysis")
+        await resize(pilot, WIDE)
+        await press(pilot, "escape")
+        assert workbench.is_current
+        await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', *OPEN[2:])
+        assert "no other execution has results of all layers" in screen_text(pilot)
+        await press(pilot, "escape")
+
+        monkeypatch.setattr(work, "analyse", analyse)
+        workbench._run = RUNNING
+        await press(pilot, "0")
+        assert len(analysed) == 1 and "the runtime cannot read it" in screen_text(pilot)
+        # New results wait for the end of the run.
+        pilot.app.screen.post_message(NewResults())
+        await press(pilot)
+        assert len(analysed) == 1
+        await press(pilot, "r")
+        assert len(analysed) == 2
+        shown_screen = pilot.app.screen
+        assert isinstance(shown_screen, AnalysisScreen)
+        shown_screen.show_run(replace(RUNNING, state=State.FINISHED))
+        await press(pilot)
+        assert len(analysed) == 3
+
+
+async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
+    async with analysis_screen(new, WIDE) as pilot:
+        shown = screen_text(pilot)
+        assert f"{MODEL}: ~" in shown and "Not all layers were measured" in shown
+        assert "r runs what is missing" in shown and f"dlbricks run {MODEL}" in shown
 
 
 async def test_the_screen_is_readable_without_colours(
@@ -76,54 +124,46 @@ async def test_the_screen_is_readable_without_colours(
         check(pilot.app, "analysis-no-color")
 
 
-async def test_a_command_for_what_is_missing_is_copied_from_the_bounds(faster: DataFolder) -> None:
+async def test_panels_are_searched_sorted_and_copied_and_the_roofline_needs_peaks(
+    one_host: None, faster: DataFolder
+) -> None:
     async with analysis_screen(faster, NARROW) as pilot:
+        screen = pilot.app.screen
         await press(pilot, "G", "y")
         assert not faster.copied.exists() and "? unexplained" in screen_text(pilot)
         await press(pilot, "g", "y")
         assert faster.copied.read_text() == "dlbricks doctor --peaks --threads 2"
 
-
-async def test_what_ifs_can_be_searched_sorted_and_copied(faster: DataFolder) -> None:
-    async with analysis_screen(faster, NARROW) as pilot:
         await press(pilot, "2")
-        panel = pilot.app.screen.query_one(WhatIfsPanel)
-        assert [it.what_if.id for it in panel.found] == ["parallel-2", "threads-1"]
+        what_ifs = screen.query_one(WhatIfsPanel)
+        assert [it.what_if.id for it in what_ifs.found] == ["parallel-2", "threads-1"]
         await press(pilot, "slash", '"OMP threads-1"', "enter", "y")
-        assert [it.what_if.id for it in panel.found] == ["threads-1"]
+        assert [it.what_if.id for it in what_ifs.found] == ["threads-1"]
         assert faster.copied.read_text() == "OMP_NUM_THREADS=1"
         await press(pilot, "escape", "s")
         assert "What-ifs 2, by gain" in screen_text(pilot)
-
-
-async def test_a_panel_shows_the_change_of_the_selected_what_if(faster: DataFolder) -> None:
-    async with analysis_screen(faster, WIDE) as pilot:
-        await press(pilot, "2", "j")
+        await resize(pilot, WIDE)
+        await press(pilot, "G")
         assert "The change: threads-1" in screen_text(pilot)
-        await press(pilot, "k", "enter")
+        await press(pilot, "g", "enter")
         assert isinstance(pilot.app.focused, LineRows)
         await press(pilot, "y")
         assert faster.copied.read_text() == "MXNET_CPU_WORKER_NTHREADS=2 OMP_NUM_THREADS=1"
 
-
-async def test_layers_show_the_execution_that_won_and_how_much_slower_this_one_is(faster: DataFolder) -> None:
-    async with analysis_screen(faster, NARROW) as pilot:
+        await resize(pilot, NARROW)
         await press(pilot, "4")
-        panel = pilot.app.screen.query_one(LayersPanel)
-        times = [it.latency_ps for it in panel.found]
+        layers = screen.query_one(LayersPanel)
+        times = [it.latency_ps for it in layers.found]
         assert times == sorted(times, reverse=True)
         assert f"Layers of {MODEL}_" in screen_text(pilot)
         assert re.search(r"conv\d+_fwd +\S+ +\S+ +\+33\.3 % +mxnet written on 1", screen_text(pilot))
         await press(pilot, "s")
         assert "most to gain first" in screen_text(pilot)
-        saved = [it.latency_ps - it.best_ps for it in panel.found]
+        saved = [it.latency_ps - it.best_ps for it in layers.found]
         assert saved == sorted(saved, reverse=True)
 
-
-async def test_the_roofline_is_readable_in_a_narrow_terminal(one_host: None, faster: DataFolder) -> None:
-    async with analysis_screen(faster, NARROW) as pilot:
         await press(pilot, "x")
-        assert isinstance(pilot.app.screen, AnalysisScreen)
+        assert screen.is_current
         known = Peaks(
             when="2026-01-01T00:00:00+00:00",
             system=HERE,
@@ -137,69 +177,8 @@ async def test_the_roofline_is_readable_in_a_narrow_terminal(one_host: None, fas
         assert isinstance(pilot.app.screen, RooflineScreen)
         await check_all(pilot, "roofline")
         shown = screen_text(pilot)
-        for words in (
-            "GFLOP/s by FLOP/byte",
-            "memory 10 GB/s",
-            "c convolution",
-            "of the time is in layers bound by memory",
-        ):
+        for words in ("GFLOP/s by FLOP/byte", "memory 10 GB/s", "of the time is in layers bound by memory"):
             assert words in shown
         await press(pilot, "escape", "4")
         # The same picture stands above the layers.
         assert "GFLOP/s by FLOP/byte" in screen_text(pilot)
-
-
-async def test_a_model_in_one_execution_only_says_how_to_measure_others(measured: DataFolder) -> None:
-    async with running(app_on(measured), WIDE) as pilot:
-        await press(pilot, "slash", '"resnet18_v1"', "enter", "enter", "0")
-        assert "no other execution has results of all layers" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-
-
-async def test_a_model_without_results_says_what_to_do(new: DataFolder) -> None:
-    async with running(app_on(new), WIDE) as pilot:
-        # Nothing is open and nothing selected: no model has this name.
-        await press(pilot, "escape", "slash", '"no such model"', "enter", "0")
-        assert not isinstance(pilot.app.screen, AnalysisScreen)
-        await press(pilot, "escape", "slash", '"alexnet"', "enter", "enter", "0")
-        shown = screen_text(pilot)
-        assert "alexnet: ~" in shown and "Not all layers were measured" in shown
-        assert "r runs what is missing" in shown and "dlbricks run alexnet" in shown
-
-
-async def test_a_model_that_cannot_be_analysed_says_why(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(work, "analyse", lambda *_: "the runtime cannot read it")
-    async with running(app_on(faster, TWO_THREADS), WIDE) as pilot:
-        await press(pilot, *OPEN)
-        assert "the runtime cannot read it" in screen_text(pilot)
-
-
-async def test_while_a_run_measures_the_model_is_analysed_once_and_again_if_the_user_asks(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    analysed: list[object] = []
-
-    def analyse(*asked: object) -> str:
-        analysed.append(asked)
-        return "no"
-
-    monkeypatch.setattr(work, "analyse", analyse)
-    async with running(app_on(faster, TWO_THREADS), WIDE) as pilot:
-        await press(pilot, *OPEN[:-1])
-        screen = pilot.app.screen
-        assert isinstance(screen, WorkbenchScreen)
-        screen._run = RUNNING
-        await press(pilot, "0")
-        assert len(analysed) == 1
-        # New results wait for the end of the run.
-        pilot.app.screen.post_message(NewResults())
-        await press(pilot)
-        assert len(analysed) == 1
-        await press(pilot, "r")
-        assert len(analysed) == 2
-        shown = pilot.app.screen
-        assert isinstance(shown, AnalysisScreen)
-        shown.show_run(replace(RUNNING, state=State.FINISHED))
-        await press(pilot)
-        assert len(analysed) == 3

@@ -15,7 +15,7 @@ from dlbricks_tui.runtime.errors import WorkerDiedError
 from dlbricks_tui.runtime.process import Worker
 from dlbricks_tui.tui.analysis.kernels import KernelsScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
-from tests.tui.application import MEDIUM, WIDE, eventually, press, screen_text
+from tests.tui.application import MEDIUM, WIDE, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_all
 from tests.tui.test_analysis_screen import MODEL, analysis_screen, one_host  # noqa: F401 - a fixture
@@ -76,76 +76,12 @@ def faster(new: DataFolder) -> DataFolder:
     return new
 
 
-async def test_the_box_matches_its_snapshot(
+async def test_the_box_asks_the_runtime_once_for_each_analysis_and_closing_it_ends_the_wait(
     one_host: None,  # noqa: F811
     faster: DataFolder,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kernels, "kernels_of", ToldKernels())
-    async with analysis_screen(faster, MEDIUM) as pilot:
-        await press(pilot, "K")
-        await check_all(pilot, "kernels")
-
-
-async def test_the_runtime_is_asked_again_only_after_a_new_analysis(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = ToldKernels()
-    monkeypatch.setattr(kernels, "kernels_of", told)
-    async with analysis_screen(faster, WIDE) as pilot:
-        await press(pilot, "K", "escape", "K")
-        assert told.asked == 1 and "jit_1x1:avx2" in screen_text(pilot)
-        await press(pilot, "escape", "r", "K")
-        assert told.asked == 2
-
-
-async def test_closing_the_box_ends_the_runtime_that_loads_the_model(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker = HangingWorker()
-    monkeypatch.setattr(kernels, "kernels_of", worker)
-    async with analysis_screen(faster, WIDE) as pilot:
-        await pilot.press("K")
-        await eventually(pilot, worker.begun.is_set)
-        assert isinstance(pilot.app.screen, KernelsScreen)
-        assert "MXNet loads the model, and tells the kernels that it chooses." in screen_text(pilot)
-        await press(pilot, "escape")
-        assert worker.interrupted.is_set()
-        assert isinstance(pilot.app.screen, AnalysisScreen)
-        assert not pilot.app._notifications
-
-
-async def test_a_runtime_that_is_ready_after_the_box_was_closed_is_ended(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker, may_start, waits = HangingWorker(), threading.Event(), threading.Event()
-
-    def read_late(*about: object) -> None:
-        waits.set()
-        may_start.wait()
-        worker(*about)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(kernels, "kernels_of", read_late)
-    async with analysis_screen(faster, WIDE) as pilot:
-        await pilot.press("K")
-        await eventually(pilot, waits.is_set)
-        await pilot.press("escape")
-        await eventually(pilot, lambda: isinstance(pilot.app.screen, AnalysisScreen))
-        may_start.set()
-        await eventually(pilot, worker.interrupted.is_set)
-
-
-async def test_kernels_that_the_runtime_does_not_tell_are_refused_with_one_line(faster: DataFolder) -> None:
-    async with analysis_screen(faster, WIDE) as pilot:
-        await press(pilot, "K")
-        assert f"{MODEL} was measured by mxnet-1.9.1" in screen_text(pilot)
-        assert "which is not installed here any more" in screen_text(pilot)
-
-
-async def test_the_box_shows_what_it_waits_for_and_closing_it_ends_the_waiting(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = threading.Event()
+    left, may_start, waits = threading.Event(), threading.Event(), threading.Event()
 
     def wait(
         found: object, data: object, queue: object, tell: Callable[[str], None], check: Callable[[], None], _: object
@@ -159,9 +95,48 @@ async def test_the_box_shows_what_it_waits_for_and_closing_it_ends_the_waiting(
         finally:
             left.set()
 
-    monkeypatch.setattr(kernels, "kernels_of", wait)
+    def read_late(*about: object) -> None:
+        waits.set()
+        may_start.wait()
+        late(*about)  # type: ignore[arg-type]
+
     async with analysis_screen(faster, MEDIUM) as pilot:
+        monkeypatch.setattr(kernels, "kernels_of", wait)
         await pilot.press("K")
         await eventually(pilot, lambda: "It waits for run r1 of alexnet by ada." in screen_text(pilot))
         await pilot.press("escape")
         await eventually(pilot, left.is_set)
+
+        # A runtime that loads the model is ended, and so is one that is ready after the box was closed.
+        loading, late = HangingWorker(), HangingWorker()
+        monkeypatch.setattr(kernels, "kernels_of", loading)
+        await pilot.press("K")
+        await eventually(pilot, loading.begun.is_set)
+        assert isinstance(pilot.app.screen, KernelsScreen)
+        assert "MXNet loads the model, and tells the kernels that it chooses." in screen_text(pilot)
+        await press(pilot, "escape")
+        assert loading.interrupted.is_set()
+        assert isinstance(pilot.app.screen, AnalysisScreen) and not pilot.app._notifications
+        monkeypatch.setattr(kernels, "kernels_of", read_late)
+        await pilot.press("K")
+        await eventually(pilot, waits.is_set)
+        await pilot.press("escape")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, AnalysisScreen))
+        may_start.set()
+        await eventually(pilot, late.interrupted.is_set)
+        await settled(pilot)
+
+        told = ToldKernels()
+        monkeypatch.setattr(kernels, "kernels_of", told)
+        await press(pilot, "K", "escape", "K")
+        assert told.asked == 1
+        await check_all(pilot, "kernels")
+        await press(pilot, "escape", "r", "K")
+        assert told.asked == 2
+
+
+async def test_kernels_that_the_runtime_does_not_tell_are_refused_with_one_line(faster: DataFolder) -> None:
+    async with analysis_screen(faster, WIDE) as pilot:
+        await press(pilot, "K")
+        assert f"{MODEL} was measured by mxnet-1.9.1" in screen_text(pilot)
+        assert "which is not installed here any more" in screen_text(pilot)

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import os
 import re
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -16,7 +14,7 @@ from textual.pilot import Pilot
 from dlbricks_tui.analysis.what_if import Gain
 from dlbricks_tui.answers.analysis import lacking
 from dlbricks_tui.answers.analysis.analysing import MeasuredGain
-from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofWaits, RoundsDone, encode
+from dlbricks_tui.answers.analysis.proof_process import ProofDone, ProofMessage, ProofWaits, RoundsDone, encode
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.host.peaks import PeaksError
@@ -28,43 +26,29 @@ from dlbricks_tui.tui.analysis import proving
 from dlbricks_tui.tui.analysis.roofline import RooflineScreen
 from dlbricks_tui.tui.analysis.screen import AnalysisScreen
 from dlbricks_tui.tui.analysis.what_ifs import WhatIfsPanel
-from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.run.follower import SnapshotBuilder
 from dlbricks_tui.tui.run.runs import Runs
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import NARROW, WIDE, app_on, eventually, press, running, screen_text, settled
+from tests.tui.application import NARROW, WIDE, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
-from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, OPEN, TWO_THREADS, analysis_screen
+from tests.tui.test_analysis_screen import MODEL, ONE_THREAD, TWO_THREADS, analysis_screen, screen_of
+from tests.tui.test_run_screens import shows
+from tests.tui.test_scenario_measuring import SCRIPT, Process
 
-# It takes the order, writes each line of a file, and then waits until a second file is there.
-SCRIPT = """
-import os, pathlib, sys, time
-folder = pathlib.Path(sys.argv[1])
-sys.stdin.buffer.read()
-(folder / "pid").write_text(str(os.getpid()))
-for name in ("first", "second"):
-    while not (folder / name).exists():
-        time.sleep(0.005)
-    os.write(1, (folder / name).read_bytes())
-sys.exit((folder / "fails").read_text() if (folder / "fails").exists() else 0)
-"""
 PROVED = MeasuredGain(9.0, 0.42, (0.40, 0.44), 15.6, "2026-11-27T00:00:00+00:00")
 ROUNDS = RoundsDone("parallel-2", 7, Gain(0.41, 0.38, 0.44), 12.0)
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The folder with what the process writes."""
-    path = tmp_path / "process"
-    path.mkdir()
-    monkeypatch.setattr(proving, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(path)])
-    yield path
-    # It outlives the program.
-    if (path / "pid").exists() and not ended(path):
-        os.kill(int((path / "pid").read_text()), signal.SIGKILL)
+def process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Process]:
+    folder = tmp_path / "process"
+    folder.mkdir()
+    monkeypatch.setattr(proving, "proof_command", lambda _: [sys.executable, "-S", "-c", SCRIPT, str(folder)])
+    made = Process(folder)
+    yield made
+    made.kill()
 
 
 @pytest.fixture
@@ -75,23 +59,8 @@ def faster(new: DataFolder) -> DataFolder:
     return new
 
 
-def writes(folder: Path, name: str, *messages: object) -> None:
-    """Let the process write messages; the file appears at once with all of them."""
-    part = folder / "part"
-    part.write_bytes(b"".join(encode(it) for it in messages))  # type: ignore[arg-type]
-    part.rename(folder / name)
-
-
-def ended(folder: Path) -> bool:
-    try:
-        os.kill(int((folder / "pid").read_text()), 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-async def shows(pilot: Pilot[None], words: str) -> None:
-    await eventually(pilot, lambda: words in screen_text(pilot))
+def write(process: Process, *messages: ProofMessage, number: int = 1) -> None:
+    process.write(*map(encode, messages), number=number)
 
 
 def told(pilot: Pilot[None]) -> list[str]:
@@ -103,18 +72,53 @@ async def tells(pilot: Pilot[None], words: str) -> None:
     await eventually(pilot, lambda: any(words in it for it in told(pilot)))
 
 
-async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row(
-    faster: DataFolder, folder: Path
+async def test_keys_prove_what_ifs_and_cancel_and_gains_and_failures_appear_in_the_rows(
+    faster: DataFolder, process: Process
 ) -> None:
     async with analysis_screen(faster, WIDE) as pilot:
-        await press(pilot, "2")
+        screen = pilot.app.screen
+        assert isinstance(screen, AnalysisScreen)
+        await press(pilot, "3", "2")
+        before = screen._document
+        await pilot.press("p")
+        write(process, ProofWaits("run r1 of a colleague"))
+        await shows(pilot, "waits for run r1 of a colleague")
+        await pilot.press("p")
+        await tells(pilot, "parallel-2 is being proved: c cancels it.")
+        # Nothing is read while a proof measures.
+        screen.post_message(NewResults())
+        await pilot.press("r")
+        await eventually(pilot, lambda: sum("parallel-2 is being proved" in it for it in told(pilot)) == 2)
+        assert screen._document is before and screen._is_outdated
+        await press(pilot, "c")
+        assert process.has_ended() and "The proof is cancelled; those before it are kept." in told(pilot)
+        assert screen.is_current and not screen._is_outdated and screen._document is not before
+
+        # All that have no proof, one after the other.
+        await press(pilot, "j")
+        await pilot.press("P")
+        write(process, ProofDone("parallel-2", PROVED, ""), number=2)
+        await shows(pilot, "loading the model twice, before and after the change 2 of 2")
+        write(process, ProofDone("threads-1", None, "the worker was lost"), number=2)
+        process.end(number=2)
+        await settled(pilot)
+        assert "failed     the worker was lost" in screen_text(pilot)
+        assert [it.proof for it in screen.query_one(WhatIfsPanel).found] == [PROVED, None]
+
+        process.write(b"", number=3)
+        process.end("the disk is full", number=3)
+        await press(pilot, "p")
+        assert "threads-1 was not proved: the disk is full" in screen_text(pilot)
+
+        await press(pilot, "escape", "k")
         await pilot.press("p")
         await shows(pilot, "loading the model twice")
-        writes(folder, "first", ROUNDS)
+        write(process, ROUNDS, number=4)
         await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far, about 12 s left")
         assert "running" in screen_text(pilot)
         check_layout(pilot.app)
-        writes(folder, "second", ProofDone("parallel-2", PROVED, ""))
+        write(process, ProofDone("parallel-2", PROVED, ""), number=4)
+        process.end(number=4)
         await settled(pilot)
         shown = screen_text(pilot)
         # The prediction and the proof are in one row.
@@ -125,106 +129,26 @@ async def test_a_key_proves_the_selected_what_if_and_its_gain_appears_in_the_row
         assert "so far" not in shown and "running" not in shown
 
 
-async def test_a_key_cancels_the_proof(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster, TWO_THREADS), NARROW) as pilot:
-        await press(pilot, *OPEN, "3")
-        await pilot.press("p")
-        writes(folder, "first", ProofWaits("run r1 of a colleague"))
-        await shows(pilot, "waits for run r1 of a colleague")
-        await pilot.press("p")
-        await tells(pilot, "parallel-2 is being proved: c cancels it.")
-        await press(pilot, "c")
-        assert isinstance(pilot.app.screen, AnalysisScreen)
-        assert ended(folder) and "The proof is cancelled; those before it are kept." in told(pilot)
-
-
-async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(faster: DataFolder, folder: Path) -> None:
-    async with running(app_on(faster, TWO_THREADS), WIDE) as pilot:
-        await press(pilot, *OPEN, "3")
-        await pilot.press("p")
-        await eventually(pilot, (folder / "pid").exists)
+async def test_a_proof_survives_its_screen_and_the_program_and_is_shown_again(
+    faster: DataFolder, process: Process
+) -> None:
+    async with analysis_screen(faster, NARROW) as pilot:
+        await pilot.press("2", "p")
+        await eventually(pilot, process.has_begun)
         await pilot.press("escape")
-        await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
         await tells(pilot, "The proof goes on in the background")
-    assert not ended(folder)
-    async with running(DlbricksApp(Session(faster, faster.path / "samples"), TWO_THREADS), WIDE) as pilot:
-        await press(pilot, *OPEN[:-1])
-        await pilot.press(OPEN[-1])
-        writes(folder, "first", ROUNDS)
+    assert not process.has_ended()
+    session = Session(faster)
+    async with AppWithoutWorkbench(session, TWO_THREADS).run_test(size=WIDE) as pilot:
+        pilot.app.push_screen(screen_of(session))
+        write(process, ROUNDS)
         await shows(pilot, "7 rounds, +41.0 % (+38 to +44) so far")
-        writes(folder, "second", ProofDone("parallel-2", PROVED, ""))
+        write(process, ProofDone("parallel-2", PROVED, ""))
+        process.end()
         await settled(pilot)
         assert "Largest gain: parallel-2, +42.0 % (+40 to +44), proved" in screen_text(pilot)
         assert not list(faster.jobs.iterdir())
-
-
-async def test_a_key_proves_all_what_ifs_without_a_proof(faster: DataFolder, folder: Path) -> None:
-    async with analysis_screen(faster, WIDE) as pilot:
-        await press(pilot, "2", "j")
-        await pilot.press("P")
-        writes(folder, "first", ProofDone("parallel-2", PROVED, ""))
-        await shows(pilot, "loading the model twice, before and after the change 2 of 2")
-        writes(folder, "second", ProofDone("threads-1", None, "the worker was lost"))
-        await settled(pilot)
-        assert "failed     the worker was lost" in screen_text(pilot)
-        panel = pilot.app.screen.query_one(WhatIfsPanel)
-        assert [it.proof for it in panel.found] == [PROVED, None]
-
-
-async def test_a_process_that_fails_says_why(faster: DataFolder, folder: Path) -> None:
-    (folder / "fails").write_text("the disk is full")
-    for name in ("first", "second"):
-        writes(folder, name)
-    async with analysis_screen(faster, WIDE) as pilot:
-        await press(pilot, "2", "p")
-        assert "parallel-2 was not proved: the disk is full" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, AnalysisScreen)
-
-
-async def test_nothing_is_read_while_a_proof_measures(faster: DataFolder, folder: Path) -> None:
-    async with analysis_screen(faster, WIDE) as pilot:
-        screen = pilot.app.screen
-        assert isinstance(screen, AnalysisScreen)
-        await pilot.press("p")
-        await eventually(pilot, (folder / "pid").exists)
-        before = screen._document
-        screen.post_message(NewResults())
-        await pilot.press("r")
-        await tells(pilot, "parallel-2 is being proved")
-        assert screen._document is before and screen._is_outdated
-        await press(pilot, "c")
-        assert not screen._is_outdated and screen._document is not before
-
-
-async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_each_waits_in_line(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started: list[RunRequest] = []
-    followed: list[str] = []
-
-    def start(_: Runs, request: RunRequest) -> str:
-        started.append(request)
-        return f"r{len(started)}"
-
-    monkeypatch.setattr(Runs, "start", start)
-    monkeypatch.setattr(lacking, "peaks_process", PeaksProcess)
-    app = app_on(faster)
-    monkeypatch.setattr(app._runs, "follow", followed.append)
-    async with running(app, WIDE) as pilot:
-        await press(pilot, *OPEN, "m")
-        assert f"{MODEL} was not measured in " in screen_text(pilot) and "batch 8" in screen_text(pilot)
-        assert not started
-        await pilot.press("enter")
-        await eventually(pilot, lambda: followed)
-        assert followed == ["r1"]
-        assert len({json.dumps(str(it)) for it in started}) == len(started) > 1
-        screen = pilot.app.screen
-        assert isinstance(screen, AnalysisScreen)
-        screen._measures_peaks = False
-        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.RUNNING))
-        await pilot.pause()
-        assert "A run measures; its end brings the analysis up to date." in screen_text(pilot)
 
 
 PEAKS = Peaks(
@@ -241,12 +165,10 @@ class PeaksProcess:
 
     def __init__(self, threads: int, data: DataFolder, refusal: str = "") -> None:
         self.may_end = asyncio.Event()
-        self.told: list[str] = []
         self._threads, self._data, self._refusal = threads, data, refusal
 
     async def follow(self, take: Callable[[str], None]) -> None:
-        for ahead in self.told:
-            take(ahead)
+        take("run r1 of alexnet by ada")
         await self.may_end.wait()
         if self._refusal:
             raise PeaksError(self._refusal)
@@ -254,51 +176,62 @@ class PeaksProcess:
             store.add(replace(PEAKS, system=fingerprint().id, threads=self._threads))
 
 
-async def test_a_key_measures_the_peaks_for_the_roofline(faster: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def process(threads: int, data: DataFolder) -> PeaksProcess:
-        made = PeaksProcess(threads, data)
-        made.may_end.set()
-        return made
+async def test_a_key_starts_all_runs_that_the_what_ifs_lack_and_measures_the_peaks(
+    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes, started, followed = list[PeaksProcess](), list[RunRequest](), list[str]()
 
-    monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
+    def process(threads: int, data: DataFolder) -> PeaksProcess:
+        refusal = "" if processes else "the disk is full"
+        processes.append(PeaksProcess(threads, data, refusal))
+        return processes[-1]
+
+    def start(_: Runs, request: RunRequest) -> str:
+        started.append(request)
+        return f"r{len(started)}"
+
     monkeypatch.setattr(lacking, "peaks_process", process)
+    monkeypatch.setattr(Runs, "start", start)
     async with analysis_screen(faster, WIDE) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, AnalysisScreen)
+        monkeypatch.setattr(pilot.app._runs, "follow", followed.append)  # type: ignore[attr-defined]
         await press(pilot, "x")
         assert told(pilot)[-1].endswith("m measures them.")
         assert "Missing: the peaks with 2 threads" in screen_text(pilot)
         await press(pilot, "m")
         shown = screen_text(pilot)
-        assert "The peaks of this host are not known; that takes about 4 s." in shown
-        assert "the peaks of this host with 2 threads" in shown and "run" not in shown.split("4 s.")[1].split("esc")[0]
-        await press(pilot, "enter")
-        assert "Missing:" not in screen_text(pilot)
-        await press(pilot, "m")
-        assert told(pilot)[-1] == "The what-ifs lack nothing that this host can measure."
-        await press(pilot, "x")
-        assert isinstance(pilot.app.screen, RooflineScreen)
-
-
-async def test_the_head_tells_what_peaks_wait_for_while_runs_are_started(
-    faster: DataFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    processes, started = list[PeaksProcess](), list[RunRequest]()
-
-    def process(threads: int, data: DataFolder) -> PeaksProcess:
-        processes.append(PeaksProcess(threads, data, "the disk is full"))
-        processes[-1].told.append("run r1 of alexnet by ada")
-        return processes[-1]
-
-    monkeypatch.setattr(lacking, "peaks_process", process)
-    monkeypatch.setattr(Runs, "start", lambda _, request: started.append(request) or "r1")  # type: ignore[func-returns-value]
-    app = app_on(faster)
-    monkeypatch.setattr(app._runs, "follow", lambda _: None)
-    async with running(app, WIDE) as pilot:
-        await press(pilot, *OPEN, "m")
-        assert re.search(r"roofline +the peaks of this host with \d+ thread", screen_text(pilot))
+        assert f"{MODEL} was not measured in " in shown and "batch 8" in shown
+        assert re.search(r"roofline +the peaks of this host with \d+ thread", shown)
+        assert not started
         await pilot.press("enter")
         await shows(pilot, "The peaks of this host wait for run r1 of alexnet by ada.")
-        await eventually(pilot, lambda: started)
+        await eventually(pilot, lambda: followed)
+        # Each run waits in line.
+        assert followed == ["r1"]
+        assert len({json.dumps(str(it)) for it in started}) == len(started) > 1
         await pilot.press("m")
         await tells(pilot, "The peaks are measured: what is missing can be measured once that has ended.")
         processes[0].may_end.set()
         await tells(pilot, "the disk is full")
+        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.RUNNING))
+        await pilot.pause()
+        assert "A run measures; its end brings the analysis up to date." in screen_text(pilot)
+        screen.show_run(replace(SnapshotBuilder("r1", (MODEL,)).snapshot(), state=State.FINISHED))
+
+        # Where only the peaks are missing, no run starts.
+        monkeypatch.setattr(lacking, "lacks_of", lambda *_: ())
+        await press(pilot, "m")
+        shown = screen_text(pilot)
+        assert "The peaks of this host are not known; that takes about 4 s." in shown
+        assert "the peaks of this host with 2 threads" in shown and "run" not in shown.split("4 s.")[1].split("esc")[0]
+        before = len(started)
+        await pilot.press("enter")
+        await eventually(pilot, lambda: len(processes) == 2)
+        processes[1].may_end.set()
+        await settled(pilot)
+        assert "Missing:" not in screen_text(pilot) and len(started) == before
+        await press(pilot, "m")
+        assert told(pilot)[-1] == "The what-ifs lack nothing that this host can measure."
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, RooflineScreen)

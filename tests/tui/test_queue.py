@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dlbricks_tui.folders import DataFolder
-from dlbricks_tui.host.queue import HostQueue, Kind, Place, QueuedWork, Ticket, host_queue
+from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, Ticket, host_queue
 from dlbricks_tui.runs.run_folder import State
 from dlbricks_tui.tui.door import going_on
 from dlbricks_tui.tui.run.bar import status_lines
@@ -17,8 +17,7 @@ from dlbricks_tui.tui.scenario.screen import ScenarioScreen
 from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from tests.host.lines import Work
 from tests.runs.live_runs import put_run, started
-from tests.tui.application import NARROW, app_on, eventually, press, running, screen_text, showing
-from tests.tui.snapshots import check_all
+from tests.tui.application import NARROW, app_on, eventually, press, running, screen_text
 from tests.tui.test_run_lines import text_of
 
 MODEL = "squeezenet1.1"
@@ -48,26 +47,19 @@ def squeezenet(line: HostQueue) -> Iterator[Ticket]:
 
 
 @pytest.mark.usefixtures("squeezenet")
-async def test_the_status_line_tells_what_measures_and_what_waits_whoever_started_it(
+async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and_the_box_cancels_it(
     known: DataFolder, line: HostQueue, tmp_path: Path
 ) -> None:
     async with running(app_on(known), NARROW) as pilot:
         await eventually(pilot, lambda: f"{MODEL} 41 %, 10.0 h  " in screen_text(pilot))
         # A command of another terminal, and one of another data folder.
-        alexnet = Work(line.path, Kind.RUN, "alexnet", known.path)
+        trace = Work(line.path, Kind.TRACE, "alexnet", known.path)
         load = Work(line.path, Kind.LOAD_TEST, "320n", tmp_path)
-        await eventually(pilot, lambda: "; then alexnet, load test of 320n" in screen_text(pilot))
-        alexnet.kill()
-        await eventually(pilot, lambda: "; then load test of 320n" in screen_text(pilot))
+        await eventually(pilot, lambda: "; then trace of alexnet, load test of 320n" in screen_text(pilot))
         load.kill()
-        await eventually(pilot, lambda: "; then" not in screen_text(pilot))
-
-
-@pytest.mark.usefixtures("squeezenet")
-async def test_the_box_lists_the_line_and_cancels_work(known: DataFolder, line: HostQueue) -> None:
-    trace = Work(line.path, Kind.TRACE, "alexnet")
-    async with running(app_on(known), NARROW) as pilot:
-        await eventually(pilot, lambda: "; then trace of alexnet" in screen_text(pilot))
+        await eventually(
+            pilot, lambda: "; then trace of alexnet" in screen_text(pilot) and "320n" not in screen_text(pilot)
+        )
         await press(pilot, "Q")
         assert isinstance(pilot.app.screen, QueueScreen)
         shown = screen_text(pilot)
@@ -84,19 +76,11 @@ async def test_the_box_lists_the_line_and_cancels_work(known: DataFolder, line: 
         assert isinstance(pilot.app.screen, QueueScreen)
         await press(pilot, "escape")
         assert isinstance(pilot.app.screen, WorkbenchScreen)
+        await eventually(pilot, lambda: "; then" not in screen_text(pilot))
     trace.kill()
 
 
-async def test_the_boxes_match_their_snapshots(new: DataFolder) -> None:
-    waiting = Place(4711, "trace", "alexnet", "", "/their/data", "someone")
-    measuring = Place(4700, "run", MODEL, "20261128-1", "/my/data", "me", measures=True, share=0.41)
-    places = (measuring, waiting)
-    async with showing(new, lambda session: QueueScreen(places, session.data)) as pilot:
-        await check_all(pilot, "queue")
-    async with showing(new, lambda _: CancelWorkScreen(waiting)) as pilot:
-        await check_all(pilot, "queue-cancel")
-
-
+@pytest.mark.usefixtures("rough_predictions")
 async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
     folder = put_run(known, [started()], State.RUNNING)
     run = line.join(QueuedWork(Kind.RUN, [MODEL], known.path, folder.run))
@@ -135,10 +119,3 @@ def test_leaving_tells_what_goes_on_and_how_to_see_it_again(known: DataFolder, l
     assert told[2:] == ["trace of alexnet goes on in the background: dlbricks shows it again"]
     for ticket in (run, trace, theirs):
         ticket.leave()
-
-
-async def test_an_interrupted_run_is_on_the_home_screen_with_the_keys_that_resume_it(known: DataFolder) -> None:
-    put_run(known, [started()], State.INTERRUPTED)
-    async with running(app_on(known), NARROW) as pilot:
-        await eventually(pilot, lambda: "interrupted" in screen_text(pilot))
-        assert "5 r resume" in screen_text(pilot)

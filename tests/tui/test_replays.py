@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from textual.pilot import Pilot
 
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.runs.run_folder import State
@@ -14,8 +13,9 @@ from dlbricks_tui.tui.run.screen import RunScreen
 from dlbricks_tui.tui.run.snapshot import ReplayPace, RunSnapshot
 from dlbricks_tui.tui.run.updates import Replayed, RunWatch
 from tests.runs.live_runs import RUN, ended, in_the_middle, put_run
-from tests.tui.application import app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, app_on, press, running
 from tests.tui.test_follower import Clock, Posted
+from tests.tui.test_run_screens import shows
 
 WHOLE_RUN = [*in_the_middle(), ended()]
 
@@ -68,14 +68,17 @@ def test_keys_change_the_pace(new: DataFolder) -> None:
     assert not follower.active
 
 
-async def shows(pilot: Pilot[None], text: str) -> None:
-    await eventually(pilot, lambda: text in screen_text(pilot))
-
-
-async def test_a_run_is_replayed_from_the_list_of_runs(measured: DataFolder) -> None:
+async def test_a_run_is_replayed_from_the_list_of_runs_without_a_trace_of_it(measured: DataFolder) -> None:
     folder = put_run(measured, WHOLE_RUN, State.FINISHED)
+    without_events = put_run(measured, [], State.INTERRUPTED, run="20261120-080000-0001")
     before = folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())
-    async with running(app_on(measured)) as pilot:
+    async with running(app_on(measured), NARROW) as pilot:
+        pilot.app.post_message(ReplayWanted(without_events.run))
+        await shows(pilot, "has no events to replay")
+        await press(pilot, "escape")
+        pilot.app.post_message(ReplayWanted(RUN))
+        # The bar says that it is a replay.
+        await shows(pilot, " replay 4x ")
         await press(pilot, "R", "p")
         assert isinstance(pilot.app.screen, RunScreen)
         await shows(pilot, "replay 4x")
@@ -87,20 +90,6 @@ async def test_a_run_is_replayed_from_the_list_of_runs(measured: DataFolder) -> 
         await shows(pilot, "replay ended")
         await press(pilot, "escape")
     assert (folder.events_file.read_bytes(), folder.state(), sorted(measured.store.iterdir())) == before
-
-
-async def test_the_bar_says_that_it_is_a_replay(measured: DataFolder) -> None:
-    put_run(measured, WHOLE_RUN, State.FINISHED)
-    async with running(app_on(measured), (80, 24)) as pilot:
-        pilot.app.post_message(ReplayWanted(RUN))
-        await shows(pilot, " replay 4x ")
-
-
-async def test_a_run_without_events_says_so(measured: DataFolder) -> None:
-    put_run(measured, [], State.INTERRUPTED)
-    async with running(app_on(measured)) as pilot:
-        pilot.app.post_message(ReplayWanted(RUN))
-        await shows(pilot, "has no events to replay")
 
 
 def test_the_end_of_a_replay_stays_in_view_beside_an_interrupted_run(new: DataFolder) -> None:

@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -29,21 +30,27 @@ from dlbricks_tui.scenarios.messages import (
     encode,
 )
 from dlbricks_tui.scenarios.outcome import PredictedLoad
-from dlbricks_tui.tui.app import DlbricksApp
 from dlbricks_tui.tui.messages import NewResults
 from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
 from dlbricks_tui.tui.scenario.progress import Progress
 from dlbricks_tui.tui.scenario.screen import ScenarioScreen
-from dlbricks_tui.tui.scenario.settings import ScenarioSetting
+from dlbricks_tui.tui.scenario.settings import ScenarioSetting, ScenarioSettings
 from dlbricks_tui.tui.session import Session
-from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
-from tests.tui.application import NARROW, WIDE, WRITTEN, app_on, eventually, press, running, screen_text
+from tests.tui.application import NARROW, WIDE, WRITTEN, AppWithoutWorkbench, eventually, press, screen_text, settled
 from tests.tui.results import store_run
 from tests.tui.snapshots import check_layout
-from tests.tui.test_scenario_screen import MODEL, OPEN, scenario_screen, store_load_test, to
+from tests.tui.test_run_screens import shows
+from tests.tui.test_scenario_screen import (
+    MODEL,
+    choose,
+    predicted_once,  # noqa: F401 - a fixture
+    scenario_screen,
+    screen_of,
+    store_load_test,
+)
 
-pytestmark = pytest.mark.usefixtures("rough_predictions")
-# It keeps its order, writes each file of lines that appears, and ends with the status in the file `end`.
+pytestmark = pytest.mark.usefixtures("predicted_once")
+# It keeps its order, writes each file of lines that appears, and ends with the status, or the error, in another file.
 SCRIPT = """
 import os, pathlib, sys, time
 folder = pathlib.Path(sys.argv[1])
@@ -53,14 +60,15 @@ number = len(list(folder.glob("order*"))) + 1
 (folder / "part-order").rename(folder / f"order{number}")
 written = 0
 while True:
-    ends = (folder / "end").exists()
+    ends = (folder / f"end{number}").exists()
     if (folder / f"lines{number}.{written}").exists():
         os.write(1, (folder / f"lines{number}.{written}").read_bytes())
         written += 1
     elif ends:
         break
     time.sleep(0.005)
-sys.exit(int((folder / "end").read_text()))
+status = (folder / f"end{number}").read_text()
+sys.exit(int(status) if status.isdigit() else status)
 """
 READY = LoadReady(service_ms=15.5, passing_ms=0.12, wake_up_ms=0.9, logs="/data/scenarios/ab")
 FIRST = LoadTestStarted(number=1, rate=30.0, batch_size=1, queries=662, seconds_left=40.0)
@@ -113,9 +121,9 @@ class Process:
             with suppress(ProcessLookupError):
                 os.kill(int(path.read_text()), signal.SIGKILL)
 
-    def end(self, status: int = 0) -> None:
+    def end(self, status: int | str = 0, number: int = 1) -> None:
         (self._folder / "part").write_text(str(status))
-        (self._folder / "part").rename(self._folder / "end")
+        (self._folder / "part").rename(self._folder / f"end{number}")
 
     def has_begun(self, number: int = 1) -> bool:
         return (self._folder / f"order{number}").exists()
@@ -144,20 +152,22 @@ def progress(number: int, latencies_ms: list[float], seconds: float = 5.0) -> Lo
     return LoadProgress(number=number, queries=len(latencies_ms), seconds=seconds, latencies_ms=tuple(latencies_ms))
 
 
-async def shows(pilot: Pilot[None], words: str) -> None:
-    await eventually(pilot, lambda: words in screen_text(pilot))
-
-
 def told(pilot: Pilot[None]) -> list[str]:
     return [note.message for note in pilot.app._notifications]
 
 
-async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown_at_the_end(
+async def test_a_measurement_is_drawn_live_and_its_result_stands_beside_the_prediction_of_before(
     timed: DataFolder, process: Process
 ) -> None:
     async with scenario_screen(timed, WIDE) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen)
+        (rate,) = re.findall(r"~([\d.]+) requests/s", screen_text(pilot))
         await pilot.press("m")
         await shows(pilot, "loading the model")
+        await eventually(pilot, process.has_begun)
+        # The search begins at the predicted rate.
+        assert process.order().first_rate == pytest.approx(float(rate), rel=1e-3)
         process.write(READY, FIRST, progress(1, [16.0] * 150 + [180.0, 190.0]))
         await shows(pilot, "test 1: 30.00/s, 152 of 662 requests, 1.32 % over 1")
         shown = screen_text(pilot)
@@ -183,43 +193,39 @@ async def test_the_tests_of_a_measurement_are_drawn_live_and_its_result_is_shown
         await shows(pilot, "o passed")
         assert "x failed" in screen_text(pilot)
 
-
-async def test_the_prediction_of_before_the_measurement_stands_beside_its_result(
-    timed: DataFolder, process: Process
-) -> None:
-    async with scenario_screen(timed, WIDE) as pilot:
-        await press(pilot, *to(ScenarioSetting.KIND), "h", "h")
-        screen = pilot.app.screen
-        assert isinstance(screen, ScenarioScreen)
-        before = screen._view.answer.prediction if screen._view is not None else None
+        await choose(pilot, ScenarioSetting.KIND, "h", "h")
+        before = None if screen._view is None else screen._view.answer.prediction
         assert before is not None
         await pilot.press("m")
-        await eventually(pilot, process.has_begun)
+        await eventually(pilot, lambda: process.has_begun(2))
         # A single stream is a sample of service times: the next prediction may know it.
-        test = store_load_test(timed, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False)
-        process.write(LoadDone(uuid=test.uuid))
-        process.end()
+        test = store_load_test(
+            timed, uuid="7" * 32, kind="single", percentile=90.0, bound_ms=None, rate=None, sought=False
+        )
+        process.write(LoadDone(uuid=test.uuid), number=2)
+        process.end(number=2)
+        await shows(pilot, "Load tests 2")
         await shows(pilot, "difference")
-        assert screen._view is not None
-        assert screen._view.answer.prediction is not before
+        assert screen._view is not None and screen._view.answer.prediction is not before
         assert screen._prediction_of(test) is before
 
 
-async def test_the_search_begins_at_the_predicted_rate(timed: DataFolder, process: Process) -> None:
-    async with scenario_screen(timed, NARROW) as pilot:
-        await pilot.press("m")
-        await eventually(pilot, process.has_begun)
-        (rate,) = re.findall(r"~([\d.]+) requests/s", screen_text(pilot))
-        assert process.order().first_rate == pytest.approx(float(rate), rel=1e-3)
-
-
-async def test_a_pause_ends_the_process_and_the_next_one_begins_at_the_rate_that_passed(
+async def test_a_measurement_is_paused_continued_and_cancelled_and_keeps_its_settings(
     timed: DataFolder, process: Process
 ) -> None:
-    async with scenario_screen(timed, NARROW) as pilot:
+    async with scenario_screen(timed, WIDE) as pilot:
+        screen = pilot.app.screen
+        assert isinstance(screen, ScenarioScreen)
+        # There is nothing to cancel yet.
+        await press(pilot, "x", "p")
+        assert screen.is_current
         await pilot.press("m")
         process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
         await shows(pilot, "7 of 662 requests")
+        await pilot.press("x")
+        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelLoadScreen))
+        await pilot.press("escape")
+        assert not process.has_ended()
         await pilot.press("p")
         await shows(pilot, "paused; others may measure")
         await eventually(pilot, process.has_ended)
@@ -228,141 +234,100 @@ async def test_a_pause_ends_the_process_and_the_next_one_begins_at_the_rate_that
         assert "o passed" in screen_text(pilot)
         await pilot.press("p")
         await eventually(pilot, lambda: process.has_begun(2))
+        # It goes on at the rate that passed.
         assert process.order(2).first_rate == 30.0
         process.write(LoadWaits(holder="run r1 of a colleague"), number=2)
         await shows(pilot, "waits for run r1 of a colleague")
         process.write(READY, SECOND, FAILED, number=2)
         await shows(pilot, "x failed")
         assert "o passed" in screen_text(pilot)
-
-
-async def test_a_paused_measurement_can_be_cancelled(timed: DataFolder, process: Process) -> None:
-    async with scenario_screen(timed, NARROW) as pilot:
-        await pilot.press("m")
-        await eventually(pilot, process.has_begun)
         await pilot.press("p")
         await shows(pilot, "paused")
         await pilot.press("x", "y")
         await eventually(pilot, lambda: "The measurement is cancelled; stored tests of it: 0." in told(pilot))
         assert "paused" not in screen_text(pilot)
 
-
-async def test_cancelling_asks_first_and_ends_the_process(timed: DataFolder, process: Process) -> None:
-    async with scenario_screen(timed, NARROW) as pilot:
-        # There is nothing to cancel yet.
-        await press(pilot, "x", "p")
-        assert isinstance(pilot.app.screen, ScenarioScreen)
+        pilot.app.clear_notifications()
         await pilot.press("m")
-        process.write(READY, FIRST, progress(1, [20.0] * 7))
-        await shows(pilot, "7 of 662 requests")
-        await pilot.press("x")
-        await eventually(pilot, lambda: isinstance(pilot.app.screen, CancelLoadScreen))
-        await pilot.press("escape")
-        assert not process.has_ended()
+        await eventually(pilot, lambda: process.has_begun(3))
+        for key in ("2", "g", "j", "l", "r", "m"):
+            await pilot.press(key)
+        await eventually(pilot, lambda: len(told(pilot)) == 3)
+        assert set(told(pilot)) == {"The scenario is being measured: x cancels it."}
+        assert screen._settings == ScenarioSettings(screen._settings.runtimes)
+        # New results wait for its end.
+        screen.post_message(NewResults())
+        await eventually(pilot, lambda: screen._is_outdated)
+        process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 8), number=3)
+        await shows(pilot, "8 of 662 requests")
+        store_load_test(timed, bound_ms=process.order(3).scenario.bound_ms, rate=30.0, sought=False)
+        process.write(LoadTestsKept(tests=1), number=3)
         await pilot.press("x", "y")
-        await eventually(pilot, process.has_ended)
-        await press(pilot)
-        assert isinstance(pilot.app.screen, ScenarioScreen)
-        assert "server: the highest rate" in screen_text(pilot)
-
-
-async def test_tests_that_had_ended_before_it_was_cancelled_are_listed(timed: DataFolder, process: Process) -> None:
-    async with scenario_screen(timed, WIDE) as pilot:
-        await pilot.press("m")
-        process.write(READY, FIRST, PASSED, SECOND, progress(2, [20.0] * 7))
-        await shows(pilot, "7 of 662 requests")
-        store_load_test(timed, bound_ms=process.order().scenario.bound_ms, rate=30.0, sought=False)
-        process.write(LoadTestsKept(tests=1))
-        await pilot.press("x", "y")
+        await eventually(pilot, lambda: process.has_ended(3))
+        # The test that had ended before is listed.
         await eventually(pilot, lambda: "The measurement is cancelled; stored tests of it: 1." in told(pilot))
         await shows(pilot, "Load tests 1")
-        assert "30.00/s, p99 within" in screen_text(pilot)
+        assert "30.00/s, p99 within" in screen_text(pilot) and "server: the highest rate" in screen_text(pilot)
+        assert screen.is_current and not screen._is_outdated
 
 
 async def test_a_measurement_survives_its_screen_and_the_program_and_is_shown_again(
     timed: DataFolder, process: Process
 ) -> None:
-    async with running(app_on(timed), NARROW) as pilot:
-        await press(pilot, *OPEN)
+    async with scenario_screen(timed, NARROW) as pilot:
         await pilot.press("m")
         await eventually(pilot, process.has_begun)
         process.write(READY, FIRST)
         await pilot.press("escape")
-        await eventually(pilot, lambda: isinstance(pilot.app.screen, WorkbenchScreen))
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
         await eventually(pilot, lambda: any("goes on in the background" in each for each in told(pilot)))
     assert not process.has_ended()
-    # The first screen does not come to rest while it follows the measurement.
-    async with running(DlbricksApp(Session(timed, timed.path / "samples"), WRITTEN), WIDE) as pilot:
-        await press(pilot, *OPEN[:-1])
-        await pilot.press(OPEN[-1])
-        process.write(PASSED, SECOND)
+    # A screen does not come to rest while it follows a measurement.
+    process.write(PASSED, SECOND)
+    session = Session(timed)
+    async with AppWithoutWorkbench(session, WRITTEN).run_test(size=WIDE) as pilot:
+        pilot.app.push_screen(screen_of(session))
         await shows(pilot, "45.00/s")
         assert isinstance(screen := pilot.app.screen, ScenarioScreen)
         assert screen._measuring is not None and screen._measuring.progress.ended == [PASSED]
         await pilot.press("x", "y")
         # Its folder goes with it.
         await eventually(pilot, lambda: not list(timed.jobs.iterdir()))
-
-
-async def test_the_failure_of_a_measurement_that_nobody_followed_is_told_later(
-    timed: DataFolder, process: Process
-) -> None:
-    async with scenario_screen(timed, NARROW) as pilot:
+        await settled(pilot)
         await pilot.press("m")
-        await eventually(pilot, process.has_begun)
-    process.write(READY, LoadFailed(reason="the worker was lost: killed by signal 9"))
-    process.end(1)
+        await eventually(pilot, lambda: process.has_begun(2))
+    process.write(READY, LoadFailed(reason="the worker was lost: killed by signal 9"), number=2)
+    process.end(1, number=2)
+    # A failure that nobody followed is told later.
     async with scenario_screen(timed, WIDE) as pilot:
         await shows(pilot, "The measurement failed: the worker was lost: killed by signal 9")
 
 
-@pytest.mark.parametrize(
-    ("written", "status", "reason"),
-    [
-        (LoadFailed(reason="the worker was lost: killed by signal 9"), 1, "the worker was lost: killed by signal 9"),
-        (b"no message\n", None, "the process wrote a line that is no message"),
-        (b"", 3, "the process ended with status 3"),
-        (b"", 0, "the process ended without a result"),
-    ],
-)
-async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(
-    timed: DataFolder, process: Process, written: LoadMessage | bytes, status: int | None, reason: str
-) -> None:
-    process.write(READY, FIRST, written)
-    if status is not None:
-        process.end(status)
+async def test_a_measurement_that_fails_is_one_line_and_can_be_repeated(timed: DataFolder, process: Process) -> None:
     async with scenario_screen(timed, NARROW) as pilot:
-        await press(pilot, "m")
-        assert f" The measurement failed: {reason}\n" in screen_text(pilot)
-        assert isinstance(pilot.app.screen, ScenarioScreen)
-        assert "pause" not in screen_text(pilot)
-        await pilot.press("m")
-        await eventually(pilot, lambda: process.has_begun(2))
-
-
-async def test_the_settings_stay_while_they_are_measured(timed: DataFolder, process: Process) -> None:
-    async with scenario_screen(timed, WIDE) as pilot:
-        await pilot.press("m")
-        await eventually(pilot, process.has_begun)
-        for key in [*to(ScenarioSetting.PERCENTILE), "l", "r", "m"]:
-            await pilot.press(key)
-        await eventually(pilot, lambda: len(told(pilot)) == 3)
-        assert set(told(pilot)) == {"The scenario is being measured: x cancels it."}
         screen = pilot.app.screen
-        assert isinstance(screen, ScenarioScreen)
-        assert screen._settings.percentile is None
-        # New results wait for its end.
-        screen.post_message(NewResults())
-        await eventually(pilot, lambda: screen._is_outdated)
-        await pilot.press("x", "y")
-        await eventually(pilot, lambda: not screen._is_outdated)
-
-
-async def test_a_scenario_of_another_system_is_not_measured(timed: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scenarios._Scenarios, "_order", lambda *_: None)
-    async with scenario_screen(timed, NARROW) as pilot:
+        assert isinstance(screen, ScenarioScreen) and screen._view is not None
+        view, ordered = screen._view, replace(screen._view.answer, order=None)
+        screen._view = view._replace(answer=ordered)
         await press(pilot, "m")
         assert told(pilot) == ["The scenario cannot be measured here: it was looked up for another system or runtime."]
+        screen._view = view
+        lost = LoadFailed(reason="the worker was lost: killed by signal 9")
+        failures: tuple[tuple[LoadMessage | bytes, int | None, str], ...] = (
+            (lost, 1, "the worker was lost: killed by signal 9"),
+            (b"no message\n", None, "the process wrote a line that is no message"),
+            (b"", 3, "the process ended with status 3"),
+            (b"", 0, "the process ended without a result"),
+        )
+        for number, (written, status, reason) in enumerate(failures, start=1):
+            process.write(READY, FIRST, written, number=number)
+            if status is not None:
+                process.end(status, number)
+            await press(pilot, "m")
+            assert f" The measurement failed: {reason}\n" in screen_text(pilot)
+            assert isinstance(pilot.app.screen, ScenarioScreen)
+            assert "pause" not in screen_text(pilot)
+            assert process.has_begun(number)
 
 
 def test_the_progress_of_a_test_starts_anew_with_each_test() -> None:

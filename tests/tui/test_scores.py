@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.bricks.decomposition import decompose
-from dlbricks_tui.estimate.prediction.score import Basis, Score
+from dlbricks_tui.estimate.prediction.score import Basis
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.models.graph import Level
 from dlbricks_tui.store.database import ResultsDatabase
@@ -15,33 +15,7 @@ from dlbricks_tui.tui.workbench.scores import ScoresScreen
 from tests.estimate.prediction.stored_models import lawful_records
 from tests.estimate.table1 import table1
 from tests.store.samples import runtime, system
-from tests.tui.application import NARROW, app_on, press, running, screen_text
-from tests.tui.snapshots import check_all, check_layout, check_sixteen_colours
-
-SCORES = (
-    Score("resnet50_v1", Basis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0),
-    Score("mobilenet0.25", Basis.HISTORY, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02),
-    Score("squeezenet1.1", Basis.LEFT_OUT, 5.5, 4.9, 6.2, 0.9, 5.6, 0.0),
-)
-
-
-async def test_the_scores_match_their_snapshot(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        await pilot.app.push_screen(ScoresScreen(lambda: SCORES))
-        await press(pilot)
-        await check_all(pilot, "scores")
-
-
-async def test_the_scores_fit_a_narrow_terminal(measured: DataFolder) -> None:
-    measured.config.write_text('[workbench]\ntheme = "terminal"\n')
-    async with running(app_on(measured), NARROW) as pilot:
-        await pilot.app.push_screen(ScoresScreen(lambda: SCORES))
-        await press(pilot)
-        shown = screen_text(pilot)
-        assert "the 95 % interval held 2 of 3 times" in " ".join(shown.replace("┃", " ").split())
-        assert "-31.0 %" in shown
-        check_layout(pilot.app)
-        check_sixteen_colours(pilot.app)
+from tests.tui.application import app_on, press, running, screen_text
 
 
 async def test_a_key_opens_the_scores(measured: DataFolder) -> None:

@@ -1,52 +1,202 @@
+"""Snapshots of screens and boxes; those that need more preparation are compared by the tests of their screens."""
+
+import math
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dlbricks_tui.answers.analysis.lacking import MeasuringPlan
+from dlbricks_tui.answers.suites.exporting import Exported
+from dlbricks_tui.config.config import Config
+from dlbricks_tui.estimate.prediction.score import Basis, Score
 from dlbricks_tui.folders import DataFolder
+from dlbricks_tui.host.noise import Finding, NoiseVerdict
+from dlbricks_tui.host.queue import Place
 from dlbricks_tui.models.errors import ModelError
+from dlbricks_tui.models.graph import Level
+from dlbricks_tui.runs.run_folder import State, StoredRuns
+from dlbricks_tui.runtime.variant import Precision
+from dlbricks_tui.share.suites.exporting import Assembled, OmittedBrick
+from dlbricks_tui.share.suites.key_file import Meaning, SuiteKey
+from dlbricks_tui.share.suites.manifest import Manifest
+from dlbricks_tui.tui import estimator as judging
+from dlbricks_tui.tui.analysis.measuring import MeasureScreen
+from dlbricks_tui.tui.dialogs.notices import DemonstrationScreen
+from dlbricks_tui.tui.dialogs.writing import WritingScreen, whole_numbers
+from dlbricks_tui.tui.fleet.boxes import AllFleetsScreen, CancelFleetScreen, HostsFileScreen, StartFleetScreen
 from dlbricks_tui.tui.messages import Failed
-from tests.tui.application import NARROW, app_on, press, running
-from tests.tui.snapshots import check, check_all, check_layout, check_sixteen_colours
+from dlbricks_tui.tui.open_model import ModelSpec
+from dlbricks_tui.tui.results.screen import ResultsScreen
+from dlbricks_tui.tui.run import updates
+from dlbricks_tui.tui.run.queue import CancelWorkScreen, QueueScreen
+from dlbricks_tui.tui.scenario.cancelling import CancelLoadScreen
+from dlbricks_tui.tui.session import Session
+from dlbricks_tui.tui.systems import work
+from dlbricks_tui.tui.systems.screen import SystemsScreen
+from dlbricks_tui.tui.trace.cancelling import CancelTraceScreen
+from dlbricks_tui.tui.trace.settings import TraceSettings
+from dlbricks_tui.tui.trace.start import StartTraceScreen
+from dlbricks_tui.tui.trace.writing import WriteTraceScreen
+from dlbricks_tui.tui.workbench.column_box import ModelColumnsScreen
+from dlbricks_tui.tui.workbench.scores import ScoresScreen
+from dlbricks_tui.tui.workbench.suites import ExportSuiteScreen, SuiteWrittenScreen
+from tests.runs.live_runs import in_the_middle, put_run
+from tests.store.samples import system
+from tests.tui import results
+from tests.tui.application import MEDIUM, NARROW, WRITTEN, AppWithoutWorkbench, app_on, press, running, settled
+from tests.tui.snapshots import Shown, check, check_all, check_each, check_layout, check_sixteen_colours, resize
+from tests.tui.stored_results import HERE, THERE
+from tests.tui.test_run_screens import shows
 
-OPENED = ("slash", '"res"', "enter", "enter")
-SCREENS: dict[str, tuple[str, ...]] = {
-    "start": (),
-    "model": OPENED,
-    "estimate": (*OPENED, "4", "down", "down"),
-    "nothing-found": ("slash", '"nosuch"'),
-    "help": ("question_mark",),
-    "commands": ("colon", '"cut"'),
-    "open": ("o", '"re"'),
-    "shapes": (*OPENED, "1", "n"),
+FINDINGS = (
+    Finding("frequency governor", "performance", NoiseVerdict.QUIET, "cores begin slowly", ""),
+    Finding(
+        "other load", "the processors are 90 % busy", NoiseVerdict.NOISY, "outliers", "end what computes (see `top`)"
+    ),
+    Finding("temperature", "unknown", NoiseVerdict.UNKNOWN, "hot cores slow down", "sudo apt install lm-sensors"),
+)
+SCORES = (
+    Score("resnet50_v1", Basis.HISTORY, 31.0, 27.0, 36.0, 0.4, 30.0, 0.0),
+    Score("mobilenet0.25", Basis.HISTORY, 2.0, 1.5, 2.6, 1.0, 2.9, 0.02),
+    Score("squeezenet1.1", Basis.LEFT_OUT, 5.5, 4.9, 6.2, 0.9, 5.6, 0.0),
+)
+WAITING = Place(4711, "trace", "alexnet", "", "/their/data", "someone")
+MEASURING = Place(4700, "run", "squeezenet1.1", "20261128-1", "/my/data", "me", measures=True, share=0.41)
+
+
+def exported() -> Exported:
+    """Return an export of two models, of which one was left out, with a brick that cannot travel."""
+    suite, number = "3f" * 16, iter(range(100))
+    meanings = {f"{next(number):032x}": Meaning("b" * 64, "", "", "onnxruntime") for _ in range(28)}
+    decoys = frozenset(f"{next(number):032x}" for _ in range(67))
+    key = SuiteKey(suite, "0" * 64, Level.FUSED, ("secret",), meanings, decoys)
+    omitted = (OmittedBrick("If 1x64x56x56", "has a graph inside"),)
+    assembled = Assembled(Manifest(suite, Level.FUSED, Precision.F32, ("onnxruntime",), ()), {}, key, omitted)
+    key_file = Path(f"/home/ann/.local/share/dlbricks/suites/{suite}.key.json")
+    return Exported(assembled, Path("/home/ann/suite.dlbricks"), key_file, 3, ("broken: its file is damaged",))
+
+
+BOXES: Shown = {
+    "analysis-measure": (lambda: MeasureScreen(MeasuringPlan("squeezenet1.1", (), (), 20.0, 2)), ()),
+    "demonstration": (lambda: DemonstrationScreen("measured on another host on 2026-11-27"), ()),
+    "fleet-cancel": (lambda: CancelFleetScreen("20261127-163554-3059", ("squeezenet1.1", "alexnet")), ()),
+    "fleet-hosts-file": (HostsFileScreen, ('"ho"',)),
+    "fleet-runs": (lambda: AllFleetsScreen(lambda: StoredRuns((), {}), lambda _: None), ()),
+    "fleet-start": (lambda: StartFleetScreen(("squeezenet1.1", "alexnet"), ("onnxruntime",)), ("l", "j")),
+    "model-columns": (lambda: ModelColumnsScreen(("estimate", "age")), ("j", "space")),
+    "queue": (lambda: QueueScreen((MEASURING, WAITING), DataFolder(Path("/my/data"))), ()),
+    "queue-cancel": (lambda: CancelWorkScreen(WAITING), ()),
+    "scenario-cancel": (lambda: CancelLoadScreen("Test 2 of 4 is in progress."), ()),
+    "scores": (lambda: ScoresScreen(lambda: SCORES), ()),
+    "suite-export": (lambda: ExportSuiteScreen(("squeezenet1.1",)), ('"/no/such/suite.dlbricks"', "enter")),
+    "suite-written": (lambda: SuiteWrittenScreen(exported()), ()),
+    "trace-cancel": (lambda: CancelTraceScreen("The model is being traced."), ()),
+    "trace-start": (
+        lambda: StartTraceScreen("squeezenet1.1", TraceSettings(("default", "default-openvino"), "default", threads=1)),
+        (),
+    ),
+    "trace-write": (lambda: WriteTraceScreen("squeezenet1.1"), ('"tr"',)),
+    "writing": (
+        lambda: WritingScreen("Batch sizes", "", "1,2,4", "Whole numbers", lambda text: whole_numbers(text, 64)),
+        ('"1,x"', "enter"),
+    ),
 }
+# On the screen of results.
+RESULTS: dict[str, tuple[str, ...]] = {
+    "results": ("slash", '"kind=convolution"', "enter", "space"),
+    "results-columns": ("c",),
+    "results-delete": ("slash", '"2026-11-20"', "enter", "a", "d"),
+    "results-hidden-marks": ("slash", '"2026-11-20"', "enter", "a", "slash", "ctrl+u", '"relu"', "enter", "d"),
+    "results-refused": ("slash", '"colour=red"'),
+    "results-one": ("slash", '"good=no"', "enter", "2"),
+    "results-history": ("slash", '"relu"', "enter", "3"),
+    "results-compared": (
+        *("slash", f'"{HERE} 2026-11-21"', "enter", "v"),
+        *("slash", "ctrl+u", f'"{THERE}"', "enter", "="),
+    ),
+    "results-import": ("i", '"m"', "down"),
+    "results-export": ("e", '"m"'),
+}
+ERRORS: dict[str, Exception] = {
+    "error": ModelError("nets/broken-symbol.json: it says nothing of the shape of: data; " * 3 + "give it with n"),
+    "fault": KeyError("data"),
+}
+OPENED = ("slash", '"res"', "enter", "enter")
 
 
-@pytest.mark.parametrize("name", SCREENS)
-async def test_a_screen_matches_its_snapshot(
-    name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def one_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(work, "findings", lambda: FINDINGS)
+    for module in (work, results, judging):
+        monkeypatch.setattr(module, "fingerprint", lambda: system(HERE))
+
+
+@pytest.fixture
+def same_everywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Show the times of Greenwich, and no load of this host."""
+    monkeypatch.setattr(updates, "SECONDS_BETWEEN_LOADS", math.inf)
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the process, with files that boxes suggest."""
+    folder = tmp_path / "here"
+    for name in ("more", "resnets"):
+        (folder / name).mkdir(parents=True)
+    for name in ("hosts.toml", "traces.pftrace", "mine.json", "resnext-symbol.json"):
+        (folder / name).touch()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+async def test_boxes_match_their_snapshots(new: DataFolder, here: Path) -> None:
+    async with AppWithoutWorkbench(Session(new), WRITTEN).run_test(size=MEDIUM) as pilot:
+        await check_each(pilot, BOXES)
+
+
+async def test_the_screens_of_results_and_of_systems_match_their_snapshots(
+    stored: DataFolder, here: Path, one_host: None
 ) -> None:
-    (tmp_path / "resnets").mkdir()
-    (tmp_path / "resnext-symbol.json").touch()
-    monkeypatch.chdir(tmp_path)
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, *SCREENS[name])
-        await check_all(pilot, name)
+    session = Session(stored)
+    async with AppWithoutWorkbench(session, WRITTEN).run_test(size=MEDIUM) as pilot:
+        await check_each(pilot, {name: (lambda: ResultsScreen(session), keys) for name, keys in RESULTS.items()})
+        systems = {"systems": (), "systems-doctor": ("4",)}
+        await check_each(
+            pilot,
+            {name: (lambda: SystemsScreen(session, None, WRITTEN, Config()), keys) for name, keys in systems.items()},
+        )
 
 
-@pytest.mark.parametrize("panel", ["1", "2", "3", "4"])
-async def test_each_panel_of_the_workbench_fits_a_narrow_terminal(panel: str, measured: DataFolder) -> None:
-    measured.config.write_text('[workbench]\ntheme = "terminal"\n')
-    async with running(app_on(measured), NARROW) as pilot:
-        await press(pilot, *OPENED, panel)
-        check_layout(pilot.app)
-        check_sixteen_colours(pilot.app)
+async def test_the_machines_for_a_model_and_the_corpus_match_their_snapshots(new: DataFolder, one_host: None) -> None:
+    results.store_run(new, ["squeezenet1.1"])
+    new.path.joinpath("prices.toml").write_text(f'[dollars_per_hour]\n"{HERE}" = 0.17\n')
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "7")
+        await check_all(pilot, "corpus")
+        await resize(pilot, MEDIUM)
+        for name, keys in {"corpus-kinds": "2", "likeness": "3l", "corpus-granularities": "4"}.items():
+            await press(pilot, *keys)
+            check(pilot.app, name)
+        spec = ModelSpec(results.source_called("squeezenet1.1"), WRITTEN.level, WRITTEN.cutting)
+        pilot.app.push_screen(SystemsScreen(pilot.app._session, spec, WRITTEN, Config()))  # type: ignore[attr-defined]
+        await press(pilot, "3")
+        check(pilot.app, "systems-machines")
 
 
-async def test_the_light_theme_matches_its_snapshot(measured: DataFolder) -> None:
-    measured.config.write_text('[workbench]\ntheme = "light"\n')
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, *OPENED, "4")
-        check(pilot.app, "light")
+async def test_the_grid_of_likeness_is_readable_without_colours(
+    new: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with running(app_on(new)) as pilot:
+        await press(pilot, "escape", "7", "3", "l", "j", "j")
+        check(pilot.app, "likeness-no-color")
 
 
 async def test_the_welcome_box_matches_its_snapshot(new: DataFolder) -> None:
@@ -54,29 +204,77 @@ async def test_the_welcome_box_matches_its_snapshot(new: DataFolder) -> None:
         await check_all(pilot, "welcome")
 
 
-async def test_the_settings_box_matches_its_snapshot(
-    measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The screen shows the path of the config file, which has to be the same on every host.
-    monkeypatch.chdir(tmp_path)
-    async with running(app_on(DataFolder(Path(measured.path.name)))) as pilot:
-        await press(pilot, "comma", "j", "j")
-        await check_all(pilot, "config")
+async def test_the_workbench_and_the_boxes_above_it_match_their_snapshots(measured: DataFolder, here: Path) -> None:
+    # Screens show paths of the data folder, which have to be the same on every host.
+    measured.path.rename(here / "measured")
+    async with running(app_on(DataFolder(Path("measured")))) as pilot:
+        check(pilot.app, "start")
+        await press(pilot, "slash", '"nosuch"')
+        check(pilot.app, "nothing-found")
+        await press(pilot, "escape")
+        for name, keys in (
+            ("help", ("question_mark",)),
+            ("commands", ("colon", '"cut"')),
+            ("open", ("o", '"re"')),
+            ("config", ("comma", "j", "j")),
+        ):
+            await press(pilot, *keys)
+            await check_all(pilot, name)
+            pilot.app.pop_screen()
+            await resize(pilot, MEDIUM)
+        for name, error in ERRORS.items():
+            pilot.app.post_message(Failed(error))
+            await settled(pilot)
+            await check_all(pilot, name)
+            pilot.app.pop_screen()
+            await resize(pilot, MEDIUM)
+        await press(pilot, *OPENED)
+        await check_all(pilot, "model")
+        await resize(pilot, MEDIUM)
+        await press(pilot, "1", "n")
+        await check_all(pilot, "shapes")
+        pilot.app.pop_screen()
+        await resize(pilot, MEDIUM)
+        theme, pilot.app.theme = pilot.app.theme, "light"
+        await press(pilot, "4")
+        check(pilot.app, "light")
+        pilot.app.theme = theme
+        await press(pilot, "down", "down")
+        check(pilot.app, "estimate")
+        pilot.app.theme = "terminal"
+        await resize(pilot, NARROW)
+        for panel in "1234":
+            await press(pilot, panel)
+            check_layout(pilot.app)
+            check_sixteen_colours(pilot.app)
 
 
-ERRORS: dict[str, Exception] = {
-    "error": ModelError("nets/broken-symbol.json: it says nothing of the shape of: data; " * 3 + "give it with n"),
-    "fault": KeyError("data"),
-}
-
-
-@pytest.mark.parametrize("name", ERRORS)
-async def test_the_error_box_matches_its_snapshot(
-    name: str, measured: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The screen shows the path of the log.
-    monkeypatch.chdir(tmp_path)
-    async with running(app_on(DataFolder(Path(measured.path.name)))) as pilot:
-        pilot.app.post_message(Failed(ERRORS[name]))
-        await press(pilot)
-        await check_all(pilot, name)
+async def test_the_screens_of_runs_match_their_snapshots(measured: DataFolder, same_everywhere: None) -> None:
+    put_run(measured, in_the_middle(), State.CANCELLED, run="20261120-080000-0001", seconds=400)
+    async with running(app_on(measured)) as pilot:
+        # While a run measures nobody looks through the library: what is known of it is to be there before.
+        put_run(measured, in_the_middle())
+        await shows(pilot, "17 of 40 bricks · 1 of 2 models")
+        check(pilot.app, "run-bar")
+        await resize(pilot, NARROW)
+        check_layout(pilot.app)
+        await resize(pilot, MEDIUM)
+        await press(pilot, "R")
+        await check_all(pilot, "run-all")
+        await resize(pilot, MEDIUM)
+        await press(pilot, "slash", '"cancelled"')
+        check(pilot.app, "run-all-sought")
+        pilot.app.pop_screen()
+        await press(pilot, "5")
+        await check_all(pilot, "run-screen")
+        await resize(pilot, MEDIUM)
+        await press(pilot, "2")
+        check(pilot.app, "run-estimates")
+        await press(pilot, "3")
+        check(pilot.app, "run-notes")
+        await press(pilot, "1", "x")
+        await check_all(pilot, "run-cancel")
+        pilot.app.pop_screen()
+        await resize(pilot, MEDIUM)
+        await press(pilot, "escape", "slash", '"alexnet"', "enter", "enter", "r")
+        await check_all(pilot, "run-start")

@@ -54,14 +54,33 @@ def mxnet_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.mxnet
 @pytest.mark.usefixtures("mxnet_is_a_table")
-async def test_the_open_model_is_exported_and_the_key_stays_here(new: DataFolder, tmp_path: Path) -> None:
+async def test_the_open_model_or_marked_ones_are_exported_and_the_key_stays_here(
+    new: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "suite.dlbricks"
+    asked = list[tuple[list[str], SuiteOptions]]()
+
+    def refuse(sources: list[object], options: SuiteOptions, *_: object) -> None:
+        asked.append(([getattr(it, "name", "") for it in sources], options))
+        raise ShareError("no runtime here computes that")
+
     async with running(app_on(new)) as pilot:
         await press(pilot, "escape", *OPEN_ALEXNET, "X", f'"{file}"', "enter")
         assert isinstance(pilot.app.screen, SuiteWrittenScreen), screen_text(pilot)
         shown = words(pilot)
         assert told(pilot)[0] == "Reading alexnet and decoys for suite.dlbricks: a box opens once the suite is written."
         assert told(pilot)[-1] == "Checking that the bricks of 1 model and 3 decoys arrive unchanged"
+
+        # Marked models are exported as they are cut.
+        monkeypatch.setattr(exporting, "export", refuse)
+        await press(pilot, "escape", "1", "slash", "escape", "g", "space", "j", "space", "plus")
+        await press(pilot, "X", f'"{tmp_path}/two.dlbricks"', "enter")
+        assert isinstance(pilot.app.screen, ErrorScreen) and "no runtime here computes that" in screen_text(pilot)
+        # The failed export is over.
+        await press(pilot, "escape", "X")
+        assert isinstance(pilot.app.screen, ExportSuiteScreen)
+    ((names, options),) = asked
+    assert len(names) == 2 and options.granularity == 2
     with open_suite(file) as suite:
         manifest = suite.manifest
     (key_file,) = (new.path / "suites").iterdir()
@@ -70,28 +89,6 @@ async def test_the_open_model_is_exported_and_the_key_stays_here(new: DataFolder
     assert key.models == ("alexnet",) and len(key.meanings) + len(key.decoys) == len(manifest.bricks)
     assert f"{len(key.meanings)} bricks of yours among {len(key.decoys)} of 3 decoys" in shown
     assert "dlbricks suite run suite.dlbricks -o results.json" in shown and "results.json here: 6 i" in shown
-
-
-@pytest.mark.mxnet
-@pytest.mark.usefixtures("mxnet_is_a_table")
-async def test_marked_models_are_exported_as_they_are_cut(
-    new: DataFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = list[tuple[list[str], SuiteOptions]]()
-
-    def refuse(sources: list[object], options: SuiteOptions, *_: object) -> None:
-        asked.append(([getattr(it, "name", "") for it in sources], options))
-        raise ShareError("no runtime here computes that")
-
-    monkeypatch.setattr(exporting, "export", refuse)
-    async with running(app_on(new)) as pilot:
-        await press(pilot, "escape", "space", "j", "space", "plus", "X", f'"{tmp_path}/two.dlbricks"', "enter")
-        assert isinstance(pilot.app.screen, ErrorScreen) and "no runtime here computes that" in screen_text(pilot)
-        # The failed export is over.
-        await press(pilot, "escape", "X")
-        assert isinstance(pilot.app.screen, ExportSuiteScreen)
-    ((names, options),) = asked
-    assert len(names) == 2 and options.granularity == 2
 
 
 def test_a_suite_has_single_layers_where_it_can_have_no_longer_sequences() -> None:
@@ -119,16 +116,13 @@ async def test_an_export_needs_a_model_a_new_file_and_no_run_that_measures(new: 
     assert not (new.path / "suites").exists()
 
 
-@pytest.fixture(scope="module")
-def _measured_elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Trio:
-    trio = Trio(tmp_path_factory.mktemp("trio"))
+async def test_results_of_a_suite_are_imported_like_any_file_unless_they_are_damaged_or_have_no_key(
+    new: DataFolder, tmp_path: Path
+) -> None:
+    (tmp_path / "trio").mkdir()
+    trio = Trio(tmp_path / "trio")
     trio.export()
     trio.run()
-    return trio
-
-
-async def test_results_of_a_suite_are_imported_like_any_file(_measured_elsewhere: Trio) -> None:
-    trio = _measured_elsewhere
     async with showing(trio.owner.data, ResultsScreen) as pilot:
         await press(pilot, "i", f'"{trio.results}"', "enter")
         reading, first = told(pilot)
@@ -138,16 +132,10 @@ async def test_results_of_a_suite_are_imported_like_any_file(_measured_elsewhere
         assert f"esc 8 lists the systems: select {measurements[0].system}" in first
         await press(pilot, "i", f'"{trio.results}"', "enter")
         assert told(pilot)[-1].startswith(f"0 new bricks of yours, {len(measurements)} known; ")
-
-
-async def test_damaged_results_and_those_without_a_key_are_refused_in_one_line(
-    _measured_elsewhere: Trio, new: DataFolder, tmp_path: Path
-) -> None:
-    original = _measured_elsewhere.results
     changed = tmp_path / "changed.json"
-    changed.write_text(original.read_text().replace('"count": 10', '"count": 11', 1))
+    changed.write_text(trio.results.read_text().replace('"count": 10', '"count": 11', 1))
     async with showing(new, ResultsScreen) as pilot:
-        for path, why in ((original, "there is no key"), (changed, "it was damaged or changed")):
+        for path, why in ((trio.results, "there is no key"), (changed, "it was damaged or changed")):
             await press(pilot, "i", f'"{path}"', "enter")
             assert isinstance(pilot.app.screen, ErrorScreen) and why in words(pilot)
             await press(pilot, "escape")

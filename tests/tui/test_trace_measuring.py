@@ -33,8 +33,8 @@ from dlbricks_tui.tui.trace.screen import TraceScreen
 from dlbricks_tui.tui.trace.settings import TraceSetting, TraceSettings
 from dlbricks_tui.tui.trace.start import StartTraceScreen
 from tests.tui.application import NARROW, WIDE, eventually, press, screen_text
-from tests.tui.snapshots import check_all
-from tests.tui.test_scenario_measuring import SCRIPT, Process, shows
+from tests.tui.test_run_screens import shows
+from tests.tui.test_scenario_measuring import SCRIPT, Process
 from tests.tui.test_trace_screen import told, trace_screen
 from tests.tui.traces import ID, MODEL, store_trace
 
@@ -85,16 +85,8 @@ async def begin(pilot: Pilot[None]) -> None:
     await pilot.press("enter")
 
 
-async def test_the_start_box_matches_its_snapshot(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = TraceSettings(("default", "default-openvino"), "default", threads=1)
-    monkeypatch.setattr("dlbricks_tui.tui.trace.work.first_settings", lambda *_: settings)
-    async with trace_screen(new) as pilot:
-        await press(pilot, "m")
-        await check_all(pilot, "trace-start")
-
-
-async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_its_end(
-    new: DataFolder, process: Process
+async def test_levels_are_traced_one_by_one_while_others_are_looked_at_and_failures_are_one_line(
+    new: DataFolder, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with trace_screen(new, WIDE) as pilot:
         await begin(pilot)
@@ -112,26 +104,67 @@ async def test_the_progress_of_each_level_is_shown_and_the_trace_is_opened_at_it
         store_trace(new)
         write(process, TraceDone(id=ID))
         process.end()
+        # The trace is opened at its end.
         await shows(pilot, "Layer level: ")
         await shows(pilot, "▸*  2026-11-27 07:15")
         assert "round 2" not in screen_text(pilot)
 
-
-async def test_levels_that_do_not_fit_into_memory_together_end_one_by_one(new: DataFolder, process: Process) -> None:
-    async with trace_screen(new, WIDE) as pilot:
+        # Levels that do not fit into memory together end one by one. Stored traces can be looked at meanwhile.
         await begin(pilot)
-        write(process, STARTED, RoundStarted(number=1, rounds=1))
+        write(process, STARTED, RoundStarted(number=1, rounds=1), number=2)
         await shows(pilot, "model level is traced, then layer, primitive, thread")
-        write(process, MODEL_DONE, LAYER)
+        write(process, MODEL_DONE, LAYER, number=2)
         await shows(pilot, "model 8.100 ms, layer level starts, then primitive, thread")
+        await pilot.press("s")
+        await shows(pilot, "brick time  0.8100 ms")
+        assert "layer level starts" in screen_text(pilot)
+        await pilot.press("m")
+        await eventually(pilot, lambda: told(pilot) == ["The model is being traced: x cancels it."])
+
+        await pilot.press("escape")
+        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
+        await eventually(pilot, lambda: any("The trace goes on in the background" in it for it in told(pilot)))
+    assert not process.has_ended(2)
+    write(process, LAYER_DONE, TraceDone(id=ID), number=2)
+    process.end(number=2)
+    # A trace survives its screen.
+    async with trace_screen(new, NARROW) as pilot:
+        await shows(pilot, "Layer level: ")
+        await eventually(pilot, lambda: not list(new.jobs.iterdir()))
+        lost = encode(TraceFailed(reason="the worker was lost: killed by signal 9"))
+        failures = ((lost, 1, "the worker was lost: killed by"), (b"", 0, "the process ended without a trace"))
+        for number, (written, status, reason) in enumerate(failures, start=3):
+            process.write(encode(STARTED), written, number=number)
+            process.end(status, number)
+            await press(pilot, "m", "enter")
+            assert f" the model was not traced: {reason}" in screen_text(pilot)
+            assert isinstance(pilot.app.screen, TraceScreen) and process.has_begun(number)
+
+        def refuse(*_: object) -> None:
+            raise TraceError("no runtime runs this model; `dlbricks runtimes` lists them")
+
+        monkeypatch.setattr(answers, "trace_order", refuse)
+        await press(pilot, "m", "enter")
+        assert isinstance(pilot.app.screen, TraceScreen)
+        assert "no runtime runs this model; `dlbricks runtimes` lists them" in screen_text(pilot)
 
 
-async def test_the_order_has_the_settings_of_the_box(
+async def test_the_order_has_the_settings_of_the_box_and_cancelling_asks_first(
     new: DataFolder, process: Process, orders: list[TraceOptions]
 ) -> None:
     async with trace_screen(new, NARROW) as pilot:
+        # There is nothing to cancel yet.
+        await press(pilot, "x")
+        assert isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, "m", "G", "e", '"1,2"', "enter")
+        assert "Write one whole number from 1 to 1,000" in screen_text(pilot)
+        await press(pilot, "escape", "g", "e")
+        assert told(pilot) == ["Only numbers are written; the other settings have a next value."]
+        await press(pilot, "escape")
+        assert isinstance(pilot.app.screen, TraceScreen) and not orders
+
         await press(pilot, "m", "j", "e", '"3"', "enter", "j", "l", "j", "l", "l", "h", "j", "e")
-        await press(pilot, "backspace", "backspace", '"7"', "enter")
+        await press(pilot, "ctrl+u", '"7"', "enter")
         assert isinstance(pilot.app.screen, StartTraceScreen)
         await pilot.press("enter")
         await eventually(pilot, process.has_begun)
@@ -140,27 +173,7 @@ async def test_the_order_has_the_settings_of_the_box(
         assert options.levels == (TraceLevel.MODEL, TraceLevel.LAYER, TraceLevel.PRIMITIVE)
         order = pickle.loads((process._folder / "order1").read_bytes())
         assert isinstance(order, TraceOrder) and order.inferences == 7 and order.source.name == MODEL
-        # The next box begins with the settings of the last trace.
-        await pilot.press("x", "y")
-        await eventually(pilot, process.has_ended)
-        await eventually(pilot, lambda: any("cancelled" in note.message for note in pilot.app._notifications))
-        await press(pilot, "m")
-        assert "primitive" in screen_text(pilot) and " 7 " in screen_text(pilot)
 
-
-async def test_a_wrong_number_is_refused_with_one_line(new: DataFolder, orders: list[TraceOptions]) -> None:
-    async with trace_screen(new, NARROW) as pilot:
-        await press(pilot, "m", "G", "e", '"1,2"', "enter")
-        assert "Write one whole number from 1 to 1,000" in screen_text(pilot)
-        await press(pilot, "escape", "g", "e")
-        assert told(pilot) == ["Only numbers are written; the other settings have a next value."]
-        await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, TraceScreen) and not orders
-
-
-async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, process: Process) -> None:
-    async with trace_screen(new, NARROW) as pilot:
-        await begin(pilot)
         write(process, STARTED)
         await shows(pilot, "model level starts")
         await pilot.press("x")
@@ -173,71 +186,9 @@ async def test_cancelling_asks_first_and_ends_the_process(new: DataFolder, proce
         await press(pilot)
         assert isinstance(pilot.app.screen, TraceScreen)
         assert "level starts" not in screen_text(pilot) and "not traced" not in screen_text(pilot)
-        # There is nothing to cancel any more.
-        await press(pilot, "x")
-        assert isinstance(pilot.app.screen, TraceScreen)
-
-
-async def test_a_trace_survives_its_screen_and_is_shown_again(new: DataFolder, process: Process) -> None:
-    async with trace_screen(new, NARROW) as pilot:
-        await begin(pilot)
-        await eventually(pilot, process.has_begun)
-        await pilot.press("escape")
-        await eventually(pilot, lambda: len(pilot.app.screen_stack) == 1)
-        await eventually(pilot, lambda: any("The trace goes on in the background" in it for it in told(pilot)))
-    assert not process.has_ended()
-    store_trace(new)
-    write(process, LAYER, LAYER_DONE, TraceDone(id=ID))
-    process.end()
-    async with trace_screen(new, WIDE) as pilot:
-        await shows(pilot, "Layer level: ")
-        await eventually(pilot, lambda: not list(new.jobs.iterdir()))
-
-
-@pytest.mark.parametrize(
-    ("written", "status", "reason"),
-    [
-        (encode(TraceFailed(reason="the worker was lost: killed by signal 9")), 1, "the worker was lost: killed by"),
-        (b"", 0, "the process ended without a trace"),
-    ],
-)
-async def test_a_trace_that_fails_is_one_line_and_can_be_repeated(
-    new: DataFolder, process: Process, written: bytes, status: int, reason: str
-) -> None:
-    process.write(encode(STARTED), written)
-    process.end(status)
-    async with trace_screen(new, NARROW) as pilot:
-        await press(pilot, "m", "enter")
-        assert f" the model was not traced: {reason}" in screen_text(pilot)
-        assert isinstance(pilot.app.screen, TraceScreen)
+        # The next box begins with the settings of the last trace.
         await press(pilot, "m")
-        await pilot.press("enter")
-        await eventually(pilot, lambda: process.has_begun(2))
-
-
-async def test_a_stored_trace_can_be_looked_at_while_another_one_is_made(new: DataFolder, process: Process) -> None:
-    store_trace(new)
-    async with trace_screen(new, WIDE) as pilot:
-        await begin(pilot)
-        write(process, STARTED)
-        await shows(pilot, "model level starts")
-        await pilot.press("s")
-        await shows(pilot, "brick time  0.8100 ms")
-        assert "model level starts" in screen_text(pilot)
-        # One at a time.
-        await pilot.press("m")
-        await eventually(pilot, lambda: told(pilot) == ["The model is being traced: x cancels it."])
-
-
-async def test_a_model_that_no_runtime_can_trace_says_why(new: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise TraceError("no runtime runs this model; `dlbricks runtimes` lists them")
-
-    monkeypatch.setattr(answers, "trace_order", refuse)
-    async with trace_screen(new, NARROW) as pilot:
-        await press(pilot, "m", "enter")
-        assert isinstance(pilot.app.screen, TraceScreen)
-        assert "no runtime runs this model; `dlbricks runtimes` lists them" in screen_text(pilot)
+        assert "primitive" in screen_text(pilot) and " 7 " in screen_text(pilot)
 
 
 def test_each_setting_steps_through_its_values_and_comes_back() -> None:

@@ -22,7 +22,7 @@ from dlbricks_tui.tui.workbench.screen import WorkbenchScreen
 from dlbricks_tui.tui.workbench.tree import TreePanel
 from tests.tui.application import MEDIUM, NARROW, WIDE, WRITTEN, app_on, press, running, screen_text, showing
 from tests.tui.results import graph_of, source_called
-from tests.tui.snapshots import check_all, check_layout
+from tests.tui.snapshots import check_all, check_layout, resize
 from tests.tui.traces import ID, MODEL, store_trace, trace_of, with_threads
 
 OPEN = ("escape", "slash", f'"{MODEL}"', "enter", "enter")
@@ -61,32 +61,19 @@ def told(pilot: Pilot[None]) -> list[str]:
     return [note.message for note in pilot.app._notifications]
 
 
-async def test_the_screen_matches_its_snapshot(traced: DataFolder) -> None:
-    store_trace(traced, with_threads(trace_of()))
-    async with running(app_on(traced)) as pilot:
-        await press(pilot, *SHOW, "s")
-        await check_all(pilot, "trace")
+def row_with(pilot: Pilot[None], words: str) -> str:
+    return next(it for it in screen_text(pilot).split("\n") if words in it)
 
 
-async def test_the_answer_of_the_level_and_the_selected_span_stand_at_the_top(traced: DataFolder) -> None:
-    async with trace_screen(traced, NARROW) as pilot:
-        await press(pilot, "s")
-        head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
-        added = r"\+[\d.]+ ms \(\+5\.0 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
-        assert re.match(
-            rf" Where does the time of {MODEL} go, layer by layer\? Layer level: [\d.]+ ms per inference, {added}", head
-        )
-        assert re.search(r"squeezenet1\.1_conv0_fwd 945\.0 µs, [\d.]+ % of the inference", head)
-        await press(pilot, "g")
-        assert " Model level: " in screen_text(pilot)
-
-
-async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(new: DataFolder) -> None:
-    async with running(app_on(new), NARROW) as pilot:
+async def test_a_trace_is_shown_beside_the_open_model_and_leads_to_its_decomposition_and_back(new: DataFolder) -> None:
+    names = [layer.name for layer in graph_of(MODEL).layers]
+    async with running(app_on(new)) as pilot:
+        workbench = pilot.app.screen
         await press(pilot, "escape", "slash", '"nosuch"', "enter", "i")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        workbench = pilot.app.screen
+        assert isinstance(workbench, WorkbenchScreen)
         assert told(pilot) == ["Open a model to see where its time goes."]
-        await press(pilot, "slash", "ctrl+u", "escape", *SHOW)
+        await press(pilot, "slash", "ctrl+u", "escape", *SHOW[1:])
         shown = screen_text(pilot)
         assert f"Where does the time of {MODEL} go, layer by layer?" in shown
         assert "m traces it at rising levels of detail" in shown
@@ -94,18 +81,75 @@ async def test_without_a_trace_the_screen_asks_its_question_and_says_what_to_do(
         await press(pilot, *"lhnsfFzydox", "enter", "plus", "minus", "greater_than_sign")
         assert isinstance(pilot.app.screen, TraceScreen)
         await press(pilot, "escape")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
+        assert workbench.is_current
+
+        store_trace(new, with_threads(trace_of()))
+        await press(pilot, "i", "s")
+        await check_all(pilot, "trace")
+        await resize(pilot, WIDE)
+        await press(pilot, "l", "l", "l", "d")
+        assert workbench.is_current
+        tree = workbench.query_one(TreePanel)
+        assert tree.selected_layer == 3 and workbench.focused is tree.rows
+        # The tree's layer is where the timeline starts.
+        await press(pilot, "j", "i")
+        assert selected(pilot) == (names[tree.selected_layer or 0], 0)
+
+        # A trace of other layers does not have the selected one, nor has the tree one of its layers.
+        trace = trace_of()
+        store_trace(new, replace(trace, layers=tuple(replace(it, name=f"fused {it.index}") for it in trace.layers)))
+        await press(pilot, "escape", "i")
+        assert told(pilot)[-1].startswith("The trace has no layer ")
+        await press(pilot, "s", "d")
+        assert told(pilot)[-1] == ("The decomposition has no layer fused 0: the trace is of another runtime or file.")
+        assert workbench.is_current
 
 
-async def test_levels_open_and_close_by_their_keys(traced: DataFolder) -> None:
+async def test_keys_and_clicks_move_through_levels_spans_and_time(traced: DataFolder) -> None:
+    names = [layer.name for layer in graph_of(MODEL).layers]
     async with trace_screen(traced, WIDE) as pilot:
+        await press(pilot, "s")
+        assert selected(pilot) == (names[0], 0)
+        fitted = row_with(pilot, "inference 1/3")
+        assert "ms |0" in fitted
+        await press(pilot, "l", "right")
+        assert selected(pilot) == (names[2], 0)
+        await press(pilot, "h")
+        assert selected(pilot) == (names[1], 0)
+        await press(pilot, "n")
+        assert selected(pilot) == (names[1], 1)
+        assert "inference 2/3" in screen_text(pilot)
+        await press(pilot, "N", "h", "h")
+        assert selected(pilot) == (names[0], 0)
+
+        await press(pilot, "plus", "plus")
+        zoomed = row_with(pilot, "inference 1/3")
+        assert zoomed != fitted
+        await press(pilot, "greater_than_sign")
+        assert row_with(pilot, "inference 1/3") != zoomed
+        await press(pilot, "less_than_sign")
+        assert row_with(pilot, "inference 1/3") == zoomed
+        await press(pilot, "f")
+        assert row_with(pilot, "inference 1/3") == fitted
+        await press(pilot, "F")
+        everything = row_with(pilot, "inference 1/3")
+        assert everything != fitted
+        await press(pilot, "z")
+        assert row_with(pilot, "inference 1/3") not in (fitted, everything)
+        await press(pilot, "minus", "f")
+        assert row_with(pilot, "inference 1/3") == fitted
+
+        panel = timeline(pilot)
+        await pilot.click(panel.rows, offset=(panel.rows.size.width * 3 // 4, panel.row))
+        await press(pilot)
+        assert panel.selected_layer is not None and panel.selected_layer > 10
+
         assert screen_text(pilot).count("layers ") >= 2
         await press(pilot, "enter")
         # The cursor is on the level, which now shows its layers itself.
-        row = next(it for it in screen_text(pilot).split("\n") if "+ layer" in it)
-        assert "▸" in row and "▌" in row
+        assert "▸" in row_with(pilot, "+ layer") and "▌" in row_with(pilot, "+ layer")
         await press(pilot, "right")
-        row = next(it for it in screen_text(pilot).split("\n") if "- layer" in it)
+        row = row_with(pilot, "- layer")
         assert "per inference" in row and "slowest layer" in row
         await press(pilot, "left")
         assert "+ layer" in screen_text(pilot)
@@ -113,60 +157,37 @@ async def test_levels_open_and_close_by_their_keys(traced: DataFolder) -> None:
         assert "- layer" in screen_text(pilot)
 
 
-async def test_keys_go_from_span_to_span_and_from_inference_to_inference(traced: DataFolder) -> None:
-    names = [layer.name for layer in graph_of(MODEL).layers]
-    async with trace_screen(traced, WIDE) as pilot:
-        await press(pilot, "s")
-        assert selected(pilot) == (names[0], 0)
-        await press(pilot, "l", "right")
-        assert selected(pilot) == (names[2], 0)
-        await press(pilot, "h")
-        assert selected(pilot) == (names[1], 0)
-        assert "inference 1/3" in screen_text(pilot)
-        await press(pilot, "n")
-        assert selected(pilot) == (names[1], 1)
-        assert "inference 2/3" in screen_text(pilot)
-        await press(pilot, "N", "h", "h")
-        assert selected(pilot) == (names[0], 0)
-
-
-async def test_zooming_and_moving_change_the_axis_and_fitting_restores_it(traced: DataFolder) -> None:
-    def axis(pilot: Pilot[None]) -> str:
-        return next(it for it in screen_text(pilot).split("\n") if "inference 1/3" in it)
-
-    async with trace_screen(traced, WIDE) as pilot:
-        await press(pilot, "s")
-        fitted = axis(pilot)
-        assert "ms |0" in fitted
-        await press(pilot, "plus", "plus")
-        zoomed = axis(pilot)
-        assert zoomed != fitted
-        await press(pilot, "greater_than_sign")
-        assert axis(pilot) != zoomed
-        await press(pilot, "less_than_sign")
-        assert axis(pilot) == zoomed
-        await press(pilot, "f")
-        assert axis(pilot) == fitted
-        await press(pilot, "F")
-        everything = axis(pilot)
-        assert everything != fitted
-        await press(pilot, "z")
-        assert axis(pilot) not in (fitted, everything)
-        await press(pilot, "minus", "f")
-        assert axis(pilot) == fitted
-
-
-async def test_the_span_panel_compares_a_layer_with_its_brick(traced: DataFolder) -> None:
+async def test_the_head_and_the_span_panel_tell_what_is_selected_without_colours_too(
+    traced: DataFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
     layer = trace_of().layers[0]
     async with trace_screen(traced, NARROW) as pilot:
-        await press(pilot, "s", "2")
+        await press(pilot, "j", "d")
+        assert told(pilot) == ["Select a span of a layer to see it in the decomposition."]
+        assert isinstance(pilot.app.screen, TraceScreen)
+        await press(pilot, "k", "s")
+        # The selected span, others with cells of their own, and narrow ones.
+        assert re.search("█conv0….*▌.*███", row_with(pilot, "▸    layers"))
+        head = re.sub(r"\s+", " ", screen_text(pilot).partition("━")[0])
+        added = r"\+[\d.]+ ms \(\+5\.0 %\) by the profiler; slowest layer squeezenet1\.1_conv0_fwd, [\d.]+ %"
+        assert re.match(
+            rf" Where does the time of {MODEL} go, layer by layer\? Layer level: [\d.]+ ms per inference, {added}", head
+        )
+        assert re.search(r"squeezenet1\.1_conv0_fwd 945\.0 µs, [\d.]+ % of the inference", head)
+        await press(pilot, "2")
         shown = screen_text(pilot)
         assert layer.name in shown and "difference  +0.1350 ms, +16.7 %" in shown
         await press(pilot, "y")
         assert traced.copied.read_text() == layer.brick
+        await press(pilot, "1", "g")
+        assert " Model level: " in screen_text(pilot)
 
 
-async def test_the_span_panel_shows_primitives_counters_and_levels(new: DataFolder) -> None:
+async def test_primitives_and_counters_are_shown_in_panels_that_fit_and_written_for_other_programs(
+    new: DataFolder, tmp_path: Path
+) -> None:
+    chrome, perfetto = tmp_path / "trace.json", tmp_path / "trace.pftrace"
     store_trace(new, with_threads(trace_of()))
     async with trace_screen(new, WIDE) as pilot:
         await press(pilot, *["j"] * 6, "s")
@@ -180,40 +201,28 @@ async def test_the_span_panel_shows_primitives_counters_and_levels(new: DataFold
         await press(pilot, "g")
         assert "(median of 3)" in screen_text(pilot)
 
-
-async def test_a_layer_leads_to_the_decomposition_and_back(traced: DataFolder) -> None:
-    names = [layer.name for layer in graph_of(MODEL).layers]
-    async with running(app_on(traced), WIDE) as pilot:
-        await press(pilot, *SHOW, "s", "l", "l", "l", "d")
-        screen = pilot.app.screen
-        assert isinstance(screen, WorkbenchScreen)
-        tree = screen.query_one(TreePanel)
-        assert tree.selected_layer == 3
-        assert screen.focused is tree.rows
-        # The tree's layer is where the timeline starts.
-        await press(pilot, "j", "i")
-        assert selected(pilot) == (names[tree.selected_layer or 0], 0)
-
-
-async def test_a_layer_of_other_layers_is_not_there(new: DataFolder) -> None:
-    trace = trace_of()
-    store_trace(new, replace(trace, layers=tuple(replace(it, name=f"fused {it.index}") for it in trace.layers)))
-    async with running(app_on(new), WIDE) as pilot:
-        await press(pilot, *OPEN, "2", "j", "j", "i")
-        assert told(pilot)[-1].startswith("The trace has no layer ")
-        await press(pilot, "s", "d")
-        assert told(pilot)[-1] == ("The decomposition has no layer fused 0: the trace is of another runtime or file.")
-        assert isinstance(pilot.app.screen, WorkbenchScreen)
-
-
-async def test_a_span_of_no_layer_stays_in_the_timeline(traced: DataFolder) -> None:
-    async with trace_screen(traced, NARROW) as pilot:
-        await press(pilot, "j", "d")
-        assert told(pilot) == ["Select a span of a layer to see it in the decomposition."]
+        await press(pilot, "o", f'"{tmp_path}"', "enter")
+        assert f"{tmp_path} is a folder" in screen_text(pilot)
+        await press(pilot, '"/trace.json"', "enter", "o", f'"{perfetto}"', "enter")
+        assert {f"The trace is in {chrome}", f"The trace is in {perfetto}"} <= set(told(pilot))
+        assert any(it["name"] == "inference 1" for it in json.loads(chrome.read_bytes())["traceEvents"])
+        assert b"inference 1" in perfetto.read_bytes()
+        # A file that is there is replaced only when confirmed.
+        await press(pilot, "o", f'"{chrome}"', "enter")
+        assert isinstance(pilot.app.screen, PathScreen) and "press enter again" in screen_text(pilot)
+        await press(pilot, "enter")
         assert isinstance(pilot.app.screen, TraceScreen)
 
+        await resize(pilot, NARROW)
+        await press(pilot, "G", "l")
+        for panel in ("1", "2", "3"):
+            await press(pilot, panel)
+            check_layout(pilot.app)
 
-async def test_stored_traces_of_the_model_are_listed_and_another_one_is_opened(traced: DataFolder) -> None:
+
+async def test_stored_traces_of_the_model_are_listed_opened_and_missed_where_they_are_deleted(
+    traced: DataFolder,
+) -> None:
     earlier = trace_of(id="20261126-1", when="2026-11-26T07:15:00.000000+00:00", runtime="openvino-2026.4 threads-2")
     store_trace(traced, earlier)
     store_trace(traced, trace_of(id="other", model="alexnet"))
@@ -230,58 +239,12 @@ async def test_stored_traces_of_the_model_are_listed_and_another_one_is_opened(t
         assert state is not None and state.trace == earlier
         assert pilot.app.screen.focused is timeline(pilot).rows
         assert re.search(r"\*  .*2026-11-26 07:15", screen_text(pilot))
-
-
-async def test_a_trace_that_was_deleted_meanwhile_is_one_line(traced: DataFolder) -> None:
-    async with trace_screen(traced, WIDE) as pilot:
-        await press(pilot, "3")
-        next(traced.traces.iterdir()).unlink()
-        await press(pilot, "enter")
+        for file in traced.traces.iterdir():
+            file.unlink()
+        await press(pilot, "3", "k", "enter")
         assert "cannot read " in screen_text(pilot) and isinstance(pilot.app.screen, TraceScreen)
         await press(pilot, "r", "3")
         assert "No trace of this model is stored." in screen_text(pilot)
-
-
-async def test_the_trace_is_written_for_other_programs(traced: DataFolder, tmp_path: Path) -> None:
-    chrome, perfetto = tmp_path / "trace.json", tmp_path / "trace.pftrace"
-    async with trace_screen(traced, WIDE) as pilot:
-        await press(pilot, "o", f'"{tmp_path}"', "enter")
-        assert f"{tmp_path} is a folder" in screen_text(pilot)
-        await press(pilot, '"/trace.json"', "enter", "o", f'"{perfetto}"', "enter")
-        assert {f"The trace is in {chrome}", f"The trace is in {perfetto}"} <= set(told(pilot))
-        assert any(it["name"] == "inference 1" for it in json.loads(chrome.read_bytes())["traceEvents"])
-        assert b"inference 1" in perfetto.read_bytes()
-        # A file that is there is replaced only when confirmed.
-        await press(pilot, "o", f'"{chrome}"', "enter")
-        assert isinstance(pilot.app.screen, PathScreen) and "press enter again" in screen_text(pilot)
-        await press(pilot, "enter")
-        assert isinstance(pilot.app.screen, TraceScreen)
-
-
-async def test_a_click_selects_a_span(traced: DataFolder) -> None:
-    async with trace_screen(traced, WIDE) as pilot:
-        panel = timeline(pilot)
-        await pilot.click(panel.rows, offset=(panel.rows.size.width * 3 // 4, panel.row))
-        await press(pilot)
-        assert panel.selected_layer is not None and panel.selected_layer > 10
-
-
-async def test_every_panel_fits_a_narrow_terminal(traced: DataFolder) -> None:
-    store_trace(traced, with_threads(trace_of()))
-    async with trace_screen(traced, NARROW) as pilot:
-        await press(pilot, "G", "l")
-        for panel in ("1", "2", "3"):
-            await press(pilot, panel)
-            check_layout(pilot.app)
-
-
-async def test_the_picture_can_be_read_without_colours(traced: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NO_COLOR", "1")
-    async with trace_screen(traced, NARROW) as pilot:
-        await press(pilot, "s")
-        row = next(it for it in screen_text(pilot).split("\n") if "▸    layers" in it)
-        # The selected span, others with cells of their own, and narrow ones.
-        assert re.search("█conv0….*▌.*███", row)
 
 
 async def test_hostile_names_are_spelled_out(new: DataFolder) -> None:

@@ -26,7 +26,8 @@ from tests.estimate.test_curve import point
 from tests.models.table_framework import TableFramework
 from tests.store.samples import runtime, system
 from tests.tui.application import NARROW, WIDE, app_on, press, running, screen_text, settled, showing
-from tests.tui.snapshots import check_all, check_layout
+from tests.tui.snapshots import check_each, check_layout, resize
+from tests.tui.test_suites import words
 
 MEASURED = VariantCurve(tuple(point(size, 9.0 + 6 * size if size != 16 else None) for size in BATCH_SIZES))
 REFUSED = MEASURED._replace(refusal="its file fixes the batch")
@@ -40,41 +41,61 @@ def screen(
     return VariantsScreen("net", Readers(lambda: batches, lambda: BY_THREADS, lambda: ranking), by)
 
 
-async def test_the_batch_curve_matches_its_snapshot(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen()) as pilot:
-        await check_all(pilot, "variants")
+def _predicted(found: SystemEstimate) -> SystemEstimate:
+    coverage = replace(found.estimate.coverage, measured=0, predicted=1)
+    return replace(found, end_to_end=None, estimate=replace(found.estimate, coverage=coverage))
 
 
-async def test_combinations_side_by_side_match_their_snapshot(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(ranking=MIXED, by=By.COMBINATION)) as pilot:
-        await check_all(pilot, "variants-side-by-side")
-
-
-async def test_a_narrow_terminal_shows_both_curves_and_a_reason_for_what_is_missing(new: DataFolder) -> None:
+async def test_curves_and_combinations_are_drawn_with_reasons_for_what_is_missing(new: DataFolder) -> None:
     async with showing(new, lambda _: screen(REFUSED), NARROW) as pilot:
         shown = screen_text(pilot)
-        for words in (
-            "ms by batch size",
-            "Per second by batch size",
-            "x measured",
-            "its file fixes the batch",
-            "batch  estimate",
-        ):
+        for words in ("ms by batch size", "x measured", "its file fixes the batch", "batch  estimate"):
             assert words in shown
         check_layout(pilot.app)
+        pilot.app.pop_screen()
+        await check_each(
+            pilot,
+            {
+                "variants": (screen, ()),
+                "variants-side-by-side": (lambda: screen(ranking=MIXED, by=By.COMBINATION), ()),
+            },
+        )
+        await resize(pilot, WIDE)
+        # Where nothing of a curve was measured, the combinations that were are drawn.
+        predicted = VariantCurve(tuple(replace(it, found=_predicted(it.found)) for it in MEASURED.points[:2]))
+        left_out = replace(MIXED, left_out=2, refusals=("its file fixes the batch",))
+        cases: tuple[tuple[VariantsScreen, tuple[str, ...]], ...] = (
+            # Each runtime is a series, whose mark the table repeats.
+            (
+                screen(predicted, MIXED),
+                ("A onnxruntime", "B openvino", "mark  runtime", "Least latency: batch 1, onnxruntime, 10.00 ms"),
+            ),
+            (
+                screen(ranking=left_out, by=By.COMBINATION),
+                ("left out: its file fixes the batch", "2 combinations with results of only some layers left out"),
+            ),
+            (screen(ranking="the runtime cannot read it", by=By.COMBINATION), ("the runtime cannot read it",)),
+        )
+        for shown_screen, words_of in cases:
+            pilot.app.push_screen(shown_screen)
+            await settled(pilot)
+            assert [it for it in words_of if it not in screen_text(pilot)] == []
+            pilot.app.pop_screen()
 
 
-async def test_the_answer_names_the_least_latency_and_the_highest_throughput(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(), WIDE) as pilot:
+async def test_keys_choose_what_varies_and_a_bound_and_read_new_results(new: DataFolder) -> None:
+    read = []
+
+    def batches() -> VariantCurve:
+        read.append("batches")
+        return MEASURED
+
+    readers = Readers(batches, lambda: BY_THREADS, lambda: MIXED)
+    async with showing(new, lambda _: VariantsScreen("net", readers), WIDE) as pilot:
         shown = screen_text(pilot)
         assert "Which runtime, batch size and number of threads suit net?" in shown
         assert "Least latency: batch 1, 15.00 ms, 66.67 per second. Highest throughput: batch 32, " in shown
-        assert "batch 1 to 32: 15.00 to 201.0 ms" in shown
-
-
-async def test_keys_set_a_bound_of_the_latency_and_name_the_best_batch_under_it(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(), WIDE) as pilot:
-        assert "+ higher bound" in screen_text(pilot)
+        assert "batch 1 to 32: 15.00 to 201.0 ms" in shown and "+ higher bound" in shown
         # The middle of the measured latencies is 33 ms.
         await press(pilot, "plus")
         shown = screen_text(pilot)
@@ -86,9 +107,6 @@ async def test_keys_set_a_bound_of_the_latency_and_name_the_best_batch_under_it(
         await press(pilot, "n")
         assert "est under" not in screen_text(pilot) and "bound 50 ms" not in screen_text(pilot)
 
-
-async def test_a_key_goes_through_batch_sizes_threads_and_all_combinations(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(ranking=MIXED), WIDE) as pilot:
         await press(pilot, "x")
         shown = screen_text(pilot)
         assert "Variants: threads" in shown and "ms by threads" in shown and "efficiency" in shown
@@ -105,72 +123,44 @@ async def test_a_key_goes_through_batch_sizes_threads_and_all_combinations(new: 
         await press(pilot, "x")
         assert "Variants: batch sizes" in screen_text(pilot)
 
-
-async def test_where_nothing_of_a_curve_was_measured_the_combinations_that_were_are_drawn(new: DataFolder) -> None:
-    predicted = VariantCurve(tuple(replace(it, found=_predicted(it.found)) for it in MEASURED.points[:2]))
-    async with showing(new, lambda _: screen(predicted, MIXED), WIDE) as pilot:
-        shown = screen_text(pilot)
-        # Each runtime is a series, whose mark the table repeats.
-        assert "A onnxruntime" in shown and "B openvino" in shown and "mark  runtime" in shown
-        assert "Least latency: batch 1, onnxruntime, 10.00 ms" in shown
-
-
-def _predicted(found: SystemEstimate) -> SystemEstimate:
-    coverage = replace(found.estimate.coverage, measured=0, predicted=1)
-    return replace(found, end_to_end=None, estimate=replace(found.estimate, coverage=coverage))
-
-
-async def test_new_results_are_read_by_themselves_and_by_a_key(new: DataFolder) -> None:
-    read = []
-
-    def batches() -> VariantCurve:
-        read.append("batches")
-        return MEASURED
-
-    readers = Readers(batches, lambda: BY_THREADS, lambda: MIXED)
-    async with showing(new, lambda _: VariantsScreen("net", readers)) as pilot:
-        assert read == ["batches"]
+        before = len(read)
         await press(pilot, "r")
         pilot.app.screen.post_message(NewResults())
         await settled(pilot)
-        assert read == ["batches"] * 3
+        assert len(read) == before + 2
 
 
-async def test_combinations_that_were_left_out_are_told(new: DataFolder) -> None:
-    found = replace(MIXED, left_out=2, refusals=("its file fixes the batch",))
-    async with showing(new, lambda _: screen(ranking=found, by=By.COMBINATION), WIDE) as pilot:
-        shown = screen_text(pilot)
-        assert "left out: its file fixes the batch" in shown
-        assert "2 combinations with results of only some layers left out" in shown
-
-
-async def test_a_model_that_cannot_be_compared_says_why(new: DataFolder) -> None:
-    async with showing(new, lambda _: screen(ranking="the runtime cannot read it", by=By.COMBINATION)) as pilot:
-        assert "the runtime cannot read it" in screen_text(pilot)
-
-
-async def test_keys_open_the_variants_of_the_open_model(measured: DataFolder) -> None:
+async def test_keys_open_the_variants_of_the_open_model_and_measure_others(measured: DataFolder) -> None:
     async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"nosuch"', "enter", "b")
+        await press(pilot, "slash", '"nosuch"', "enter", "b", "v")
         assert not isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "v")
-        assert not isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "slash", '"resnet18_v1"', "enter", "enter", "b")
-        assert isinstance(pilot.app.screen, VariantsScreen)
-        assert "suit resnet18_v1?" in screen_text(pilot) and "Variants: batch sizes" in screen_text(pilot)
-        await press(pilot, "escape")
-        assert not isinstance(pilot.app.screen, VariantsScreen)
-        await press(pilot, "v")
+        await press(pilot, "slash", "ctrl+u", '"resnet18_v1"', "enter", "enter", "v")
         shown = screen_text(pilot)
         assert "Variants: side by side" in shown and "against best" not in shown
         assert "2 threads, batch 1, f32, written layers" in shown
         (row,) = [line for line in shown.splitlines() if "mxnet    " in line]
         assert row.count("ms") == 2 and "68.70" in row
+        # Neither the picture nor the rows compare a single combination with anything.
+        assert "Only mxnet was measured: 14.56 ms" in shown
+        assert "best" not in shown.replace("batch size", "").lower() and "1 combination: 14.56 ms." in shown
+        assert "m measures other runtimes and batch sizes." in shown
+        await press(pilot, "m")
+        shown = screen_text(pilot)
+        assert "Run resnet18_v1" in shown and "batch size      1,2,4,8 " in shown
+        chosen = pilot.app.screen.query_one(_SettingRows).settings
+        assert chosen.chosen == chosen.runtimes and len(chosen.runtimes) > 1
+        # The other batch sizes were not read yet: the time is that of the open one.
+        told = words(pilot)
+        assert "whole models to time · about" in told and "A guess: not all formats" in told
+        assert "unknown" not in told
 
+        await press(pilot, "escape", "escape", "b")
+        assert isinstance(pilot.app.screen, VariantsScreen)
+        assert "suit resnet18_v1?" in screen_text(pilot) and "Variants: batch sizes" in screen_text(pilot)
+        await press(pilot, "escape")
+        assert not isinstance(pilot.app.screen, VariantsScreen)
 
-async def test_a_model_that_was_not_measured_is_predicted_and_says_what_is_missing(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"alexnet"', "enter", "enter", "v")
+        await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', "enter", "enter", "v")
         shown = screen_text(pilot)
         assert "mxnet    ~" in shown
         assert "~ not all measured: the latency of some layers is predicted" in shown
@@ -224,22 +214,3 @@ def test_the_threads_that_were_chosen_decide_whose_measurements_count(tmp_path: 
     assert [points[threads].found.way.runtime for threads in (1, 2)] == list(identities.values())
     assert not points[1].cure
     session.close()
-
-
-async def test_a_single_combination_is_not_called_best_and_one_key_measures_others(measured: DataFolder) -> None:
-    async with running(app_on(measured)) as pilot:
-        await press(pilot, "slash", '"resnet18"', "enter", "enter", "v")
-        shown = screen_text(pilot)
-        assert "Only mxnet was measured: 14.56 ms" in shown
-        # Neither the picture nor the rows compare it with anything.
-        assert "best" not in shown.replace("batch size", "").lower() and "1 combination: 14.56 ms." in shown
-        assert "m measures other runtimes and batch sizes." in shown
-        await press(pilot, "m")
-        shown = screen_text(pilot)
-        assert "Run resnet18_v1" in shown and "batch size      1,2,4,8 " in shown
-        chosen = pilot.app.screen.query_one(_SettingRows).settings
-        assert chosen.chosen == chosen.runtimes and len(chosen.runtimes) > 1
-        # The other batch sizes were not read yet: the time is that of the open one.
-        told = " ".join(shown.split())
-        assert "whole models to time · about" in told and "A guess: not all formats" in told
-        assert "unknown" not in told
