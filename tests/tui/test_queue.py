@@ -19,6 +19,7 @@ from tests.host.lines import Work
 from tests.runs.live_runs import put_run, started
 from tests.tui.application import NARROW, app_on, eventually, press, running, screen_text
 from tests.tui.test_run_lines import text_of
+from tests.tui.test_scenario_screen import predicted_once  # noqa: F401 - a fixture
 
 MODEL = "squeezenet1.1"
 
@@ -80,7 +81,7 @@ async def test_the_status_line_and_its_box_tell_what_measures_and_what_waits_and
     trace.kill()
 
 
-@pytest.mark.usefixtures("rough_predictions")
+@pytest.mark.usefixtures("predicted_once")
 async def test_work_of_this_data_folder_is_followed_from_the_box(known: DataFolder, line: HostQueue) -> None:
     folder = put_run(known, [started()], State.RUNNING)
     run = line.join(QueuedWork(Kind.RUN, [MODEL], known.path, folder.run))

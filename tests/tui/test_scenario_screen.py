@@ -14,6 +14,7 @@ from dlbricks_tui.config.config import Config
 from dlbricks_tui.folders import DataFolder
 from dlbricks_tui.host.fingerprint import fingerprint
 from dlbricks_tui.models.graph import Level
+from dlbricks_tui.scenarios import predicting
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.packed_latencies import pack_latencies
 from dlbricks_tui.store.records import LoadTest
@@ -56,7 +57,9 @@ _VIEWS = dict[object, ScenarioView | str]()
 
 @pytest.fixture
 def predicted_once(rough_predictions: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Predict equal settings on equal stores once: most tests look at what stands beside the prediction."""
+    """Predict equal settings on equal stores once, from few tests: most tests look at what stands beside them."""
+    for name, value in (("_REQUESTS_IN_ALL", 1), ("_REQUESTS_IN_ALL_IN_BATCHES", 1), ("_FEWEST_TESTS", 4)):
+        monkeypatch.setattr(predicting, name, value)
     predict: Callable[..., ScenarioView | str] = work.predict_scenario
 
     def predicted(session: Session, *asked: object) -> ScenarioView | str:

@@ -154,13 +154,12 @@ async def test_keys_open_the_variants_of_the_open_model_and_measure_others(measu
         assert "whole models to time · about" in told and "A guess: not all formats" in told
         assert "unknown" not in told
 
-        await press(pilot, "escape", "escape", "b")
+        await press(pilot, "escape", "escape", "1", "slash", "ctrl+u", '"alexnet"', "enter", "enter", "b")
         assert isinstance(pilot.app.screen, VariantsScreen)
-        assert "suit resnet18_v1?" in screen_text(pilot) and "Variants: batch sizes" in screen_text(pilot)
+        assert "suit alexnet?" in screen_text(pilot) and "Variants: batch sizes" in screen_text(pilot)
         await press(pilot, "escape")
         assert not isinstance(pilot.app.screen, VariantsScreen)
-
-        await press(pilot, "1", "slash", "ctrl+u", '"alexnet"', "enter", "enter", "v")
+        await press(pilot, "v")
         shown = screen_text(pilot)
         assert "mxnet    ~" in shown
         assert "~ not all measured: the latency of some layers is predicted" in shown
