@@ -94,6 +94,8 @@ async def check_each(
     for name, (screen_of, keys) in shown.items():
         await resize(pilot, SNAPSHOT_SIZE)
         pilot.app.push_screen(screen_of())
+        # A key would find nothing on a screen that has not read its data yet.
+        await settled(pilot)
         await press(pilot, *keys)
         if name in listed:
             await check_all(pilot, name)

@@ -186,6 +186,7 @@ async def test_the_machines_for_a_model_and_the_corpus_match_their_snapshots(new
             check(pilot.app, name)
         spec = ModelSpec(results.source_called("squeezenet1.1"), WRITTEN.level, WRITTEN.cutting)
         pilot.app.push_screen(SystemsScreen(pilot.app._session, spec, WRITTEN, Config()))  # type: ignore[attr-defined]
+        await settled(pilot)
         await press(pilot, "3")
         check(pilot.app, "systems-machines")
 
