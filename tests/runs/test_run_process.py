@@ -46,6 +46,13 @@ _KILLS = 10
 Act = Callable[[], None]
 
 
+@pytest.fixture
+def workers() -> Callable[[], list[int]]:
+    """Returns the workers of a run in this process, where one of other tests may live on."""
+    others = set(workers_of(os.getpid()))
+    return lambda: [it for it in workers_of(os.getpid()) if it not in others]
+
+
 @pytest.fixture(autouse=True)
 def _short_naps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let runs that wait look often, and fail if nothing happens."""
@@ -90,14 +97,16 @@ def sends(number: signal.Signals) -> Act:
     return lambda: os.kill(os.getpid(), number)
 
 
-def test_a_cancelled_run_keeps_its_samples_and_goes_on_with_them_when_it_is_resumed(site: Site) -> None:
+def test_a_cancelled_run_keeps_its_samples_and_goes_on_with_them_when_it_is_resumed(
+    site: Site, workers: Callable[[], list[int]]
+) -> None:
     runs = 20
     request = site.request(rule=FixedRuns(runs))
     folder = create_run(request, site.data)
     worker: list[int] = []
 
     def cancel() -> None:
-        worker.extend(workers_of(os.getpid()))
+        worker.extend(workers())
         # It sends the signal to the process that executes the run, which is this one.
         folder.cancel()
 
@@ -162,7 +171,9 @@ def test_a_paused_run_lets_other_runs_measure_and_no_other_process_work_on_it_an
     assert kinds[paused : paused + 3] == [Paused, Waiting, Resumed]
 
 
-def test_a_second_run_waits_and_names_the_first_and_can_be_cancelled(site: Site) -> None:
+def test_a_second_run_waits_and_names_the_first_and_can_be_cancelled(
+    site: Site, workers: Callable[[], list[int]]
+) -> None:
     request = site.request(rule=RULE)
     for expected in (State.FINISHED, State.CANCELLED):
         mine = turn_of(site.queue, "the-first", Path("/their/data"))
@@ -175,7 +186,7 @@ def test_a_second_run_waits_and_names_the_first_and_can_be_cancelled(site: Site)
             assert "the-first" in state.message
             assert str(os.getpid()) in state.message
             # Its models were read before, and it computes nothing meanwhile.
-            assert not workers_of(os.getpid())
+            assert not workers()
             told = [type(event).__name__ for event in site.events(folder)]
             assert told == ["RunStarted", "ModelLoading", "Waiting"]
             act()
@@ -210,12 +221,14 @@ def test_a_process_that_resumes_a_run_waits_until_the_former_process_has_exited(
         assert len(naps) == 1
 
 
-def test_a_detached_run_outlives_its_terminal_and_its_worker_and_blames_no_program(site: Site) -> None:
+def test_a_detached_run_outlives_its_terminal_and_its_worker_and_blames_no_program(
+    site: Site, workers: Callable[[], list[int]]
+) -> None:
     request = site.request(end_to_end=True, rule=RULE)
     folder = create_run(request, site.data)
 
     def kill() -> None:
-        (worker,) = workers_of(os.getpid())
+        (worker,) = workers()
         os.kill(worker, signal.SIGKILL)
 
     acts: list[tuple[type[Event], Act]] = [(RoundDone, kill), (WorkerReplaced, sends(signal.SIGHUP))]
