@@ -173,8 +173,8 @@ async def test_changed_keys_replace_the_default_keys(new: DataFolder) -> None:
         await press(pilot, "c")
         assert (screen.choices.level, screen.choices.cut) == (Level.FUSED, Cut.RUNNABLE)
         # A letter bound to an action can still be typed.
-        await press(pilot, "slash", "O", "T")
-        assert app.is_running and screen.query_one("#models SearchLine").value == "OT"  # type: ignore[attr-defined]
+        await press(pilot, "slash", "O", "Q")
+        assert app.is_running and screen.query_one("#models SearchLine").value == "OQ"  # type: ignore[attr-defined]
         await press(pilot, "escape", "f5", "ctrl+c")
     assert not app.is_running, "ctrl+c always quits"
 
