@@ -52,6 +52,7 @@ def onnx_model(tmp_path: Path) -> str:
     return str(saved(tmp_path, model(nodes, {"x": (1, 3, 8, 8)}, ["y"], [floats("w", (8, 3, 3, 3))])))
 
 
+@pytest.mark.mxnet
 def test_a_known_mxnet_model_is_looked_up_without_networkx_and_estimated_without_predicting(tmp_path: Path) -> None:
     measured = decompose(table1()["16"])
     on: dict[str, Any] = {"system": "c5.xlarge", "runtime": "mxnet-1.5.1"}
