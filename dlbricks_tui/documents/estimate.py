@@ -178,8 +178,9 @@ class EstimateDocument:
         yield Sentence(", ".join(counts), "text" if coverage.complete else "warn")
         if coverage.own_carrier:
             own = "all" if coverage.own_carrier == coverage.layers else f"{coverage.own_carrier}"
+            were = "was" if own == "1" else "were"
             yield Sentence(
-                f"{own} of them were timed in this very model, so its end-to-end latency is no independent check"
+                f"{own} of them {were} timed in this very model, so its end-to-end latency is no independent check"
             )
 
     def path(self) -> Iterator[Part]:

@@ -104,10 +104,6 @@ def host_columns(hosts: Sequence[HostRow], *, in_panel: bool = False) -> tuple[C
     )
 
 
-def _disturbed(it: HostRow) -> str:
-    return counted(it.disturbed_rounds, "round") if it.disturbed_rounds else ""
-
-
 def _time_left(it: HostRow) -> str:
     return duration(it.seconds_left) if it.seconds_left and it.state in WORKING else ""
 

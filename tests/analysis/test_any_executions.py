@@ -1,4 +1,4 @@
-"""What holds for any executions of any graph; they are drawn once for all of it."""
+"""Properties of the analysis of any executions of any graph. Executions are drawn once for all properties."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What tests of commands have in common."""
+"""Fixtures for tests of commands."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What several tests of suites share."""
+"""Fixtures for tests of suites."""
 
 import pytest
 

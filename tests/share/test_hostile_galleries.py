@@ -101,7 +101,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Sequence[str]]:
-    """What an import of all of them and a good file says of each, by its name."""
+    """Import all hostile files and a good one; return the lines about each file, by its name."""
     gallery, data = tmp_path_factory.mktemp("gallery"), tmp_path_factory.mktemp("data")
     files = {name: f"hostile-{number:02}.json" for number, name in enumerate(HOSTILE)}
     for name, file in files.items():
