@@ -291,13 +291,14 @@ class WorkbenchScreen(ViewsScreen):
         one, source = self._view.document.one, self._spec.source
         is_outdated = replaces(self._progress, one)
         latencies = None if is_outdated else self._latencies
+        if is_outdated:
+            self._models.forget_latency(source)
+        # Each event of a run leads here.
         if latencies is not self._tree.latencies:
             self._tree.show_latencies(latencies)
             self._show_details()
-        if is_outdated:
-            self._models.forget_latency(source)
-        else:
-            self._show_latency(source, known_latency(one))
+            if not is_outdated:
+                self._show_latency(source, known_latency(one))
 
     def run_has_stopped(self) -> None:
         # The run may have added a runtime.
