@@ -68,6 +68,6 @@ def test_the_whole_attack(tmp_path: Path, record_property: Callable[[str, object
     with prepared_folder(tmp_path / "work") as data:
         tally = attack_files(data, TARGETS, MORE_WAYS)
     dated = sum(attack_clocks(tmp_path / "clocks" / str(seed), random.Random(seed)) for seed in range(_CLOCKS))
-    record_property(TOLD, tally)
+    record_property(TOLD, str(tally))
     record_property(TOLD, f"{_CLOCKS} stores under clocks that were ahead at times: {dated} results, all in order")
     assert tally.faults == []
