@@ -1,0 +1,1 @@
+"""How fast language models run on a host, before they are downloaded."""

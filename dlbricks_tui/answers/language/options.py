@@ -1,0 +1,27 @@
+"""What a question about language models asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class WeightPrecision(str, Enum):
+    """How the weights of a language model are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
+
+    INT4 = "int4"
+    INT8 = "int8"
+    F32 = "f32"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageOptions:
+    """A prompt, the tokens to generate, and how the model is executed; several of each are compared."""
+
+    prompt: int = 512
+    generate: int = 128
+    precisions: tuple[WeightPrecision, ...] = (WeightPrecision.INT4,)
+    # Empty: the usual number of the runtime on this host.
+    threads: tuple[int, ...] = ()
+    # Names of registered runtimes. Empty: ONNX Runtime.
+    runtimes: tuple[str, ...] = ()

@@ -1,0 +1,126 @@
+"""The speed of language models as plain values: what Python gets, and the JSON document of `dlbricks llm`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# The lower and the upper bound of a figure, with 95 % confidence.
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageIntervals:
+    """The 95 % intervals of an answer."""
+
+    prefill_ms: Bounds
+    first_token_ms: Bounds
+    prefill_tokens_per_second: Bounds
+    decode_tokens_per_second: Bounds
+    total_ms: Bounds
+
+
+@dataclass(frozen=True, slots=True)
+class PartTime:
+    """A part of a language model (products, experts, attention, norms, table, head or other): its time in each phase.
+
+    `decode_ms` is the time for one token, the mean of all that are generated.
+    """
+
+    part: str
+    prefill_ms: float
+    decode_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedAtContext:
+    """How fast tokens are made behind so many others."""
+
+    context: int
+    tokens_per_second: float
+    low: float
+    high: float
+    # True unless decoding was measured at this context.
+    predicted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DelayOfPrompt:
+    """The time to the first token after a prompt of so many tokens."""
+
+    prompt_tokens: int
+    first_token_ms: float
+    low_ms: float
+    high_ms: float
+    # True unless a prompt of this length was measured.
+    predicted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """The memory of a language model, in bytes; the cache is that of the whole context."""
+
+    weights: int
+    cache: int
+    buffers: int
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.cache + self.buffers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredEngine:
+    """The whole model with random weights, timed in an engine that people use."""
+
+    engine: str
+    prefill_ms: float
+    decode_tokens_per_second: float
+    when: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageAnswer:
+    """How fast a language model reads a prompt and makes tokens on a system, and how much memory it takes."""
+
+    model: str
+    # The published name, such as "Llama 3.2 1B"; that of the file for others.
+    title: str
+    parameters: int
+    # Those that one token uses; fewer in a mixture of experts.
+    active_parameters: int
+    system: str
+    runtime: str
+    precision: str
+    threads: int
+    prompt_tokens: int
+    generated_tokens: int
+    prefill_ms: float
+    # Prefill, and the first step of decoding.
+    first_token_ms: float
+    prefill_tokens_per_second: float
+    # The mean over all generated tokens.
+    decode_tokens_per_second: float
+    total_ms: float
+    intervals: LanguageIntervals
+    memory_bytes: int
+    memory: MemoryNeed
+    host_memory_bytes: int
+    fits: bool
+    # The share of the time that rests on measurements of this host; 0: all of it is predicted.
+    coverage: float
+    # When the latest of these was measured; null if nothing was.
+    measured_when: str | None
+    # What decoding could reach if it did nothing but read weights and cache; null if the bandwidth is not known.
+    bound_tokens_per_second: float | None
+    # "every token" or "the last token": what the head computes for a prompt.
+    head: str
+    parts: tuple[PartTime, ...]
+    contexts: tuple[SpeedAtContext, ...]
+    prompts: tuple[DelayOfPrompt, ...]
+    # The whole model end to end; null if it was not timed.
+    measured: MeasuredEngine | None
+
+    @property
+    def is_predicted(self) -> bool:
+        """True if some of its figures rests on predictions."""
+        return self.coverage < 1.0
