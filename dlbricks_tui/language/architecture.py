@@ -1,0 +1,176 @@
+"""The sizes of a language model, and what follows from them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from dlbricks_tui.language.errors import LanguageError
+
+
+class Family(Enum):
+    """The models whose blocks have the same form."""
+
+    LLAMA = "llama"
+    QWEN2 = "qwen2"
+    QWEN3 = "qwen3"
+    MISTRAL = "mistral"
+    GEMMA2 = "gemma2"
+    GEMMA3 = "gemma3"
+    PHI3 = "phi3"
+    GRANITE = "granite"
+    QWEN3_MOE = "qwen3_moe"
+    MIXTRAL = "mixtral"
+    GPT_OSS = "gpt_oss"
+
+
+MIXTURES = frozenset({Family.QWEN3_MOE, Family.MIXTRAL, Family.GPT_OSS})
+
+
+class Activation(Enum):
+    """The function between the two products of the feed-forward part."""
+
+    SILU = "silu"
+    GELU = "gelu"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """The sizes of a decoder: a table, blocks, a last norm, and a head.
+
+    Impossible sizes raise LanguageError.
+    """
+
+    family: Family
+    # Numbers per token between blocks.
+    hidden: int
+    blocks: int
+    heads: int
+    # Heads of keys and values, each shared by as many heads of queries.
+    kv_heads: int
+    head_size: int
+    # The width of the feed-forward part; in a mixture, of one expert.
+    inner: int
+    vocabulary: int
+    # The longest context in tokens.
+    positions: int
+    # The head multiplies with the table of the embedding.
+    is_tied: bool
+    activation: Activation
+    qkv_bias: bool
+    output_bias: bool
+    # In a mixture, the router has a bias, too.
+    inner_bias: bool
+    # The queries and keys of each head are normalised.
+    qk_norm: bool
+    # Numbers per head that are rotated.
+    rotary_size: int
+    # The tokens that a windowed block sees; 0: no block is windowed.
+    window: int = 0
+    # For each block; empty: none.
+    windowed: tuple[bool, ...] = ()
+    # Soft caps of the attention's and the head's logits; 0: none.
+    attention_cap: float = 0.0
+    logit_cap: float = 0.0
+    # Attention and feed-forward part have norms after them, too.
+    has_outer_norms: bool = False
+    # Each head has a logit that takes attention from all tokens.
+    has_sinks: bool = False
+    experts: int = 0
+    # The experts that compute for a token.
+    active_experts: int = 0
+    epsilon: float = 1e-6
+    embedding_scale: float = 1.0
+    residual_scale: float = 1.0
+    # 0: one over the root of the head size.
+    attention_scale: float = 0.0
+    logit_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise LanguageError(f"{problem}; correct the sizes of the model")
+
+    @property
+    def parameters(self) -> int:
+        """The number of all weights."""
+        return self._parameters(self.experts)
+
+    @property
+    def active_parameters(self) -> int:
+        """The number of weights without the experts that are idle for a token."""
+        return self._parameters(self.active_experts)
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        """The number of each block's kind, by first appearance; blocks of a kind have equal operators and shapes."""
+        numbers: dict[bool, int] = {}
+        return tuple([numbers.setdefault(it, len(numbers)) for it in self.windowed or (False,) * self.blocks])
+
+    def _parameters(self, experts: int) -> int:
+        queries, keys = self.heads * self.head_size, self.kv_heads * self.head_size
+        attention = 2 * self.hidden * (queries + keys)
+        attention += self.qkv_bias * (queries + 2 * keys) + self.output_bias * self.hidden
+        attention += self.qk_norm * 2 * self.head_size + self.has_sinks * self.heads
+        inner = 3 * self.hidden * self.inner + self.inner_bias * (2 * self.inner + self.hidden)
+        if self.experts:
+            inner = experts * inner + self.experts * (self.hidden + self.inner_bias)
+        norms = (4 if self.has_outer_norms else 2) * self.hidden
+        tables = (1 if self.is_tied else 2) * self.vocabulary * self.hidden
+        return self.blocks * (attention + inner + norms) + self.hidden + tables
+
+    def _problems(self) -> Iterator[str]:
+        """Yield what is impossible. Later checks rely on earlier ones."""
+        for name, (words, least, most) in _LIMITS.items():
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                yield f"the {words} is {_shown(value)}, and has to be a whole number from {least:,} to {most:,}"
+        for name, words in _FACTORS.items():
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < 1e9:
+                yield f"the {words} is {_shown(value)}, and has to be a number from 0 to 1,000,000,000"
+        if self.heads % self.kv_heads:
+            yield f"the number of key-value heads is {self.kv_heads}, and has to divide the {self.heads} heads"
+        if self.rotary_size % 2 or self.rotary_size > self.head_size:
+            yield f"the rotary size is {self.rotary_size}, and has to be even and at most the head size {self.head_size}"
+        if self.windowed and len(self.windowed) != self.blocks:
+            yield f"{len(self.windowed):,} blocks have a kind of attention, and {self.blocks:,} blocks are there"
+        if any(self.windowed) != (self.window > 0):
+            yield f"the window is {self.window}, and {sum(self.windowed)} blocks are windowed"
+        if (self.experts > 0) != (self.family in MIXTURES):
+            yield f"the number of experts is {self.experts}, which the family {self.family.value} does not have"
+        if not min(self.experts, 1) <= self.active_experts <= self.experts:
+            yield f"the number of active experts is {self.active_experts}, of {self.experts} experts"
+        if self.parameters > MOST_PARAMETERS:
+            yield f"the number of parameters is {self.parameters:,}, and has to be at most {MOST_PARAMETERS:,}"
+
+
+MOST_PARAMETERS = 10**13
+
+# The words, the least and the most of each size.
+_LIMITS = {
+    "hidden": ("hidden size", 1, 2**17),
+    "blocks": ("number of blocks", 1, 1024),
+    "heads": ("number of heads", 1, 2048),
+    "kv_heads": ("number of key-value heads", 1, 2048),
+    "head_size": ("head size", 1, 4096),
+    "inner": ("inner size", 1, 2**20),
+    "vocabulary": ("size of the vocabulary", 1, 2**24),
+    "positions": ("number of positions", 1, 2**30),
+    "rotary_size": ("rotary size", 1, 4096),
+    "window": ("window", 0, 2**30),
+    "experts": ("number of experts", 0, 4096),
+    "active_experts": ("number of active experts", 0, 4096),
+}
+_FACTORS = {
+    "attention_cap": "cap of attention logits",
+    "logit_cap": "cap of logits",
+    "epsilon": "epsilon of the norms",
+    "embedding_scale": "scale of the embedding",
+    "residual_scale": "scale of the residual",
+    "attention_scale": "scale of attention",
+    "logit_scale": "scale of the logits",
+}
+
+
+def _shown(value: object) -> str:
+    text = f"{value:,}" if type(value) is int and abs(value) < 10**15 else repr(value)
+    return text if len(text) <= 40 else f"{text[:30]}..."

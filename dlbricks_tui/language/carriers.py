@@ -1,0 +1,105 @@
+"""Carriers of language models: the table, a few blocks and the head, as programs for a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from dlbricks_tui.bricks.carriers import Carrier
+from dlbricks_tui.bricks.identity import brick_of
+from dlbricks_tui.bricks.programs import carrier_program
+from dlbricks_tui.language.architecture import Architecture
+from dlbricks_tui.language.decoder import Decoder, Step, WeightPrecision, decoder, distinct_blocks
+from dlbricks_tui.measure.carriers import CarrierJob
+from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
+from dlbricks_tui.models.graph import LayerGraph
+from dlbricks_tui.runtime.runtime import Runtime
+from dlbricks_tui.runtime.traits import Traits
+
+# The id of the method under which bricks of language models are stored.
+PROTOCOL = "decoder-1"
+# Between two runs at most so much other memory is passed over: more than the caches of any processor hold.
+_MOST_BETWEEN_BYTES = 1 << 28
+# The share of the host's memory for carriers with blocks that stand twice.
+_ROOMY = 12
+
+
+@dataclass(frozen=True, slots=True)
+class LanguageVariant:
+    """How a runtime, with its number of threads, runs language models."""
+
+    runtime: Runtime
+    precision: WeightPrecision
+
+    @property
+    def identity(self) -> str:
+        """The id under which its results are stored; bricks tell the precision of weights by themselves."""
+        return self.runtime.identity
+
+
+def brick_key(graph: LayerGraph, layer: int) -> JobKey:
+    """Return the key under which the store knows a layer of a language model."""
+    return JobKey(brick=brick_of(graph, (layer,)).key)
+
+
+def keys_of(found: Decoder) -> tuple[JobKey, ...]:
+    """Return the key of each layer."""
+    return tuple([brick_key(found.graph, layer.index) for layer in found.graph.layers])
+
+
+def carrier_jobs(
+    name: str,
+    model: Architecture,
+    precision: WeightPrecision,
+    traits: Traits,
+    steps: Sequence[Step],
+    known: Mapping[JobKey, object],
+    memory: int,
+) -> list[CarrierJob]:
+    """Return a carrier for each step that has a brick which is not `known`."""
+    found: list[CarrierJob] = []
+    jobs: dict[JobKey, Job] = {}
+    for number, step in enumerate(steps):
+        carrier = decoder(model, precision, step, traits, name=name)
+        if _ROOMY * carrier.graph.weight_bytes > memory:
+            blocks = distinct_blocks(model, fewest=True)
+            carrier = decoder(model, precision, step, traits, blocks, name)
+        keys = keys_of(carrier)
+        if all(key in known or key in jobs for key in keys):
+            continue
+        for layer, key in zip(carrier.graph.layers, keys, strict=True):
+            if key not in known and key not in jobs:
+                jobs[key] = _job(carrier, layer.index, key, len(jobs))
+        found.append(_carrier_job(number, carrier, {place: jobs[key] for place, key in enumerate(keys) if key in jobs}))
+    return found
+
+
+def _job(carrier: Decoder, layer: int, key: JobKey, number: int) -> Job:
+    graph, brick = carrier.graph, brick_of(carrier.graph, (layer,))
+    return Job(
+        key=key,
+        label=graph.layers[layer].name,
+        canonical=brick.canonical,
+        graph=graph,
+        layers=(layer,),
+        uses=(Use(graph.name, carrier.counts[layer]),),
+        expected_ms=expected_ms(brick.canonical),
+        memory_bytes=memory_bytes([graph.layers[layer]]),
+        number=number,
+    )
+
+
+def _carrier_job(number: int, carrier: Decoder, bricks: Mapping[int, Job]) -> CarrierJob:
+    graph = carrier.graph
+    written = carrier_program(graph)
+    names = list(written.program.network.inputs)
+    network = replace(
+        written.program.network, in_place={names[given]: place for given, place in carrier.in_place.items()}
+    )
+    left_out = sum(
+        (carrier.counts[layer.index] - 1) * weight.size_bytes for layer in graph.layers for weight in layer.weights
+    )
+    program = replace(written.program, network=network, between_bytes=min(left_out, _MOST_BETWEEN_BYTES))
+    expected = sum(expected_ms(brick_of(graph, (layer.index,)).canonical) for layer in graph.layers)
+    whole = Carrier(graph, tuple(range(len(graph.layers))), graph)
+    return CarrierJob(f"step {number}", "", whole, program, expected, written.owners, bricks)

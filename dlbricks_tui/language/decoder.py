@@ -1,0 +1,330 @@
+"""The layers of a language model without weights, laid out as onnxruntime-genai's model builder does for CPUs.
+
+Blocks of a kind are equal but for the first norm of the model, so a graph of two blocks of each kind has all layers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from dlbricks_tui.language.architecture import Activation, Architecture, Family
+from dlbricks_tui.language.layers import (
+    MICROSOFT,
+    LayerWriter,
+    Made,
+    ModelPart,
+    Stored,
+    Written,
+    float_type,
+)
+from dlbricks_tui.models.graph import TensorType
+
+if TYPE_CHECKING:
+    from dlbricks_tui.models.graph import LayerGraph
+    from dlbricks_tui.runtime.traits import Traits
+
+BLOCK_SIZE = 32
+# The products round activations to 8 bits, as the builder asks for.
+_ACCURACY_LEVEL = 4
+# A step reads a row of the table for each token; so much of it stands for all of it.
+_MOST_TABLE_BYTES = 1 << 27
+# Rows that are looked up lie so far apart.
+_ROW_STEP = 7919
+_MOST_POSITIONS = 1 << 13
+
+
+class WeightPrecision(str, Enum):
+    """How the weights of products are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
+
+    INT4 = "int4"
+    INT8 = "int8"
+    F32 = "f32"
+
+    @property
+    def bits(self) -> int:
+        return {"int4": 4, "int8": 8, "f32": 32}[self.value]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One run of the model: it reads so many tokens behind so many others, into caches for `buffer` tokens."""
+
+    tokens: int
+    past: int
+    buffer: int
+
+    @property
+    def total(self) -> int:
+        """The tokens that attention sees."""
+        return self.past + self.tokens
+
+    @classmethod
+    def prefill(cls, prompt: int, buffer: int = 0) -> Step:
+        """Return the step that reads a prompt."""
+        return cls(prompt, 0, max(prompt, buffer))
+
+    @classmethod
+    def decode(cls, context: int) -> Step:
+        """Return the step that makes a token behind a context of so many tokens."""
+        return cls(1, context, context + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """Some blocks of a language model with its table and head.
+
+    For each layer, `parts` has the part of the model, and `counts` how many layers of the model it stands for.
+    """
+
+    graph: LayerGraph
+    parts: tuple[ModelPart, ...]
+    counts: tuple[int, ...]
+    # The inputs that hold caches, by number, each with the output of the graph that is written into its array.
+    in_place: Mapping[int, int]
+
+
+def distinct_blocks(model: Architecture, *, fewest: bool = False) -> tuple[int, ...]:
+    """Return blocks that together have every layer: the first one, and one of each kind behind it.
+
+    The `fewest`: none of the first one's kind, as its layers but the first norm are those of the first block.
+    """
+    kinds = model.kinds
+    found = {0: -1}
+    for number, kind in enumerate(kinds[1:], start=1):
+        if kind not in found.values() and not (fewest and kind == kinds[0]):
+            found[number] = kind
+    return tuple(found)
+
+
+def decoder(
+    model: Architecture,
+    precision: WeightPrecision,
+    step: Step,
+    traits: Traits,
+    blocks: Sequence[int] | None = None,
+    name: str = "decoder",
+) -> Decoder:
+    """Return a decoder with these blocks of a model; without any, with `distinct_blocks`."""
+    return _Decoder(model, precision, step, distinct_blocks(model) if blocks is None else blocks).decoder(name, traits)
+
+
+class _Decoder:
+    def __init__(self, model: Architecture, precision: WeightPrecision, step: Step, blocks: Sequence[int]) -> None:
+        self._model = model
+        self._precision = precision
+        self._step = step
+        self._blocks = blocks
+        self._out = LayerWriter()
+        self._caches: list[Made] = []
+        self._in_place: dict[int, int] = {}
+        self._state = float_type(1, step.tokens, model.hidden)
+        # Output and residual of the last block.
+        self._residual: Made | None = None
+
+    def decoder(self, name: str, traits: Traits) -> Decoder:
+        model, step, out = self._model, self._step, self._out
+        rows = self._table_rows()
+        numbers = tuple([place * _ROW_STEP % rows for place in range(step.tokens)])
+        tokens = out.input("input_ids", TensorType((1, step.tokens), "int64"), numbers)
+        mask = out.input("attention_mask", TensorType((1, step.total), "int64"), (1,))
+        self._lengths = self._attention_lengths(mask)
+        state = self._table(tokens, rows)
+        kinds = Counter(model.kinds)
+        first, *others = self._blocks
+        standing = {model.kinds[it] for it in others}
+        for number in self._blocks:
+            kind = model.kinds[number]
+            # The first block stands for itself, and for others of its kind where none of them is there.
+            alone = number == first and kind in standing
+            of_kind = sum(model.kinds[it] == kind for it in others)
+            share = kinds[kind] - (kind == model.kinds[first] and bool(of_kind))
+            state = self._block(number, state, 1 if alone else share // max(1, of_kind))
+        out.times, out.part = 1, ModelPart.NORMS
+        normed, _ = self._skip_norm(state, "last", is_last=True)
+        logits = self._head(normed)
+        graph = out.graph(name, [logits, *self._caches], traits)
+        return Decoder(graph, tuple(out.parts), tuple(out.counts), self._in_place)
+
+    def _table_rows(self) -> int:
+        bytes_per_row = self._model.hidden * (self._precision.bits if self._shares_table else 32) // 8
+        return max(1, min(self._model.vocabulary, _MOST_TABLE_BYTES // bytes_per_row))
+
+    @property
+    def _positions(self) -> int:
+        """The rows of the tables of angles: a long table costs memory and no time."""
+        return max(self._step.buffer, min(self._model.positions, _MOST_POSITIONS))
+
+    @property
+    def _shares_table(self) -> bool:
+        return self._model.is_tied and self._precision is not WeightPrecision.F32
+
+    def _attention_lengths(self, mask: Made) -> tuple[Made, Made]:
+        """Return the tokens that each sequence has had before the newest, and the tokens in all."""
+        out, one = self._out, Written((1,))
+        ones = out.one("ReduceSum", [mask, one], TensorType((1,), "int64"), keepdims=0)
+        before = out.one("Sub", [ones, one], TensorType((1,), "int64"))
+        past = out.one("Cast", [before], TensorType((1,), "int32"), to=6)
+        shape = out.one("Shape", [mask], TensorType((2,), "int64"))
+        total = out.one("Gather", [shape, Written((1,), is_single=True)], TensorType((), "int64"), axis=0)
+        return past, out.one("Cast", [total], TensorType((), "int32"), to=6)
+
+    def _table(self, tokens: Made, rows: int) -> Made:
+        model, out = self._model, self._out
+        out.part = ModelPart.TABLE
+        if self._shares_table:
+            bits = self._precision.bits
+            packed = Stored("table", TensorType((rows, model.hidden * bits // 8), "uint8"))
+            scales = Stored("table scales", float_type(rows, _blocks_of(model.hidden)))
+            options = {"bits": bits, "block_size": BLOCK_SIZE, "gather_axis": 0, "quantize_axis": 1}
+            state = out.one("GatherBlockQuantized", [packed, tokens, scales], self._state, MICROSOFT, **options)
+        else:
+            state = out.one("Gather", [Stored("table", float_type(rows, model.hidden)), tokens], self._state)
+        return self._scaled(state, model.embedding_scale)
+
+    def _scaled(self, state: Made, factor: float) -> Made:
+        if factor == 1.0:
+            return state
+        return self._out.one("Mul", [state, Written((factor,), "float32", is_single=True)], state.type)
+
+    def _block(self, number: int, state: Made, times: int) -> Made:
+        """Write a block behind the output of the one before; return its own, which is still to be added."""
+        model, out = self._model, self._out
+        out.times = times
+        if self._residual is None:
+            normed, self._residual = self._norm(state, f"{number} first"), state
+        else:
+            normed, self._residual = self._skip_norm(state, f"{number} first")
+        attended = self._attention(number, normed)
+        if model.has_outer_norms:
+            attended = self._norm(attended, f"{number} after attention")
+        normed, self._residual = self._skip_norm(self._scaled(attended, model.residual_scale), f"{number} second")
+        made = self._experts(number, normed) if model.experts else self._inner(number, normed)
+        if model.has_outer_norms:
+            made = self._norm(made, f"{number} after inner")
+        return self._scaled(made, model.residual_scale)
+
+    def _norm(self, state: Made, name: str) -> Made:
+        self._out.part = ModelPart.NORMS
+        (*_, size) = state.type.shape or ()
+        weight = Stored(f"norm {name}", float_type(size))
+        return self._out.one(
+            "SimplifiedLayerNormalization", [state, weight], state.type, axis=-1, epsilon=self._model.epsilon, stash_type=1
+        )
+
+    def _skip_norm(self, state: Made, name: str, *, is_last: bool = False) -> tuple[Made, Made]:
+        """Add a state to the residual, and return the sum with and without a norm."""
+        self._out.part = ModelPart.NORMS
+        assert self._residual is not None
+        weight = Stored(f"norm {name}", float_type(self._model.hidden))
+        outputs = [self._state] if is_last else [self._state, None, None, self._state]
+        found = self._out.add(
+            "SkipSimplifiedLayerNormalization",
+            [self._residual, state, weight],
+            outputs,
+            MICROSOFT,
+            epsilon=self._model.epsilon,
+        )
+        return found[0], found[-1]
+
+    def _product(self, state: Made, size: int, name: str, *, bias: bool = False) -> Made:
+        """Multiply the last axis of a state with a matrix of weights."""
+        out = self._out
+        (*outer, width) = state.type.shape or ()
+        made = float_type(*outer, size)
+        if self._precision is WeightPrecision.F32:
+            found = out.one("MatMul", [state, Stored(name, float_type(width, size))], made)
+        else:
+            bits, count = self._precision.bits, _blocks_of(width)
+            packed = Stored(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
+            scales = Stored(f"{name} scales", float_type(size, count))
+            options = {"K": width, "N": size, "bits": bits, "block_size": BLOCK_SIZE, "accuracy_level": _ACCURACY_LEVEL}
+            found = out.one("MatMulNBits", [state, packed, scales], made, MICROSOFT, **options)
+        if bias:
+            found = out.one("Add", [found, Stored(f"{name} bias", float_type(size))], made)
+        return found
+
+    def _attention(self, number: int, normed: Made) -> Made:
+        model, out, step = self._model, self._out, self._step
+        queries, keys = model.heads * model.head_size, model.kv_heads * model.head_size
+        out.part = ModelPart.PRODUCTS
+        packed = self._product(normed, queries + 2 * keys, f"{number} qkv", bias=model.qkv_bias)
+        out.part = ModelPart.ATTENTION
+        read: list[Made | None] = [packed, None, None]
+        if model.qk_norm:
+            sizes = (queries, keys, keys)
+            parts = out.add(
+                "Split", [packed, Written(sizes)], [float_type(1, step.tokens, it) for it in sizes], axis=-1
+            )
+            read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
+            out.part = ModelPart.ATTENTION
+        cache = float_type(1, model.kv_heads, step.buffer, model.head_size)
+        caches = []
+        for what in ("key", "value"):
+            caches.append(out.input(f"past_key_values.{number}.{what}", cache))
+            self._in_place[caches[-1].feed.output] = len(self._caches) + len(caches)
+        angles = [Stored(what, float_type(self._positions, model.rotary_size // 2)) for what in ("cos", "sin")]
+        is_windowed = bool(model.windowed) and model.windowed[number]
+        sinks = Stored(f"{number} sinks", float_type(model.heads)) if model.has_sinks else None
+        attended, *present = out.add(
+            "GroupQueryAttention",
+            [*read, *caches, *self._lengths, *angles, None, None, sinks],
+            [float_type(1, step.tokens, queries), cache, cache],
+            MICROSOFT,
+            num_heads=model.heads,
+            kv_num_heads=model.kv_heads,
+            scale=model.attention_scale or model.head_size**-0.5,
+            softcap=model.attention_cap,
+            do_rotary=1,
+            rotary_interleaved=0,
+            local_window_size=model.window if is_windowed else -1,
+        )
+        self._caches += present
+        out.part = ModelPart.PRODUCTS
+        return self._product(attended, model.hidden, f"{number} output", bias=model.output_bias)
+
+    def _head_norm(self, number: int, part: Made, which: str) -> Made:
+        """Normalise each head of queries or keys by itself."""
+        out, size = self._out, self._model.head_size
+        (_, tokens, width) = part.type.shape or ()
+        rows = float_type(1, tokens * width // size, size)
+        out.part = ModelPart.ATTENTION
+        heads = out.one("Reshape", [part, Written((0, -1, size))], rows)
+        normed = self._norm(heads, f"{number} {which}")
+        out.part = ModelPart.ATTENTION
+        return out.one("Reshape", [normed, Written((0, -1, width))], part.type)
+
+    def _inner(self, number: int, normed: Made) -> Made:
+        model, out = self._model, self._out
+        out.part = ModelPart.PRODUCTS
+        gate = self._product(normed, model.inner, f"{number} gate", bias=model.inner_bias)
+        up = self._product(normed, model.inner, f"{number} up", bias=model.inner_bias)
+        out.part = ModelPart.OTHER
+        if model.activation is Activation.GELU:
+            active = out.one("Gelu", [gate], gate.type, approximate="tanh")
+        else:
+            # ONNX Runtime makes this of a product with a sigmoid.
+            active = out.one("QuickGelu", [gate], gate.type, MICROSOFT, alpha=1.0)
+        both = out.one("Mul", [active, up], gate.type)
+        out.part = ModelPart.PRODUCTS
+        return self._product(both, model.hidden, f"{number} down", bias=model.inner_bias)
+
+    def _experts(self, number: int, normed: Made) -> Made:
+        raise NotImplementedError(self._model.family is Family.MIXTRAL)
+
+    def _head(self, normed: Made) -> Made:
+        model, out = self._model, self._out
+        out.part = ModelPart.HEAD
+        logits = self._scaled(self._product(normed, model.vocabulary, "head"), 1 / model.logit_scale)
+        if not model.logit_cap:
+            return logits
+        cap = Written((model.logit_cap,), "float32", is_single=True)
+        bounded = out.one("Tanh", [out.one("Div", [logits, cap], logits.type)], logits.type)
+        return out.one("Mul", [bounded, cap], logits.type)
+
+
+def _blocks_of(size: int) -> int:
+    return -(-size // BLOCK_SIZE)

@@ -1,0 +1,175 @@
+"""Layers of a language model that are written one by one, with types and without values."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dlbricks_tui.models.graph import (
+    Feed,
+    GraphInput,
+    Layer,
+    LayerGraph,
+    Level,
+    Numbers,
+    Operator,
+    Origin,
+    TensorType,
+    Wire,
+)
+from dlbricks_tui.models.kinds import Kind, kind_of
+from dlbricks_tui.models.onnx.native import native_node, text_of
+from dlbricks_tui.models.onnx.neutral import OnnxSite, neutral_onnx
+
+if TYPE_CHECKING:
+    from dlbricks_tui.runtime.traits import Traits
+
+# The version of ONNX's own operators in graphs of language models.
+OPSET = 21
+MICROSOFT = "com.microsoft"
+_TABLES = frozenset({"Gather", "GatherBlockQuantized"})
+
+
+class ModelPart(str, Enum):
+    """The parts of a language model, between which its time is shared out."""
+
+    PRODUCTS = "products"
+    EXPERTS = "experts"
+    ATTENTION = "attention"
+    NORMS = "norms"
+    TABLE = "table"
+    HEAD = "head"
+    OTHER = "other"
+
+
+class Made(NamedTuple):
+    """A tensor that the graph reads or has computed."""
+
+    feed: Feed
+    type: TensorType
+
+
+class Stored(NamedTuple):
+    """A weight; `array` tells it from others of its type."""
+
+    array: Hashable
+    type: TensorType
+
+
+class Written(NamedTuple):
+    """A number, or several, that are part of an operator."""
+
+    values: tuple[int | float, ...]
+    dtype: str = "int64"
+    is_single: bool = False
+
+
+Read = Made | Stored | Written | None
+
+
+class LayerWriter:
+    """Collects layers, each one operator of ONNX, with the part that they belong to and how often the model has them.
+
+    `part` and `times` count for the layers that are added next.
+    """
+
+    def __init__(self) -> None:
+        self.part = ModelPart.OTHER
+        self.times = 1
+        self.parts: list[ModelPart] = []
+        self.counts: list[int] = []
+        self._layers: list[Layer] = []
+        self._inputs: list[GraphInput] = []
+        self._arrays: dict[Hashable, int] = {}
+
+    def input(self, name: str, found: TensorType, value: Numbers = ()) -> Made:
+        """Add an input of the graph; `value` repeats throughout it."""
+        self._inputs.append(GraphInput(name, found, value))
+        return Made(Feed(None, len(self._inputs) - 1), found)
+
+    def add(
+        self, op: str, read: Sequence[Read], made: Sequence[TensorType | None], domain: str = "", **attributes: Any
+    ) -> list[Made]:
+        """Add an operator and return its outputs; None stands for an input or output that it lacks."""
+        from onnx.helper import make_node
+
+        names = ["" if it is None else f"in{place}" for place, it in enumerate(read)]
+        node = make_node(
+            op, names, ["" if it is None else f"out{place}" for place, it in enumerate(made)], domain=domain, **attributes
+        )
+        taken = _Taken(self._arrays)
+        wires = [taken.wire(it) for it in read if isinstance(it, Made | Stored)]
+        written = {place: it for place, it in enumerate(read) if isinstance(it, Written)}
+        outputs = tuple([it for it in made if it is not None])
+        version = 1 if domain else OPSET
+        site = OnnxSite(
+            tuple([it.type for it in read if isinstance(it, Made | Stored)]),
+            outputs,
+            version,
+            {place: it.values for place, it in written.items()},
+            len(outputs),
+        )
+        neutral = neutral_onnx(node, site)
+        native = native_node(node, {place: _text(it) for place, it in written.items()}, version)
+        operator = Operator(neutral.op, neutral.params, tuple(wires), outputs, native, (), (neutral.op,))
+        index = len(self._layers)
+        self._layers.append(
+            Layer(
+                index=index,
+                name=f"{op.lower()}{index}",
+                op=operator.op,
+                kind=Kind.EMBEDDING if op in _TABLES and taken.weights else kind_of(operator.op),
+                operators=(operator,),
+                feeds=tuple(taken.feeds),
+                data=tuple(taken.feeds.values()),
+                weights=tuple(taken.weights.values()),
+                results=tuple([Wire(Origin.OPERATOR, 0, place) for place in range(len(outputs))]),
+                outputs=outputs,
+                arrays=tuple(taken.weights),
+            )
+        )
+        self.parts.append(self.part)
+        self.counts.append(self.times)
+        return [Made(Feed(index, place), found) for place, found in enumerate(outputs)]
+
+    def one(self, op: str, read: Sequence[Read], made: TensorType, domain: str = "", **attributes: Any) -> Made:
+        """Add an operator with a single output."""
+        (found,) = self.add(op, read, [made], domain, **attributes)
+        return found
+
+    def graph(self, name: str, heads: Sequence[Made], traits: Traits) -> LayerGraph:
+        """Return all layers; the runtime executes them as they are."""
+        return LayerGraph(
+            name, Level.FUSED, tuple(self._layers), tuple(self._inputs), tuple([it.feed for it in heads]), traits
+        )
+
+
+class _Taken:
+    """The distinct tensors and weights that a layer reads."""
+
+    def __init__(self, arrays: dict[Hashable, int]) -> None:
+        self._arrays = arrays
+        self.feeds: dict[Feed, TensorType] = {}
+        # By the number of the array.
+        self.weights: dict[int, TensorType] = {}
+
+    def wire(self, read: Made | Stored) -> Wire:
+        if isinstance(read, Made):
+            self.feeds.setdefault(read.feed, read.type)
+            return Wire(Origin.DATA, list(self.feeds).index(read.feed))
+        number = self._arrays.setdefault(read.array, len(self._arrays))
+        self.weights.setdefault(number, read.type)
+        return Wire(Origin.WEIGHT, list(self.weights).index(number))
+
+
+def _text(written: Written) -> str:
+    from onnx.helper import make_tensor, np_dtype_to_tensor_dtype
+    from numpy import dtype
+
+    shape: Sequence[int] = () if written.is_single else (len(written.values),)
+    return text_of(make_tensor("", np_dtype_to_tensor_dtype(dtype(written.dtype)), shape, written.values))
+
+
+def float_type(*shape: int) -> TensorType:
+    return TensorType(shape, "float32")
