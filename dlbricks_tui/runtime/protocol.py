@@ -64,7 +64,8 @@ class Network:
     `weights` never change. `inputs` are fed, in this order; those in `values` hold these numbers or texts, or
     one of them throughout; all others hold synthetic data. Where `file` names a model file, the worker runs that file
     with its own weights, and `symbol` and `weights` are empty. The framework optimises the file only if `optimised` is
-    set.
+    set. `in_place` has inputs, such as the cache of a decoder, each with the place of the output that is written to its
+    array: a run reads what the run before has written.
     """
 
     symbol: str
@@ -73,6 +74,7 @@ class Network:
     file: str = ""
     optimised: bool = False
     values: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    in_place: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

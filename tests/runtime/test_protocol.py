@@ -50,7 +50,8 @@ texts_by_name = st.dictionaries(st.text(), st.text(), max_size=3)
 arrays = st.dictionaries(st.text(), st.builds(ArrayType, shapes, st.text()), max_size=3)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 numbers_by_name = st.dictionaries(st.text(), st.lists(numbers, max_size=3).map(tuple), max_size=3)
-networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name)
+places_by_name = st.dictionaries(st.text(), counts, max_size=3)
+networks = st.builds(Network, st.text(), arrays, arrays, st.text(), st.booleans(), numbers_by_name, places_by_name)
 held = st.builds(Held, shapes, st.text(), st.lists(numbers, max_size=3).map(tuple))
 programs = st.builds(Program, networks, st.none() | networks, st.none() | networks)
 lines = st.lists(st.builds(Said, st.text(), st.none() | counts), max_size=3).map(tuple)
@@ -167,17 +168,23 @@ def test_programs_with_missing_fields_are_refused(program: str) -> None:
         decode_request(line.encode())
 
 
-@pytest.mark.parametrize("value", ["1", "[true]", "[[]]", "[NaN]", "[Infinity]", "[null]"])
-def test_values_that_are_no_finite_numbers_are_refused(value: str) -> None:
-    network = (
-        f'{{"symbol": "", "inputs": {{}}, "weights": {{}}, "file": "", "optimised": false, "values": {{"x": {value}}}}}'
-    )
-    whole = dict.fromkeys(("producer", "prelude"))
-    more = {"cold": False, "side_by_side": False, "between_bytes": 0}
-    program = json.dumps({"network": None, **whole, **more}).replace("null", network, 1)
-    line = f'{{"kind": "Load", "program_id": "", "program": {program}, "memory_limit_bytes": 1, "check_values": true}}'
+def with_network(**fields: object) -> bytes:
+    """Return a request to load a program whose network has these fields."""
+    content = json.loads(encode(Load("", Program(Network("", {}, {})))))
+    content["program"]["network"].update(fields)
+    return json.dumps(content).encode()
+
+
+@pytest.mark.parametrize("value", [1, [True], [[]], [float("nan")], [float("inf")], [None]])
+def test_values_that_are_no_finite_numbers_are_refused(value: object) -> None:
     with pytest.raises(ProtocolError, match=r"Network\.values"):
-        decode_request(line.encode())
+        decode_request(with_network(values={"x": value}))
+
+
+@pytest.mark.parametrize("places", [{"x": -1}, {"x": "0"}, {"x": 0.0}, {"x": True}, {"x": None}, ["x"], None])
+def test_outputs_in_place_are_known_by_place(places: object) -> None:
+    with pytest.raises(ProtocolError, match=r"Network\.in_place"):
+        decode_request(with_network(in_place=places))
 
 
 def test_requests_and_replies_are_distinguished() -> None:

@@ -13,6 +13,7 @@ from dlbricks_tui.runtime.inside.values import array_bytes
 from dlbricks_tui.runtime.protocol import (
     Load,
     Loaded,
+    Network,
     NullCalls,
     Profile,
     Profiled,
@@ -58,9 +59,8 @@ class LoadedPrograms:
             raise RefusalError(Reason.TOO_LARGE, f"out of memory: {error}") from error
         self._programs[request.program_id] = program
         outputs = program.network.output_types()
-        return Loaded(
-            seconds, tuple(shape for shape, _ in outputs), needed + array_bytes(outputs), program.network.allocates
-        )
+        taken = needed + array_bytes(outputs) - _shared_bytes(request.program.network)
+        return Loaded(seconds, tuple(shape for shape, _ in outputs), taken, program.network.allocates)
 
     def sample(self, request: Sample) -> Sampled:
         programs = [self._program(name) for name in request.programs]
@@ -123,7 +123,7 @@ class _BoundProgram:
     def __init__(self, backend: Backend, program: Program) -> None:
         fed = None
         if program.producer is not None:
-            # Networks do not change their inputs, so the producer runs only once.
+            # Networks change no inputs but those that they write in place, so the producer runs only once.
             producer = backend.bind(program.producer)
             producer.run()
             fed = producer.outputs
@@ -197,6 +197,11 @@ def _needed_bytes(program: Program) -> int:
     networks = (program.network,) if program.producer is None else (program.producer, program.network)
     learned = sum(array_bytes(network.weights.values()) for network in networks)
     return learned + array_bytes(networks[0].inputs.values())
+
+
+def _shared_bytes(network: Network) -> int:
+    """Return the size of the arrays that are both inputs and outputs."""
+    return array_bytes(network.inputs[name] for name in network.in_place)
 
 
 @contextmanager

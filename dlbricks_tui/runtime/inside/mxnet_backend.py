@@ -114,6 +114,8 @@ class _Symbol(BoundNetwork):
 
     def __init__(self, mxnet: Any, network: Network, fed: Sequence[Any] | None = None) -> None:
         """`fed` are the arrays that the data inputs read; without them, new ones are filled."""
+        if network.in_place:
+            raise RefusalError(Reason.MALFORMED, "MXNet writes no output in place")
         self._mxnet = mxnet
         self._file = SymbolNodes(network.symbol)
         refuse_unknown(mxnet, self._file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -23,13 +23,17 @@ class OnnxNetwork(BoundNetwork):
         self._network = network
         self.inputs: Sequence[Any] = ()
         self.outputs: Sequence[Any] = ()
+        # The number of outputs, and the arrays of those that are written in place.
+        self._results = 0
+        self._in_place: Mapping[int, Any] = {}
 
     def feed(self, arrays: Sequence[Any]) -> None:
         """Let the model read these arrays as its inputs, in order."""
         if len(arrays) != len(self._network.inputs):
             raise RefusalError(Reason.MALFORMED, f"{len(self._network.inputs)} inputs are fed {len(arrays)} arrays")
         self.inputs = list(arrays)
-        self._bind_inputs()
+        self._in_place = _in_place(self._network, self.inputs, self._results)
+        self._bind_arrays()
 
     def output_types(self) -> list[ArrayType]:
         """Return the types of those outputs that are tensors."""
@@ -49,8 +53,8 @@ class OnnxNetwork(BoundNetwork):
         )
 
     @abstractmethod
-    def _bind_inputs(self) -> None:
-        """Let the framework read `inputs`."""
+    def _bind_arrays(self) -> None:
+        """Let the framework read `inputs`, and write some outputs in place."""
 
     @abstractmethod
     def _types(self) -> Sequence[ArrayType | None]:
@@ -59,6 +63,21 @@ class OnnxNetwork(BoundNetwork):
     @abstractmethod
     def _numbers(self, place: int) -> Any:
         """Return an output as an array of numpy."""
+
+
+def _in_place(network: Network, inputs: Sequence[Any], results: int) -> dict[int, Any]:
+    """Return the arrays of the outputs that are written in place, by the places of these outputs."""
+    arrays = {name: inputs[place] for place, name in enumerate(network.inputs)}
+    found: dict[int, Any] = {}
+    for name, place in network.in_place.items():
+        if name not in arrays:
+            raise RefusalError(Reason.MALFORMED, f"output {place} is written to {name}, which is no input")
+        if place >= results:
+            raise RefusalError(Reason.MALFORMED, f"output {place} is written to {name}: there are {results} outputs")
+        if place in found:
+            raise RefusalError(Reason.MALFORMED, f"output {place} is written to several inputs")
+        found[place] = arrays[name]
+    return found
 
 
 class OnnxBackend(Backend):

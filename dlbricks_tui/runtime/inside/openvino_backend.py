@@ -112,8 +112,8 @@ class _BoundModel(OnnxNetwork):
         self._request = ask(found.create_infer_request, Reason.UNBUILDABLE)
         self._results = len(found.outputs)
 
-    def _bind_inputs(self) -> None:
-        feed(self._request, self._keys(), self.inputs)
+    def _bind_arrays(self) -> None:
+        feed(self._request, self._keys(), self.inputs, self._in_place)
 
     def _keys(self) -> Sequence[str | int]:
         """Return the names of a file's inputs. Those of our networks are known by place, as some lose their names."""
@@ -130,7 +130,7 @@ class _BoundModel(OnnxNetwork):
     def profiled(self) -> ProfiledNetwork:
         if self._text is None:
             raise RefusalError(Reason.UNBUILDABLE, "the nodes of a model file have no numbers")
-        return ProfiledModel(self._core, self._model, self._text, self.inputs)
+        return ProfiledModel(self._core, self._model, self._text, self.inputs, self._in_place)
 
     def _types(self) -> list[ArrayType]:
         return [ArrayType(tuple(it.shape), _numpys_name(it.element_type)) for it in self.outputs]

@@ -27,11 +27,14 @@ _PASSING = ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Split", "Concatenatio
 class ProfiledModel(ProfiledNetwork):
     """A model that is compiled with counters, and again when these have become coarse."""
 
-    def __init__(self, core: Any, model: Any, text: ModelText, inputs: Sequence[Any]) -> None:
+    def __init__(
+        self, core: Any, model: Any, text: ModelText, inputs: Sequence[Any], in_place: Mapping[int, Any]
+    ) -> None:
         self._core = core
         self._model = model
         self._text = text
         self._inputs = inputs
+        self._in_place = in_place
         self._request: Any = None
         self._runs = 0
         # The executed nodes, and for each the number of a node of the network.
@@ -73,7 +76,7 @@ class ProfiledModel(ProfiledNetwork):
         self._request = None
         found = compiled(self._core, self._model, Reason.UNBUILDABLE, profiled=True)
         self._request = found.create_infer_request()
-        feed(self._request, range(len(self._inputs)), self._inputs)
+        feed(self._request, range(len(self._inputs)), self._inputs, self._in_place)
         self._executed = executed_nodes(found, self._text.nodes)
         self._numbers = numbers_of(self._executed, self._text.conversions)
         self._runs = 0

@@ -15,6 +15,7 @@ from dlbricks_tui.runtime.inside.onnx_values import TEXT, Filling
 from dlbricks_tui.runtime.inside.ort_profiler import ProfiledModel
 from dlbricks_tui.runtime.inside.ort_session import (
     ask,
+    bind_inputs,
     bind_new_outputs,
     errors_of,
     numpys_name,
@@ -87,22 +88,22 @@ class _BoundModel(OnnxNetwork):
         )
         declared = self._session.get_outputs()
         self._names = [output.name for output in declared]
+        self._results = len(declared)
         self._declared = [tensor_type(output).shape for output in declared]
         # The last one is in use. In versions such as 1.28 the outputs are references into the binding that returned
         # them: it stays as it is.
         self._bindings = [self._session.io_binding()]
-        bind_new_outputs(self._bindings[-1], self._names)
 
-    def _bind_inputs(self) -> None:
-        for place, name in enumerate(self._network.inputs):
-            self._bindings[-1].bind_ortvalue_input(name, self.inputs[place])
+    def _bind_arrays(self) -> None:
+        bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
+        bind_new_outputs(self._bindings[-1], self._names, self._in_place)
 
     def run(self) -> None:
         ask(self._ort, self._run, Reason.UNBUILDABLE)
 
     def _run(self) -> None:
         if self.allocates:
-            bind_new_outputs(self._bindings[-1], self._names)
+            bind_new_outputs(self._bindings[-1], self._names, self._in_place)
         try:
             self._session.run_with_iobinding(self._bindings[-1])
         except errors_of(self._ort):
@@ -117,7 +118,7 @@ class _BoundModel(OnnxNetwork):
 
     def _use_new_binding(self) -> None:
         self._bindings.append(self._session.io_binding())
-        self._bind_inputs()
+        bind_inputs(self._bindings[-1], self._network.inputs, self.inputs)
 
     @property
     def may_allocate(self) -> bool:
@@ -132,7 +133,7 @@ class _BoundModel(OnnxNetwork):
                 self._bindings[-1].bind_ortvalue_output(self._names[place], value)
 
     def profiled(self) -> ProfiledNetwork:
-        return ProfiledModel(self._ort, self._network, self._weights, self.inputs, self.may_allocate)
+        return ProfiledModel(self._ort, self._network, self._weights, self.inputs, self._in_place, self.may_allocate)
 
     def _types(self) -> list[ArrayType | None]:
         return [

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import OperatorsOfRuns, OperatorTime, ProfiledNetwork
-from dlbricks_tui.runtime.inside.ort_session import ask, bind_new_outputs, options, session
+from dlbricks_tui.runtime.inside.ort_session import ask, bind_inputs, bind_new_outputs, options, session
 from dlbricks_tui.runtime.protocol import Network, Reason, TracedOperator
 
 # Nodes of our networks have these names; nodes inside an `If` or a `Loop` have others.
@@ -26,13 +26,20 @@ class ProfiledModel(ProfiledNetwork):
     """A model that gets a new profiling session per request."""
 
     def __init__(
-        self, ort: Any, network: Network, weights: Mapping[str, Any], inputs: Sequence[Any], allocates: bool
+        self,
+        ort: Any,
+        network: Network,
+        weights: Mapping[str, Any],
+        inputs: Sequence[Any],
+        in_place: Mapping[int, Any],
+        allocates: bool,
     ) -> None:
-        """With `allocates`, each run makes new arrays for the outputs."""
+        """With `allocates`, each run makes new arrays for the outputs that are not written in place."""
         self._ort = ort
         self._network = network
         self._weights = weights
         self._inputs = inputs
+        self._in_place = in_place
         self._allocates = allocates
 
     def run(self, warm: int, repeat: int, before: Callable[[], None]) -> list[list[OperatorTime]]:
@@ -73,14 +80,13 @@ class ProfiledModel(ProfiledNetwork):
         settings.profile_file_prefix = str(Path(folder) / "profile")
         profiled = session(self._ort, self._network.symbol, self._weights, settings, Reason.UNBUILDABLE)
         binding = profiled.io_binding()
-        for place, name in enumerate(self._network.inputs):
-            binding.bind_ortvalue_input(name, self._inputs[place])
+        bind_inputs(binding, self._network.inputs, self._inputs)
         names = [output.name for output in profiled.get_outputs()]
-        bind_new_outputs(binding, names)
+        bind_new_outputs(binding, names, self._in_place)
 
         def run() -> None:
             if self._allocates:
-                bind_new_outputs(binding, names)
+                bind_new_outputs(binding, names, self._in_place)
             ask(self._ort, lambda: profiled.run_with_iobinding(binding), Reason.UNBUILDABLE)
 
         return profiled, run

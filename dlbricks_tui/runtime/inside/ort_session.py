@@ -7,7 +7,7 @@ import os
 import re
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from dlbricks_tui.runtime.inside.backend import RefusalError
@@ -118,10 +118,18 @@ def numpys_name(declared: str) -> str | None:
     return _NUMPYS.get(found[1], found[1]) if found else None
 
 
-def bind_new_outputs(binding: Any, names: Sequence[str]) -> None:
-    """Let the next run make new arrays for these outputs."""
-    for name in names:
-        binding.bind_output(name)
+def bind_inputs(binding: Any, names: Iterable[str], arrays: Sequence[Any]) -> None:
+    for place, name in enumerate(names):
+        binding.bind_ortvalue_input(name, arrays[place])
+
+
+def bind_new_outputs(binding: Any, names: Sequence[str], in_place: Mapping[int, Any]) -> None:
+    """Let the next run write some of these outputs in place, and make new arrays for the others."""
+    for place, name in enumerate(names):
+        if place in in_place:
+            binding.bind_ortvalue_output(name, in_place[place])
+        else:
+            binding.bind_output(name)
 
 
 def _number(variable: str, default: int) -> int:
