@@ -114,6 +114,7 @@ class Kind(str, Enum):
     TRACE = "trace"
     PEAKS = "peaks"
     KERNELS = "kernels"
+    LANGUAGE = "language model"
 
 
 @dataclass(frozen=True, slots=True)

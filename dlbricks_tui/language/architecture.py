@@ -79,6 +79,7 @@ class Architecture:
     # The experts that compute for a token.
     active_experts: int = 0
     epsilon: float = 1e-6
+    # Factors of the rows of the table, of what a block adds, of the attention's and of the head's logits.
     embedding_scale: float = 1.0
     residual_scale: float = 1.0
     # 0: one over the root of the head size.
@@ -122,15 +123,15 @@ class Architecture:
         for name, (words, least, most) in _LIMITS.items():
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= most:
-                yield f"the {words} is {_shown(value)}, and has to be a whole number from {least:,} to {most:,}"
+                yield f"the {words} is {shown_value(value)}, and has to be a whole number from {least:,} to {most:,}"
         for name, words in _FACTORS.items():
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < 1e9:
-                yield f"the {words} is {_shown(value)}, and has to be a number from 0 to 1,000,000,000"
+                yield f"the {words} is {shown_value(value)}, and has to be a number from 0 to 1,000,000,000"
         if self.heads % self.kv_heads:
             yield f"the number of key-value heads is {self.kv_heads}, and has to divide the {self.heads} heads"
         if self.rotary_size % 2 or self.rotary_size > self.head_size:
-            yield f"the rotary size is {self.rotary_size}, and has to be even and at most the head size {self.head_size}"
+            yield f"the rotary size is {self.rotary_size}, and has to be even, at most {self.head_size} (the head size)"
         if self.windowed and len(self.windowed) != self.blocks:
             yield f"{len(self.windowed):,} blocks have a kind of attention, and {self.blocks:,} blocks are there"
         if any(self.windowed) != (self.window > 0):
@@ -171,6 +172,12 @@ _FACTORS = {
 }
 
 
-def _shown(value: object) -> str:
-    text = f"{value:,}" if type(value) is int and abs(value) < 10**15 else repr(value)
+def shown_value(value: object) -> str:
+    """Return a value of a file in few characters."""
+    if isinstance(value, int) and abs(value) >= 10**15:
+        # Python refuses to write integers of many digits.
+        return "more than 10^15" if value > 0 else "less than -10^15"
+    if isinstance(value, list | tuple | dict):
+        return "an object" if isinstance(value, dict) else "a list"
+    text = f"{value:,}" if type(value) is int else repr(value)
     return text if len(text) <= 40 else f"{text[:30]}..."

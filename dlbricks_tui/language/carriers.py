@@ -9,12 +9,14 @@ from dlbricks_tui.bricks.carriers import Carrier
 from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.bricks.programs import carrier_program
 from dlbricks_tui.language.architecture import Architecture
-from dlbricks_tui.language.decoder import Decoder, Step, WeightPrecision, decoder, distinct_blocks
+from dlbricks_tui.language.decoder import Decoder, Step, decoder, distinct_blocks
+from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.measure.carriers import CarrierJob
 from dlbricks_tui.measure.jobs import Job, JobKey, Use, expected_ms, memory_bytes
 from dlbricks_tui.models.graph import LayerGraph
 from dlbricks_tui.runtime.runtime import Runtime
 from dlbricks_tui.runtime.traits import Traits
+from dlbricks_tui.runtime.variant import threads_in_words
 
 # The id of the method under which bricks of language models are stored.
 PROTOCOL = "decoder-1"
@@ -32,9 +34,14 @@ class LanguageVariant:
     precision: WeightPrecision
 
     @property
-    def identity(self) -> str:
-        """The id under which its results are stored; bricks tell the precision of weights by themselves."""
-        return self.runtime.identity
+    def threads(self) -> int:
+        """The threads of the runtime."""
+        return self.runtime.settings.threads or 0
+
+    @property
+    def words(self) -> str:
+        """The variant in words."""
+        return f"{self.precision.value}, {threads_in_words(self.threads)}"
 
 
 def brick_key(graph: LayerGraph, layer: int) -> JobKey:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from dlbricks_tui.language.architecture import Activation, Architecture, Family
@@ -21,6 +20,7 @@ from dlbricks_tui.language.layers import (
     Written,
     float_type,
 )
+from dlbricks_tui.language.precision import WeightPrecision
 from dlbricks_tui.models.graph import TensorType
 
 if TYPE_CHECKING:
@@ -35,18 +35,6 @@ _MOST_TABLE_BYTES = 1 << 27
 # Rows that are looked up lie so far apart.
 _ROW_STEP = 7919
 _MOST_POSITIONS = 1 << 13
-
-
-class WeightPrecision(str, Enum):
-    """How the weights of products are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
-
-    INT4 = "int4"
-    INT8 = "int8"
-    F32 = "f32"
-
-    @property
-    def bits(self) -> int:
-        return {"int4": 4, "int8": 8, "f32": 32}[self.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +110,6 @@ class _Decoder:
         self._caches: list[Made] = []
         self._in_place: dict[int, int] = {}
         self._state = float_type(1, step.tokens, model.hidden)
-        # Output and residual of the last block.
-        self._residual: Made | None = None
 
     def decoder(self, name: str, traits: Traits) -> Decoder:
         model, step, out = self._model, self._step, self._out
@@ -133,6 +119,7 @@ class _Decoder:
         mask = out.input("attention_mask", TensorType((1, step.total), "int64"), (1,))
         self._lengths = self._attention_lengths(mask)
         state = self._table(tokens, rows)
+        residual: Made | None = None
         kinds = Counter(model.kinds)
         first, *others = self._blocks
         standing = {model.kinds[it] for it in others}
@@ -142,9 +129,10 @@ class _Decoder:
             alone = number == first and kind in standing
             of_kind = sum(model.kinds[it] == kind for it in others)
             share = kinds[kind] - (kind == model.kinds[first] and bool(of_kind))
-            state = self._block(number, state, 1 if alone else share // max(1, of_kind))
-        out.times, out.part = 1, ModelPart.NORMS
-        normed, _ = self._skip_norm(state, "last", is_last=True)
+            out.times = 1 if alone else share // max(1, of_kind)
+            state, residual = self._block(number, state, residual)
+        out.times = 1
+        normed, _ = self._skip_norm(state, residual or state, "last", is_last=True)
         logits = self._head(normed)
         graph = out.graph(name, [logits, *self._caches], traits)
         return Decoder(graph, tuple(out.parts), tuple(out.counts), self._in_place)
@@ -190,43 +178,37 @@ class _Decoder:
             return state
         return self._out.one("Mul", [state, Written((factor,), "float32", is_single=True)], state.type)
 
-    def _block(self, number: int, state: Made, times: int) -> Made:
-        """Write a block behind the output of the one before; return its own, which is still to be added."""
-        model, out = self._model, self._out
-        out.times = times
-        if self._residual is None:
-            normed, self._residual = self._norm(state, f"{number} first"), state
+    def _block(self, number: int, state: Made, residual: Made | None) -> tuple[Made, Made]:
+        """Write a block behind the output of the one before and the residual; return its own."""
+        model = self._model
+        if residual is None:
+            normed, residual = self._norm(state, f"{number} first"), state
         else:
-            normed, self._residual = self._skip_norm(state, f"{number} first")
+            normed, residual = self._skip_norm(state, residual, f"{number} first")
         attended = self._attention(number, normed)
         if model.has_outer_norms:
             attended = self._norm(attended, f"{number} after attention")
-        normed, self._residual = self._skip_norm(self._scaled(attended, model.residual_scale), f"{number} second")
+        attended = self._scaled(attended, model.residual_scale)
+        normed, residual = self._skip_norm(attended, residual, f"{number} second")
         made = self._experts(number, normed) if model.experts else self._inner(number, normed)
         if model.has_outer_norms:
             made = self._norm(made, f"{number} after inner")
-        return self._scaled(made, model.residual_scale)
+        return self._scaled(made, model.residual_scale), residual
 
     def _norm(self, state: Made, name: str) -> Made:
         self._out.part = ModelPart.NORMS
         (*_, size) = state.type.shape or ()
-        weight = Stored(f"norm {name}", float_type(size))
-        return self._out.one(
-            "SimplifiedLayerNormalization", [state, weight], state.type, axis=-1, epsilon=self._model.epsilon, stash_type=1
-        )
+        weight, epsilon = Stored(f"norm {name}", float_type(size)), self._model.epsilon
+        read = [state, weight]
+        return self._out.one("SimplifiedLayerNormalization", read, state.type, axis=-1, epsilon=epsilon, stash_type=1)
 
-    def _skip_norm(self, state: Made, name: str, *, is_last: bool = False) -> tuple[Made, Made]:
+    def _skip_norm(self, state: Made, residual: Made, name: str, *, is_last: bool = False) -> tuple[Made, Made]:
         """Add a state to the residual, and return the sum with and without a norm."""
         self._out.part = ModelPart.NORMS
-        assert self._residual is not None
-        weight = Stored(f"norm {name}", float_type(self._model.hidden))
+        weight, epsilon = Stored(f"norm {name}", float_type(self._model.hidden)), self._model.epsilon
         outputs = [self._state] if is_last else [self._state, None, None, self._state]
         found = self._out.add(
-            "SkipSimplifiedLayerNormalization",
-            [self._residual, state, weight],
-            outputs,
-            MICROSOFT,
-            epsilon=self._model.epsilon,
+            "SkipSimplifiedLayerNormalization", [residual, state, weight], outputs, MICROSOFT, epsilon=epsilon
         )
         return found[0], found[-1]
 

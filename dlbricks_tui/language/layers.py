@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -96,7 +96,11 @@ class LayerWriter:
 
         names = ["" if it is None else f"in{place}" for place, it in enumerate(read)]
         node = make_node(
-            op, names, ["" if it is None else f"out{place}" for place, it in enumerate(made)], domain=domain, **attributes
+            op,
+            names,
+            ["" if it is None else f"out{place}" for place, it in enumerate(made)],
+            domain=domain,
+            **attributes,
         )
         taken = _Taken(self._arrays)
         wires = [taken.wire(it) for it in read if isinstance(it, Made | Stored)]
@@ -164,8 +168,8 @@ class _Taken:
 
 
 def _text(written: Written) -> str:
-    from onnx.helper import make_tensor, np_dtype_to_tensor_dtype
     from numpy import dtype
+    from onnx.helper import make_tensor, np_dtype_to_tensor_dtype
 
     shape: Sequence[int] = () if written.is_single else (len(written.values),)
     return text_of(make_tensor("", np_dtype_to_tensor_dtype(dtype(written.dtype)), shape, written.values))

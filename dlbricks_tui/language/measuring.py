@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from dlbricks_tui.analysis.whole_models import turn_on_host
 from dlbricks_tui.host.fingerprint import fingerprint
-from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, Ticket, arrival
-from dlbricks_tui.language.architecture import Architecture
+from dlbricks_tui.host.queue import HostQueue, Kind, QueuedWork, arrival
 from dlbricks_tui.language.carriers import PROTOCOL, LanguageVariant, carrier_jobs, keys_of
-from dlbricks_tui.language.composing import StepTimes, step_times
-from dlbricks_tui.language.decoder import Step, decoder
+from dlbricks_tui.language.decoder import Decoder, Step, decoder
 from dlbricks_tui.language.errors import LanguageError
 from dlbricks_tui.language.messages import (
     LanguageMessage,
@@ -32,9 +30,204 @@ from dlbricks_tui.measure.noise import NoiseMonitor
 from dlbricks_tui.measure.results import CarrierOccurrence, Recorder, ResultSink, runtime_record
 from dlbricks_tui.measure.stopping import Adaptive
 from dlbricks_tui.measure.supervised_worker import TimeLimits
+from dlbricks_tui.models.graph import TensorType
+from dlbricks_tui.models.onnx.native import native_node
+from dlbricks_tui.models.onnx.writer import OnnxSheet
 from dlbricks_tui.runs.control import StopSignals
 from dlbricks_tui.runs.provenance import keep_provenance, provenance
 from dlbricks_tui.runs.work import Workplace, open_worker
 from dlbricks_tui.runtime.protocol import ArrayType, Network, Program
 from dlbricks_tui.store.database import ResultsDatabase
 from dlbricks_tui.store.records import Facts, Statistics, new_uuid
+
+_LOG = "language.log"
+# One carrier and what the runtime makes of it may take this share of the memory.
+_MOST_MEMORY = 0.8
+# The reference reads this much memory, as decoding does: it shows when other guests of the host take bandwidth.
+_REFERENCE_BYTES = 1 << 26
+# A run of a small model lasts about so long at most, if its latency varies.
+_MOST_SECONDS = 25.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageOrder:
+    """Models, each in every variant, for one prompt and so many generated tokens."""
+
+    models: tuple[NamedModel, ...]
+    variants: tuple[LanguageVariant, ...]
+    prompt: int
+    generate: int
+    end_to_end: bool = False
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return steps_for(self.prompt, self.generate)
+
+
+def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
+    """Return the steps from which the whole answer follows: the prompt, the first token behind it, and the last."""
+    last = prompt + max(1, generate - 1) - 1
+    contexts = dict.fromkeys((prompt, last))
+    return (Step.prefill(prompt), *map(Step.decode, contexts))
+
+
+def measure_models(
+    order: LanguageOrder,
+    place: Workplace,
+    signals: StopSignals,
+    write: Callable[[LanguageMessage], None],
+    queue: HostQueue,
+    limits: TimeLimits | None = None,
+) -> None:
+    """Measure what the store lacks of each model in each variant; `RunStopped` ends it, and what is stored stays."""
+    _Measuring(order, place, signals, write, limits or TimeLimits()).measure(queue)
+
+
+class _Measuring:
+    def __init__(
+        self,
+        order: LanguageOrder,
+        place: Workplace,
+        signals: StopSignals,
+        write: Callable[[LanguageMessage], None],
+        limits: TimeLimits,
+    ) -> None:
+        self._order = order
+        self._place = place
+        self._signals = signals
+        self._write = write
+        self._limits = limits
+        self._system = fingerprint()
+        self._run = new_uuid()
+
+    def measure(self, queue: HostQueue) -> None:
+        arrived = arrival()
+        task = QueuedWork(Kind.LANGUAGE, [it.name for it in self._order.models], self._place.data.path)
+
+        def tell(ahead: str) -> None:
+            self._write(LanguageWaits(holder=ahead))
+
+        pairs = [(model, variant) for model in self._order.models for variant in self._order.variants]
+        with turn_on_host(queue, task, self._signals, tell, arrived) as ticket:
+            for number, (model, variant) in enumerate(pairs, start=1):
+                words = variant.words
+                began = time.monotonic()
+                ticket.progress((number - 1) / len(pairs), None)
+                self._write(ModelBegins(model=model.name, variant=words, number=number, of=len(pairs)))
+                try:
+                    self._measure_bricks(model, variant)
+                except LanguageError as error:
+                    self._write(ModelNotMeasured(model=model.name, variant=words, reason=str(error)))
+                    continue
+                seconds = time.monotonic() - began
+                self._write(ModelMeasured(model=model.name, variant=words, seconds=seconds))
+
+    def _measure_bricks(self, model: NamedModel, variant: LanguageVariant) -> None:
+        conditions = Conditions(self._system.id, variant.runtime.identity, PROTOCOL)
+        architecture, steps = model.architecture, self._order.steps
+        with ResultsDatabase(self._place.data.store) as store:
+            whole = [decoder(architecture, variant.precision, step, variant.runtime.traits) for step in steps]
+            keys = dict.fromkeys(key for it in whole for key in keys_of(it))
+            known = known_in(store, conditions, keys).measured
+            carriers = carrier_jobs(
+                model.name,
+                architecture,
+                variant.precision,
+                variant.runtime.traits,
+                steps,
+                known,
+                self._system.memory_bytes,
+            )
+            if not carriers:
+                return
+            store.add(self._system, runtime_record(variant.runtime, self._system))
+            sink = _Sink(store, Recorder(self._run, conditions), model.name, whole, self._write)
+            memory = int(_MOST_MEMORY * self._system.memory_bytes)
+            with open_worker(
+                variant.runtime,
+                self._place.worker_program,
+                self._place.data.log / _LOG,
+                self._signals.waiting,
+                lambda _: None,
+                memory,
+                self._limits,
+            ) as worker:
+                described = worker.describe()
+                keep_provenance(
+                    store,
+                    provenance(self._run, self._system, variant.runtime, described, (), protocol=PROTOCOL),
+                )
+                rule = Adaptive(most_seconds=_MOST_SECONDS)
+                timing = Inside(worker, sink, self, rule, sink.take, memory_reference(), NoiseMonitor())
+                for group in groups(carriers, memory // 2):
+                    timing.time_carriers(group, len(carriers), memory)
+            if sink.reasons:
+                raise LanguageError(sink.reasons[0])
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None: a measurement ends by its own rule."""
+        return None
+
+    def checkpoint(self) -> None:
+        """Raise `RunStopped` if the user has stopped the process."""
+        self._signals.check()
+
+
+class _Sink(ResultSink):
+    """Stores bricks as they are done, and tells how far the model is."""
+
+    def __init__(
+        self,
+        store: ResultsDatabase,
+        recorder: Recorder,
+        model: str,
+        steps: Sequence[Decoder],
+        write: Callable[[LanguageMessage], None],
+    ) -> None:
+        self._store = store
+        self._recorder = recorder
+        self._model = model
+        self._steps = steps
+        self._write = write
+        self._rounds = 0
+        self._provisional: Mapping[JobKey, Statistics] = {}
+        # Why bricks could not be measured.
+        self.reasons: list[str] = []
+
+    def keep_occurrences(
+        self, found: Mapping[Job, Sequence[CarrierOccurrence]], noise: Facts, *, finished: bool
+    ) -> None:
+        records = [it for job, places in found.items() for it in self._recorder.occurrences(job, places, noise)]
+        if records and finished:
+            self._store.add(*records)
+
+    def fail(self, job: Job, reason: str, message: str) -> None:
+        self.reasons.append(f"{reason}: {message}" if message else reason)
+
+    def take(self, event: Event) -> None:
+        """Tell the end of a round."""
+        if isinstance(event, RoundDone):
+            self._rounds += 1
+            self._write(
+                LanguageRound(
+                    model=self._model,
+                    number=self._rounds,
+                    prefill_ms=None,
+                    decode_tokens_per_second=None,
+                    seconds_left=event.seconds_left,
+                )
+            )
+
+
+def memory_reference() -> Program:
+    """Return a program that reads memory with all threads."""
+    from onnx.helper import make_node
+
+    rows = 64
+    found = TensorType((rows, _REFERENCE_BYTES // rows // 4))
+    sheet = OnnxSheet()
+    node = make_node("ReduceMax", ["data"], ["result"], axes=[1], keepdims=1)
+    data = sheet.variable("data", found, learned=False)
+    text = sheet.text([(sheet.operator(native_node(node, {}, 13), "reference", [(data, 0)]), 0)])
+    return Program(Network(text, {"data": ArrayType(found.shape or (), found.dtype)}, {}))

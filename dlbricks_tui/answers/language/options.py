@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 
-
-class WeightPrecision(str, Enum):
-    """How the weights of a language model are stored: 4 or 8 bits in blocks of 32, or 32-bit floating point."""
-
-    INT4 = "int4"
-    INT8 = "int8"
-    F32 = "f32"
+from dlbricks_tui.language.precision import WeightPrecision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

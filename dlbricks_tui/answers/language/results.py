@@ -95,7 +95,7 @@ class LanguageAnswer:
     prompt_tokens: int
     generated_tokens: int
     prefill_ms: float
-    # Prefill, and the first step of decoding.
+    # Prefill, and the choice of the first token from its result.
     first_token_ms: float
     prefill_tokens_per_second: float
     # The mean over all generated tokens.

@@ -1,0 +1,299 @@
+"""Read Hugging Face's config.json. Missing values get the defaults of the family's configuration in transformers."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from dlbricks_tui.language.architecture import Activation, Architecture, Family, shown_value
+from dlbricks_tui.language.errors import LanguageError, UnknownFamilyError
+
+Values = Mapping[str, object]
+
+
+def parsed_config(text: str) -> Values:
+    """Return the object in a JSON text."""
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise LanguageError(f"it is not JSON: {error}; give a config.json of Hugging Face") from None
+    except (ValueError, RecursionError):
+        raise LanguageError("it nests too deep, or has a number of thousands of digits") from None
+    if not isinstance(values, dict):
+        raise LanguageError("it is not a JSON object; give a config.json of Hugging Face")
+    return values
+
+
+def architecture_of_config(values: Values) -> Architecture:
+    """Return the architecture in a config.json; of a model that also reads images, that of its decoder."""
+    inner = values.get("text_config")
+    if isinstance(inner, dict):
+        values = {"tie_word_embeddings": values.get("tie_word_embeddings"), **inner}
+    name = values.get("model_type")
+    form = _FORMS.get(name) if isinstance(name, str) else None
+    if form is None:
+        unknown = "it has no model_type" if name is None else f"its model_type {shown_value(name)} is not known"
+        raise UnknownFamilyError(f"{unknown}; known are {', '.join(_FORMS)}")
+    return _Reader(form, values).architecture()
+
+
+class _Windows(Enum):
+    """The blocks that are windowed if the model has a window."""
+
+    NONE = auto()
+    ALL = auto()
+    # Those that layer_types names, else all but the first max_window_layers.
+    LAST = auto()
+    # Those that layer_types names, else all but each sixth, for a sliding_window_pattern of 6.
+    MOST = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """The form of a family's blocks. None for a bias: a key of the file says so."""
+
+    family: Family
+    windows: _Windows
+    defaults: Values = field(default_factory=dict)
+    qkv_bias: bool | None = None
+    output_bias: bool | None = None
+    inner_bias: bool | None = False
+
+
+_GEMMA: Values = {
+    "head_dim": 256,
+    "hidden_act": "gelu_pytorch_tanh",
+    "tie_word_embeddings": True,
+    "query_pre_attn_scalar": 256,
+    "sliding_window": 4096,
+}
+_GEMMA2: Values = {
+    **_GEMMA,
+    "sliding_window_pattern": 2,
+    "attn_logit_softcapping": 50.0,
+    "final_logit_softcapping": 30.0,
+}
+# Google's files of the larger models leave out sizes that are defaults.
+_GEMMA3: Values = {
+    **_GEMMA,
+    "sliding_window_pattern": 6,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "vocab_size": 262_208,
+    "max_position_embeddings": 131_072,
+}
+_QWEN: Values = {"use_sliding_window": False, "sliding_window": 4096, "max_window_layers": 28}
+_GPT_OSS: Values = {
+    "head_dim": 64,
+    "sliding_window": 128,
+    "sliding_window_pattern": 2,
+    "rms_norm_eps": 1e-5,
+    "attention_bias": True,
+}
+_OWN_KEYS: Values = {"num_key_value_heads": None}
+
+# By model_type.
+_FORMS: Mapping[str, _Form] = {
+    "llama": _Form(Family.LLAMA, _Windows.NONE, _OWN_KEYS, inner_bias=None),
+    "qwen2": _Form(Family.QWEN2, _Windows.LAST, _QWEN, True, False),
+    "qwen3": _Form(Family.QWEN3, _Windows.LAST, {**_QWEN, "head_dim": 128}),
+    "mistral": _Form(Family.MISTRAL, _Windows.ALL, {"sliding_window": 4096}, False, False),
+    "gemma2": _Form(Family.GEMMA2, _Windows.MOST, _GEMMA2),
+    "gemma3_text": _Form(Family.GEMMA3, _Windows.MOST, _GEMMA3),
+    "phi3": _Form(Family.PHI3, _Windows.ALL, {**_OWN_KEYS, "rms_norm_eps": 1e-5}, False, False),
+    "granite": _Form(Family.GRANITE, _Windows.NONE, {**_OWN_KEYS, "attention_multiplier": 1.0}, inner_bias=None),
+    "qwen3_moe": _Form(Family.QWEN3_MOE, _Windows.ALL, _QWEN),
+    "mixtral": _Form(Family.MIXTRAL, _Windows.ALL, {"rms_norm_eps": 1e-5}, False, False),
+    "gpt_oss": _Form(Family.GPT_OSS, _Windows.MOST, _GPT_OSS, inner_bias=True),
+}
+FAMILY_NAMES = tuple(_FORMS)
+
+_GEMMAS = (Family.GEMMA2, Family.GEMMA3)
+_WITH_QK_NORM = (Family.QWEN3, Family.QWEN3_MOE, Family.GEMMA3)
+_ACTIVATIONS = {
+    "silu": Activation.SILU,
+    "swish": Activation.SILU,
+    "gelu": Activation.GELU,
+    "gelu_new": Activation.GELU,
+    "gelu_pytorch_tanh": Activation.GELU,
+}
+_KINDS_OF_ATTENTION = {"sliding_attention": True, "full_attention": False}
+# Keys whose null is a value: without it, or computed.
+_NULLABLE = frozenset(
+    {"num_key_value_heads", "head_dim", "sliding_window", "attn_logit_softcapping", "final_logit_softcapping"}
+)
+# The keys of the numbers of all and of active experts.
+_EXPERTS = {
+    Family.QWEN3_MOE: ("num_experts", "num_experts_per_tok"),
+    Family.MIXTRAL: ("num_local_experts", "num_experts_per_tok"),
+    Family.GPT_OSS: ("num_local_experts", "num_experts_per_tok"),
+}
+_SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "vocab_size",
+    "max_position_embeddings",
+)
+
+
+class _Reader:
+    """Reads the values of one model."""
+
+    def __init__(self, form: _Form, values: Values) -> None:
+        given = {key: value for key, value in values.items() if value is not None or key in _NULLABLE}
+        self._form = form
+        self._values: Values = {**form.defaults, **given}
+
+    def architecture(self) -> Architecture:
+        """Return the architecture; its sizes are checked before others are computed from them."""
+        form, family = self._form, self._form.family
+        inner = "moe_intermediate_size" if family is Family.QWEN3_MOE else "intermediate_size"
+        experts = _EXPERTS.get(family, ())
+        self._refuse_missing(*_SIZES, inner, *experts)
+        self._refuse_dense_blocks()
+        heads = self._size("num_attention_heads")
+        head_size = self._head_size(heads)
+        attention_bias = self._flag("attention_bias")
+        sizes = Architecture(
+            family=family,
+            hidden=self._size("hidden_size"),
+            blocks=self._size("num_hidden_layers"),
+            heads=heads,
+            kv_heads=self._size("num_key_value_heads", heads),
+            head_size=head_size,
+            inner=self._size(inner),
+            vocabulary=self._size("vocab_size"),
+            positions=self._size("max_position_embeddings"),
+            is_tied=self._flag("tie_word_embeddings"),
+            activation=self._activation(),
+            qkv_bias=attention_bias if form.qkv_bias is None else form.qkv_bias,
+            output_bias=attention_bias if form.output_bias is None else form.output_bias,
+            inner_bias=self._flag("mlp_bias") if form.inner_bias is None else form.inner_bias,
+            qk_norm=family in _WITH_QK_NORM,
+            rotary_size=head_size,
+            attention_cap=self._number("attn_logit_softcapping", 0) if family in _GEMMAS else 0.0,
+            logit_cap=self._number("final_logit_softcapping", 0) if family in _GEMMAS else 0.0,
+            has_outer_norms=family in _GEMMAS,
+            has_sinks=family is Family.GPT_OSS,
+            experts=self._size(experts[0]) if experts else 0,
+            active_experts=self._size(experts[1]) if experts else 0,
+            epsilon=self._number("rms_norm_eps", 1e-6),
+        )
+        return self._scaled(self._with_windows(replace(sizes, rotary_size=self._rotary_size(sizes.head_size))))
+
+    def _with_windows(self, found: Architecture) -> Architecture:
+        window = self._size("sliding_window", 0)
+        is_on = self._form.windows is not _Windows.NONE and self._flag("use_sliding_window", True)
+        # A window as long as the context hides nothing.
+        if not is_on or window >= found.positions or not window:
+            return found
+        windowed = self._windowed(found.blocks)
+        return replace(found, window=window, windowed=windowed) if any(windowed) else found
+
+    def _windowed(self, blocks: int) -> tuple[bool, ...]:
+        if self._form.windows is _Windows.ALL:
+            return (True,) * blocks
+        kinds = self._values.get("layer_types")
+        if kinds is not None:
+            if not isinstance(kinds, list) or not all(isinstance(it, str) for it in kinds):
+                raise LanguageError("layer_types is not a list of texts; correct it, or leave it out")
+            for unknown in [it for it in kinds if it not in _KINDS_OF_ATTENTION][:1]:
+                known = " and ".join(_KINDS_OF_ATTENTION)
+                raise UnknownFamilyError(
+                    f"layer_types has {shown_value(unknown)}, which is not known; known are {known}"
+                )
+            return tuple([_KINDS_OF_ATTENTION[it] for it in kinds])
+        if self._form.windows is _Windows.LAST:
+            first = self._size("max_window_layers")
+            return tuple([block >= first for block in range(blocks)])
+        every = max(self._size("sliding_window_pattern"), 1)
+        return tuple([(block + 1) % every > 0 for block in range(blocks)])
+
+    def _scaled(self, found: Architecture) -> Architecture:
+        if found.family in _GEMMAS:
+            scale = self._positive("query_pre_attn_scalar") ** -0.5
+            return replace(found, embedding_scale=math.sqrt(found.hidden), attention_scale=scale)
+        if found.family is Family.GRANITE:
+            return replace(
+                found,
+                embedding_scale=self._number("embedding_multiplier", 1),
+                residual_scale=self._number("residual_multiplier", 1),
+                attention_scale=self._number("attention_multiplier", 1),
+                logit_scale=1 / self._positive("logits_scaling", 1),
+            )
+        return found
+
+    def _refuse_missing(self, *keys: str) -> None:
+        missing = [
+            key for key in keys if key not in self._values or (self._values[key] is None and key not in _NULLABLE)
+        ]
+        if missing:
+            raise LanguageError(f"it has no {', '.join(missing)}: add what is missing, or give a complete config.json")
+
+    def _refuse_dense_blocks(self) -> None:
+        # Published models of this family have none.
+        if self._form.family is Family.QWEN3_MOE and (
+            self._values.get("mlp_only_layers") or self._size("decoder_sparse_step", 1) != 1
+        ):
+            raise UnknownFamilyError(
+                "some of its blocks have no experts (mlp_only_layers, decoder_sparse_step): not known"
+            )
+
+    def _head_size(self, heads: int) -> int:
+        stated = self._size("head_dim", 0)
+        hidden = self._size("hidden_size")
+        if not stated and heads > 0 and hidden % heads:
+            raise LanguageError(
+                f"hidden_size {shown_value(hidden)} is no multiple of num_attention_heads {shown_value(heads)}; "
+                "correct them, or state head_dim"
+            )
+        return stated or hidden // max(heads, 1)
+
+    def _rotary_size(self, head_size: int) -> int:
+        places = [self._values, *(self._values.get(key) for key in ("rope_parameters", "rope_scaling"))]
+        for place in places:
+            factor = place.get("partial_rotary_factor") if isinstance(place, Mapping) else None
+            if factor is not None:
+                return int(head_size * self._checked("partial_rotary_factor", factor))
+        return head_size
+
+    def _activation(self) -> Activation:
+        key = "hidden_activation" if self._values.get("hidden_activation") is not None else "hidden_act"
+        name = self._values.get(key, "silu")
+        if not isinstance(name, str) or name not in _ACTIVATIONS:
+            raise UnknownFamilyError(f"its {key} {shown_value(name)} is not known; known are {', '.join(_ACTIVATIONS)}")
+        return _ACTIVATIONS[name]
+
+    def _size(self, key: str, default: int | None = None) -> int:
+        value = self._values.get(key)
+        value = default if value is None else value
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise LanguageError(f"{key} is {shown_value(value)}, and has to be a whole number; correct it")
+        return value
+
+    def _flag(self, key: str, default: bool = False) -> bool:
+        value = self._values.get(key, default)
+        if not isinstance(value, bool):
+            raise LanguageError(f"{key} is {shown_value(value)}, and has to be true or false; correct it")
+        return value
+
+    def _number(self, key: str, default: float | None = None) -> float:
+        value = self._values.get(key)
+        return self._checked(key, default if value is None else value)
+
+    def _positive(self, key: str, default: float | None = None) -> float:
+        value = self._number(key, default)
+        if value < 1e-9:
+            raise LanguageError(f"{key} is {shown_value(value)}, and has to be more than 0; correct it")
+        return value
+
+    @staticmethod
+    def _checked(key: str, value: object) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1e9:
+            raise LanguageError(
+                f"{key} is {shown_value(value)}, and has to be a number from 0 to 1,000,000,000; correct it"
+            )
+        return float(value)
