@@ -16,6 +16,7 @@ from dlbricks_tui.language.layers import (
     LayerWriter,
     Made,
     ModelPart,
+    Read,
     Stored,
     Written,
     float_type,
@@ -217,17 +218,17 @@ class _Decoder:
         out = self._out
         (*outer, width) = state.type.shape or ()
         made = float_type(*outer, size)
+        offset = Stored(f"{name} bias", float_type(size)) if bias else None
         if self._precision is WeightPrecision.F32:
             found = out.one("MatMul", [state, Stored(name, float_type(width, size))], made)
-        else:
-            bits, count = self._precision.bits, _blocks_of(width)
-            packed = Stored(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
-            scales = Stored(f"{name} scales", float_type(size, count))
-            options = {"K": width, "N": size, "bits": bits, "block_size": BLOCK_SIZE, "accuracy_level": _ACCURACY_LEVEL}
-            found = out.one("MatMulNBits", [state, packed, scales], made, MICROSOFT, **options)
-        if bias:
-            found = out.one("Add", [found, Stored(f"{name} bias", float_type(size))], made)
-        return found
+            return out.one("Add", [found, offset], made) if offset else found
+        bits, count = self._precision.bits, _blocks_of(width)
+        packed = Stored(name, TensorType((size, count, BLOCK_SIZE * bits // 8), "uint8"))
+        read: list[Read] = [state, packed, Stored(f"{name} scales", float_type(size, count))]
+        # ONNX Runtime adds the bias within the product.
+        read += [None, None, offset] if offset else []
+        options = {"K": width, "N": size, "bits": bits, "block_size": BLOCK_SIZE, "accuracy_level": _ACCURACY_LEVEL}
+        return out.one("MatMulNBits", read, made, MICROSOFT, **options)
 
     def _attention(self, number: int, normed: Made) -> Made:
         model, out, step = self._model, self._out, self._step
