@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dlbricks_tui.bricks.identity import brick_of
 from dlbricks_tui.language.decoder import Decoder
 from dlbricks_tui.language.layers import ModelPart
 from dlbricks_tui.language.stored import BrickTime
 from dlbricks_tui.models.graph import LayerGraph
 
+# However wide its interval is, a step takes at least this share of its latency.
+_LEAST_SHARE = 0.05
 # Returns the latency of a layer: measured, or predicted.
 TimeOf = Callable[[LayerGraph, int], BrickTime]
 
@@ -29,12 +30,9 @@ class StepTime:
     when: str
 
     @property
-    def low_ms(self) -> float:
-        return max(0.05 * self.ms, self.ms - self.half_ms)
-
-    @property
-    def high_ms(self) -> float:
-        return self.ms + self.half_ms
+    def bounds_ms(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        return max(_LEAST_SHARE * self.ms, self.ms - self.half_ms), self.ms + self.half_ms
 
 
 def step_time(found: Decoder, time_of: TimeOf) -> StepTime:
@@ -56,11 +54,6 @@ def step_time(found: Decoder, time_of: TimeOf) -> StepTime:
             when = max(when, brick.when)
     half = math.hypot(together, math.sqrt(apart)) + predicted
     return StepTime(total, half, dict(parts), measured / total if total else 0.0, when)
-
-
-def brick_name(graph: LayerGraph, layer: int) -> str:
-    """Return the key of the brick of a layer."""
-    return brick_of(graph, (layer,)).key
 
 
 def mean_step(first: StepTime, last: StepTime) -> StepTime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,10 @@ class LanguageOrder:
     @property
     def steps(self) -> tuple[Step, ...]:
         return steps_for(self.prompt, self.generate)
+
+    def encoded(self) -> bytes:
+        """Return the order as the process reads it."""
+        return pickle.dumps(self)
 
 
 def steps_for(prompt: int, generate: int) -> tuple[Step, ...]:
