@@ -1,4 +1,4 @@
-"""The process that measures language models: it reads an order from its standard input, and writes messages as lines."""
+"""The process that measures language models: it reads an order from standard input, and writes messages as lines."""
 
 import sys
 from collections.abc import Callable

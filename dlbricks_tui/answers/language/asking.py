@@ -1,4 +1,4 @@
-"""How fast language models run: from the store, predicted where it lacks bricks, and measured in a process of its own."""
+"""How fast language models run: from the store, predicted where it lacks bricks, or measured by another process."""
 
 from __future__ import annotations
 
