@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dlbricks_tui.language.architecture import Activation, Architecture, Family
 from dlbricks_tui.language.layers import (
@@ -36,6 +36,10 @@ _MOST_TABLE_BYTES = 1 << 27
 # Rows that are looked up lie so far apart.
 _ROW_STEP = 7919
 _MOST_POSITIONS = 1 << 13
+# How experts of this family compute.
+_GPT_OSS = {"activation_alpha": 1.702, "activation_beta": 1.0, "swiglu_limit": 7.0}
+# The cache of a windowed block holds its window and so many tokens more.
+_SLACK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +204,7 @@ class _Decoder:
         self._out.part = ModelPart.NORMS
         (*_, size) = state.type.shape or ()
         weight, epsilon = Stored(f"norm {name}", float_type(size)), self._model.epsilon
-        read = [state, weight]
+        read: list[Read] = [state, weight]
         return self._out.one("SimplifiedLayerNormalization", read, state.type, axis=-1, epsilon=epsilon, stash_type=1)
 
     def _skip_norm(self, state: Made, residual: Made, name: str, *, is_last: bool = False) -> tuple[Made, Made]:
@@ -244,13 +248,14 @@ class _Decoder:
             )
             read = [self._head_norm(number, parts[0], "q"), self._head_norm(number, parts[1], "k"), parts[2]]
             out.part = ModelPart.ATTENTION
-        cache = float_type(1, model.kv_heads, step.buffer, model.head_size)
+        window = model.window if model.windowed and model.windowed[number] else 0
+        length = window + _SLACK if window else step.buffer
+        cache = float_type(1, model.kv_heads, length, model.head_size)
         caches = []
         for what in ("key", "value"):
             caches.append(out.input(f"past_key_values.{number}.{what}", cache))
             self._in_place[caches[-1].feed.output] = len(self._caches) + len(caches)
         angles = [Stored(what, float_type(self._positions, model.rotary_size // 2)) for what in ("cos", "sin")]
-        is_windowed = bool(model.windowed) and model.windowed[number]
         sinks = Stored(f"{number} sinks", float_type(model.heads)) if model.has_sinks else None
         attended, *present = out.add(
             "GroupQueryAttention",
@@ -263,7 +268,7 @@ class _Decoder:
             softcap=model.attention_cap,
             do_rotary=1,
             rotary_interleaved=0,
-            local_window_size=model.window if is_windowed else -1,
+            **({"local_window_size": window, "sliding_window_cache": 1} if window else {}),
         )
         self._caches += present
         out.part = ModelPart.PRODUCTS
@@ -296,7 +301,33 @@ class _Decoder:
         return self._product(both, model.hidden, f"{number} down", bias=model.inner_bias)
 
     def _experts(self, number: int, normed: Made) -> Made:
-        raise NotImplementedError(self._model.family is Family.MIXTRAL)
+        """Write a mixture: a router, and the experts that it chooses for each token."""
+        model, out = self._model, self._out
+        out.part = ModelPart.EXPERTS
+        routed = self._product(normed, model.experts, f"{number} router", bias=model.inner_bias)
+        routed = out.one(
+            "Reshape", [routed, Written((-1, model.experts))], float_type(self._step.tokens, model.experts)
+        )
+        sizes = (("gate up", 2 * model.inner, model.hidden), ("down", model.hidden, model.inner))
+        read: list[Read] = [normed, routed]
+        for name, size, width in sizes:
+            read += self._expert_weights(f"{number} experts {name}", size, width)
+        options: dict[str, Any] = {"activation_type": "swiglu", "swiglu_fusion": 1, "normalize_routing_weights": 1}
+        options |= _GPT_OSS if model.family is Family.GPT_OSS else {}
+        if self._precision is WeightPrecision.F32:
+            return out.one("MoE", read, self._state, MICROSOFT, k=model.active_experts, **options)
+        options |= {"expert_weight_bits": self._precision.bits, "block_size": BLOCK_SIZE}
+        return out.one("QMoE", read, self._state, MICROSOFT, k=model.active_experts, **options)
+
+    def _expert_weights(self, name: str, size: int, width: int) -> list[Read]:
+        """Return the weights of a product of all experts, its scales if they are packed, and its bias."""
+        model, bits = self._model, self._precision.bits
+        bias = Stored(f"{name} bias", float_type(model.experts, size)) if model.inner_bias else None
+        if self._precision is WeightPrecision.F32:
+            return [Stored(name, float_type(model.experts, size, width)), bias]
+        packed = TensorType((model.experts, size, width * bits // 8), "uint8")
+        scales = float_type(model.experts, size, _blocks_of(width))
+        return [Stored(name, packed), Stored(f"{name} scales", scales), bias]
 
     def _head(self, normed: Made) -> Made:
         model, out = self._model, self._out
